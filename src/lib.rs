@@ -1,1 +1,3 @@
-//! stub
+//! osdpl.
+
+pub mod api;

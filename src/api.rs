@@ -1,0 +1,25 @@
+//! The custom resource: what a user may ask for ([`OpenStackDeploymentSpec`]) and what the operator answers ([`OpenStackDeploymentStatus`]).
+//!
+//! Pure room. The CRD in `crds/` is generated from these types by `osdpl crd` and diffed by a test.
+
+mod spec;
+mod status;
+
+pub use spec::{
+    Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides,
+    ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
+};
+pub use status::{
+    ChildStatus, ComponentStatus, ComponentVerdict, OpenStackDeploymentStatus, Phase, ReleaseStatus, condition, reason,
+};
+
+/// The annotation by which a person lets a waiting plan go; its value is the hash that status and `osdpl plan` print.
+pub const APPROVE: &str = "osdpl.dev/approve";
+/// The annotation that asks to overwrite foreign revisions: a release's name, several separated by commas, or `all`.
+pub const REPAIR: &str = "osdpl.dev/repair";
+/// The annotation that lets a deletion skip hooks that can never end: a release's name, several separated by commas, or `all`.
+pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
+/// The finalizer that keeps the resource until its releases are gone.
+pub const FINALIZER: &str = "osdpl.dev/releases";
+/// The label on every Secret, Service and Endpoints that the operator itself creates.
+pub const MANAGED: &str = "osdpl.dev/deployment";

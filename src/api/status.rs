@@ -1,0 +1,188 @@
+//! The status of an `OpenStackDeployment`.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the operator sees of the cloud.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenStackDeploymentStatus {
+    /// The generation of the spec that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// One word for people; programs read the conditions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// One line: what it waits for, or what to do.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// `12/13`: releases that are ready, of those wanted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub releases: String,
+    /// `33/34`: components that are ready, of those wanted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub components: String,
+    /// The OpenStack release, wanted and deployed.
+    #[serde(default)]
+    pub openstack_release: ReleaseStatus,
+    /// The hash with which `osdpl approve` lets the waiting changes go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+    /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Each release by its name in the catalogue.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub children: BTreeMap<String, ChildStatus>,
+    /// The health of each application's components.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub health: BTreeMap<String, BTreeMap<String, ComponentStatus>>,
+}
+
+/// One word for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// Nothing was done yet.
+    Pending,
+    /// Releases are being installed for the first time.
+    Installing,
+    /// Releases are being changed.
+    Updating,
+    /// Everything is installed, something is not available.
+    Degraded,
+    /// Everything holds.
+    Ready,
+    /// Changes wait for a person.
+    AwaitingApproval,
+    /// The spec says `paused`.
+    Paused,
+    /// It can't go on without a change by a person.
+    Failed,
+    /// The resource is being deleted.
+    Deleting,
+}
+
+/// The OpenStack release, wanted and deployed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseStatus {
+    /// What the spec asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What every release was last installed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed: Option<String>,
+}
+
+/// One helm release.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildStatus {
+    /// Helm's word (`deployed`, `pending-upgrade`, …) or ours (`waiting`, `absent`, `unmanaged`).
+    pub status: String,
+    /// Whether the release is in sync and its workloads and this revision's Jobs are done.
+    pub ready: bool,
+    /// The newest revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// The chart's name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub chart: String,
+    /// The chart's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The first digits of the digest of the release's inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// When the newest revision was made, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The hook that helm waits for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<String>,
+    /// What it waits for or what went wrong.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// The health of one component.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentStatus {
+    /// The verdict.
+    pub status: ComponentVerdict,
+    /// The generation of the workload that the verdict speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// `2/3`: ready pods, of those desired.
+    pub ready: String,
+    /// Why it is not Ready.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// The verdict on one component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum ComponentVerdict {
+    /// All that is desired is available.
+    Ready,
+    /// On its way.
+    Progressing,
+    /// Was available, or can't become it.
+    Unhealthy,
+    /// Not seen yet.
+    Unknown,
+}
+
+/// The condition types, a closed set.
+pub mod condition {
+    /// The cloud is as wanted.
+    pub const READY: &str = "Ready";
+    /// Something is on its way.
+    pub const PROGRESSING: &str = "Progressing";
+    /// Something is broken.
+    pub const DEGRADED: &str = "Degraded";
+    /// The spec says `paused`.
+    pub const PAUSED: &str = "Paused";
+    /// kstatus: the controller is at work.
+    pub const RECONCILING: &str = "Reconciling";
+    /// kstatus: it can't go on without a person.
+    pub const STALLED: &str = "Stalled";
+}
+
+/// The reasons of conditions, a closed set.
+pub mod reason {
+    /// Everything holds.
+    pub const READY: &str = "Ready";
+    /// Releases are being installed or changed.
+    pub const RELEASES: &str = "ReleasesInProgress";
+    /// Releases are in sync, workloads are not available yet.
+    pub const WORKLOADS: &str = "WorkloadsNotReady";
+    /// A release failed.
+    pub const FAILED: &str = "ReleaseFailed";
+    /// A component is not available.
+    pub const UNHEALTHY: &str = "ComponentsUnhealthy";
+    /// Changes wait for a person.
+    pub const APPROVAL: &str = "AwaitingApproval";
+    /// The spec can't be carried out.
+    pub const INVALID: &str = "InvalidSpec";
+    /// Another resource is older.
+    pub const NOT_THE_ONE: &str = "NotTheOne";
+    /// A DaemonSet that is needed has no node.
+    pub const NO_NODES: &str = "NoNodes";
+    /// The spec says `paused`.
+    pub const PAUSED: &str = "Paused";
+    /// The resource is being deleted.
+    pub const DELETING: &str = "Deleting";
+    /// A chart can't be had.
+    pub const CHART: &str = "ChartUnavailable";
+    /// Something the spec refers to is missing or unreadable.
+    pub const INPUTS: &str = "InputsMissing";
+    /// A release is foreign or was changed by others.
+    pub const FOREIGN: &str = "ForeignRelease";
+    /// Nothing to say.
+    pub const NONE: &str = "AsExpected";
+}
