@@ -1,3 +1,4 @@
 //! osdpl.
 
 pub mod api;
+pub mod values;

@@ -1,0 +1,76 @@
+//! A tree of helm values, and the merge: helm's own rules, with explicit nulls kept.
+//!
+//! Pure room. Maps merge, lists and scalars replace, a null stays a null, because helm reads it as "remove the chart's default"
+//! (`pkg/chart/common/util/coalesce.go`). Layers are folded low to high, one by one: the merge is not associative when a key changes its type.
+
+mod canonical;
+mod layer;
+mod path;
+
+pub use canonical::{canonical, digest};
+pub use layer::{Layer, Origin, Trace, fold, trace};
+pub use path::{Path, PathError};
+
+use serde_json::{Map, Value};
+
+/// A map of values.
+pub type Values = Map<String, Value>;
+
+/// Merges `over` into `base` by helm's rules; nulls in `over` are kept as nulls.
+pub fn merge(base: &mut Values, over: Values) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The value at `path`, if there is one.
+pub fn get<'a>(values: &'a Values, path: &Path) -> Option<&'a Value> {
+    let (last, parents) = path.keys().split_last()?;
+    let mut map = values;
+    for key in parents {
+        map = map.get(key)?.as_object()?;
+    }
+    map.get(last)
+}
+
+/// Puts `value` at `path`, making the maps on the way; a scalar or list on the way is replaced by a map.
+pub fn set(values: &mut Values, path: &Path, value: Value) {
+    let Some((last, parents)) = path.keys().split_last() else { return };
+    let mut map = values;
+    for key in parents {
+        let slot = map.entry(key.clone()).or_insert_with(|| Value::Object(Map::new()));
+        if !slot.is_object() {
+            *slot = Value::Object(Map::new());
+        }
+        let Value::Object(next) = slot else { return };
+        map = next;
+    }
+    map.insert(last.clone(), value);
+}
+
+/// Every leaf (scalar, list, null or empty map) with its path, in order.
+pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
+    fn walk<'a>(prefix: &Path, value: &'a Value, found: &mut Vec<(Path, &'a Value)>) {
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                for (key, value) in map {
+                    walk(&prefix.child(key), value, found);
+                }
+            }
+            leaf => found.push((prefix.clone(), leaf)),
+        }
+    }
+    let mut found = Vec::new();
+    for (key, value) in values {
+        walk(&Path::root().child(key), value, &mut found);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

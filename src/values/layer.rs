@@ -1,0 +1,101 @@
+//! Layers of values, the fold over them, and provenance: which layer a value came from and which it shadows.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{Path, Values, get, merge, set};
+
+/// Where a layer was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// A file of the catalogue and what in it: `values/services/nova.yaml`, `releases.nova.values`.
+    File {
+        /// The file's path below the catalogue's root.
+        file: String,
+        /// The field in the file.
+        field: String,
+    },
+    /// A field of the custom resource: `spec.services.nova.releases.nova.values`.
+    Field(String),
+    /// An object that the custom resource names: `Secret openstack/nova-values, key values.yaml`.
+    Object(String),
+    /// Made by the operator from the spec: what and why.
+    Derived(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, field } => write!(formatter, "{file} ({field})"),
+            Self::Field(text) | Self::Object(text) | Self::Derived(text) => formatter.write_str(text),
+        }
+    }
+}
+
+/// One layer of values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    /// Where it was written.
+    pub origin: Origin,
+    /// Its values, expressions already evaluated.
+    pub values: Values,
+    /// Paths set to null after the values.
+    pub unset: Vec<Path>,
+    /// Paths whose value must never be shown; a path covers all below it.
+    pub secret: Vec<Path>,
+}
+
+impl Layer {
+    /// A layer without secrets and removals.
+    pub fn new(origin: Origin, values: Values) -> Self {
+        Self { origin, values, unset: Vec::new(), secret: Vec::new() }
+    }
+
+    /// Whether the layer says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.unset.is_empty()
+    }
+}
+
+/// Folds layers, low to high, into final values.
+pub fn fold<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
+    let mut values = Values::new();
+    for layer in layers {
+        merge(&mut values, layer.values.clone());
+        for path in &layer.unset {
+            set(&mut values, path, Value::Null);
+        }
+    }
+    values
+}
+
+/// What one layer says of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace<'a> {
+    /// Where the layer was written.
+    pub origin: &'a Origin,
+    /// What it sets there; `None` where a value above the path hides all below.
+    pub value: Option<Value>,
+    /// Whether the value must not be shown.
+    pub secret: bool,
+}
+
+/// What each layer says of `path`, highest first: the first wins, or is merged over the rest where all are maps.
+pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<Trace<'a>> {
+    let said = |layer: &'a Layer| {
+        let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));
+        if layer.unset.iter().any(|unset| unset.covers(path)) {
+            return Some(Trace { origin: &layer.origin, value: Some(Value::Null), secret });
+        }
+        if let Some(value) = get(&layer.values, path) {
+            return Some(Trace { origin: &layer.origin, value: Some(value.clone()), secret });
+        }
+        let hides = (1..path.keys().len()).any(|length| {
+            let above: Path = path.keys()[..length].iter().cloned().collect();
+            get(&layer.values, &above).is_some_and(|value| !value.is_object())
+        });
+        hides.then_some(Trace { origin: &layer.origin, value: None, secret })
+    };
+    layers.iter().rev().filter_map(said).collect()
+}

@@ -1,0 +1,86 @@
+//! A path into values: `conf.nova.DEFAULT.debug`; a key that holds dots stands in quotes: `labels."a.b/c"`.
+
+use std::fmt;
+
+/// The keys from the root to a value; lists are values, so a path never goes into one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path(Vec<String>);
+
+/// Why a text is no path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// Nothing stands between two dots, or nothing at all.
+    #[error("{0:?} is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug")]
+    EmptyKey(String),
+    /// A quote is not closed or stands inside a key.
+    #[error("{0:?} is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"")]
+    Quote(String),
+}
+
+impl Path {
+    /// The path of the whole tree.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// This path, one key deeper.
+    #[must_use]
+    pub fn child(&self, key: &str) -> Self {
+        let mut keys = self.0.clone();
+        keys.push(key.to_owned());
+        Self(keys)
+    }
+
+    /// The keys from the root.
+    pub fn keys(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Whether this path leads to `other` or to something above it.
+    pub fn covers(&self, other: &Self) -> bool {
+        other.0.starts_with(&self.0)
+    }
+
+    /// Reads a path as people write it.
+    ///
+    /// # Errors
+    /// When a key is empty or a quote is not closed.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let mut keys = Vec::new();
+        let mut rest = text;
+        loop {
+            let (key, after) = if let Some(quoted) = rest.strip_prefix('"') {
+                let end = quoted.find('"').ok_or_else(|| PathError::Quote(text.into()))?;
+                (&quoted[..end], &quoted[end + 1..])
+            } else {
+                let end = rest.find('.').unwrap_or(rest.len());
+                (&rest[..end], &rest[end..])
+            };
+            if key.is_empty() {
+                return Err(PathError::EmptyKey(text.into()));
+            }
+            keys.push(key.to_owned());
+            match after.strip_prefix('.') {
+                Some(next) => rest = next,
+                None if after.is_empty() => return Ok(Self(keys)),
+                None => return Err(PathError::Quote(text.into())),
+            }
+        }
+    }
+}
+
+impl<K: Into<String>> FromIterator<K> for Path {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        Self(keys.into_iter().map(Into::into).collect())
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, key) in self.0.iter().enumerate() {
+            let dot = if index == 0 { "" } else { "." };
+            if key.contains('.') { write!(formatter, "{dot}\"{key}\"")? } else { write!(formatter, "{dot}{key}")? }
+        }
+        Ok(())
+    }
+}

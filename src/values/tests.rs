@@ -1,0 +1,102 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn map(value: Value) -> Values {
+    serde_json::from_value(value).unwrap()
+}
+
+fn merged(base: Value, over: Value) -> Value {
+    let mut base = map(base);
+    merge(&mut base, map(over));
+    Value::Object(base)
+}
+
+#[test]
+fn the_merge_follows_helm() {
+    for (base, over, expected) in [
+        (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": 3}}), json!({"a": {"b": 3, "c": 2}})),
+        (json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]})),
+        (json!({"a": {"b": 1}}), json!({"a": null}), json!({"a": null})),
+        (json!({"a": {"b": 1}}), json!({"a": {"b": null}}), json!({"a": {"b": null}})),
+        (json!({"a": 1}), json!({"a": {"b": 2}}), json!({"a": {"b": 2}})),
+        (json!({"a": {"b": 2}}), json!({"a": 1}), json!({"a": 1})),
+        (json!({"a": null}), json!({"a": {"b": 2}}), json!({"a": {"b": 2}})),
+    ] {
+        assert_eq!(merged(base.clone(), over.clone()), expected, "{base} + {over}");
+    }
+}
+
+#[test]
+fn paths_are_read_as_they_are_shown() {
+    for text in ["a", "a.b", "labels.\"example.org/zone\".x", "conf.nova.DEFAULT.debug"] {
+        assert_eq!(Path::parse(text).unwrap().to_string(), text);
+    }
+    for (text, message) in [
+        ("", "\"\" is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"),
+        ("a..b", "\"a..b\" is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"),
+        ("a.\"b", "\"a.\\\"b\" is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\""),
+        ("\"a\"b", "\"\\\"a\\\"b\" is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\""),
+    ] {
+        assert_eq!(Path::parse(text).unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
+fn unset_arrives_as_null_and_a_trace_names_every_layer() {
+    let base = Layer::new(Origin::Derived("base".into()), map(json!({"conf": {"debug": true, "list": [1]}})));
+    let mut user = Layer::new(Origin::Field("spec.common.values".into()), map(json!({"conf": {"debug": false}})));
+    user.unset.push(Path::parse("conf.list").unwrap());
+    let layers = [base, user];
+    assert_eq!(Value::Object(fold(&layers)), json!({"conf": {"debug": false, "list": null}}));
+    let path = Path::parse("conf.debug").unwrap();
+    let said: Vec<_> = trace(&layers, &path).into_iter().map(|t| (t.origin.to_string(), t.value)).collect();
+    assert_eq!(said, [("spec.common.values".into(), Some(json!(false))), ("base".into(), Some(json!(true)))]);
+}
+
+#[test]
+fn equal_values_have_one_spelling() {
+    let one: Value = serde_json::from_str(r#"{"b":1,"a":{"d":null,"c":"x"}}"#).unwrap();
+    let two: Value = serde_json::from_str(r#"{"a":{"c":"x","d":null},"b":1}"#).unwrap();
+    assert_eq!(canonical(&one), r#"{"a":{"c":"x","d":null},"b":1}"#);
+    assert_eq!(digest([canonical(&one).as_str()]), digest([canonical(&two).as_str()]));
+    assert_ne!(digest(["ab", "c"]), digest(["a", "bc"]));
+    assert_eq!(digest(["x"]).len(), 63);
+}
+
+fn tree() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), (0..5i64).prop_map(Value::from)];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[abc]", inner, 0..3).prop_map(|m| Value::Object(m.into_iter().collect())),
+        ]
+    })
+}
+
+fn trees() -> impl Strategy<Value = Values> {
+    prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| m.into_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn merging_again_changes_nothing(base in trees(), over in trees()) {
+        let mut once = base;
+        merge(&mut once, over.clone());
+        let mut twice = once.clone();
+        merge(&mut twice, over);
+        prop_assert_eq!(once, twice);
+    }
+
+    #[test]
+    fn every_leaf_of_the_upper_layer_arrives(base in trees(), over in trees()) {
+        let mut result = base;
+        merge(&mut result, over.clone());
+        for (path, value) in leaves(&over) {
+            if !value.is_object() {
+                prop_assert_eq!(get(&result, &path), Some(value));
+            }
+        }
+    }
+}
