@@ -1,4 +1,6 @@
 //! osdpl.
 
 pub mod api;
+pub mod expr;
 pub mod values;
+pub mod yaml;

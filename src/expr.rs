@@ -1,0 +1,186 @@
+//! CEL in YAML: a scalar that is wholly `${expression}` takes the expression's type, text around it makes a string, `$${` is a plain `${`.
+//!
+//! Pure room. Expressions are compiled when the catalogue is loaded, so a wrong one is a load error, never a surprise at reconcile.
+//! Only files of the catalogue, presets and features are read this way; users' values are not, because scripts hold `${…}`.
+
+mod scalar;
+
+pub use scalar::Template;
+
+use std::fmt;
+
+use cel::{Context, Program};
+use serde_json::{Map, Value};
+
+/// A compiled CEL expression.
+pub struct Expression {
+    source: String,
+    program: Program,
+}
+
+/// Why an expression can't be compiled or evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It is no CEL.
+    #[error("`{expression}` is no CEL expression: {problem}")]
+    Syntax {
+        /// The expression as written.
+        expression: String,
+        /// What the parser says.
+        problem: String,
+    },
+    /// It names a variable that does not exist.
+    #[error("`{expression}` uses `{name}`, which does not exist; there are {known}")]
+    Variable {
+        /// The expression as written.
+        expression: String,
+        /// The unknown name.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// It can't be evaluated.
+    #[error("`{expression}` can't be evaluated: {problem}")]
+    Evaluation {
+        /// The expression as written.
+        expression: String,
+        /// What went wrong, without values.
+        problem: String,
+    },
+    /// It gives something other than what is needed here.
+    #[error("`{expression}` must give {wanted}")]
+    Type {
+        /// The expression as written.
+        expression: String,
+        /// What is needed.
+        wanted: &'static str,
+    },
+    /// A `${` is not closed.
+    #[error("{0:?} has a `${{` without its `}}`; write `$${{` for a plain `${{`")]
+    Unclosed(String),
+}
+
+/// The variables that an expression may use.
+pub const VARIABLES: [&str; 7] = ["spec", "features", "openstack", "services", "credentials", "releases", "release"];
+
+impl Expression {
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// When it is no CEL or uses an unknown variable.
+    pub fn compile(source: &str) -> Result<Self, Error> {
+        let expression = source.to_owned();
+        let program = Program::compile(source).map_err(|errors| Error::Syntax {
+            expression: expression.clone(),
+            problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
+        })?;
+        let unknown = program.references().variables().into_iter().find(|name| !VARIABLES.contains(name)).map(str::to_owned);
+        match unknown {
+            Some(name) if !source.contains(&format!("({name},")) => {
+                Err(Error::Variable { expression, name, known: VARIABLES.join(", ") })
+            }
+            _ => Ok(Self { source: expression, program }),
+        }
+    }
+
+    /// Evaluates the expression.
+    ///
+    /// # Errors
+    /// When a key is missing, types do not fit, or the result is nothing that JSON can hold.
+    pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
+        let failed = |problem: String| Error::Evaluation { expression: self.source.clone(), problem };
+        let result = self.program.execute(&scope.0).map_err(|error| failed(describe(&error)))?;
+        to_json(result).ok_or_else(|| failed("the result is neither a scalar nor a list nor a map".into()))
+    }
+
+    /// Evaluates a condition.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`], and when the result is no boolean.
+    pub fn holds(&self, scope: &Scope) -> Result<bool, Error> {
+        self.evaluate(scope)?.as_bool().ok_or_else(|| Error::Type { expression: self.source.clone(), wanted: "true or false" })
+    }
+
+    /// Whether the result holds a secret: whatever touches a credential does.
+    pub fn is_secret(&self) -> bool {
+        self.program.references().has_variable("credentials")
+    }
+
+    /// The expression as written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Expression({:?})", self.source)
+    }
+}
+
+/// The values of the variables.
+pub struct Scope(Context<'static>);
+
+impl Scope {
+    /// A scope with these variables.
+    pub fn new(variables: &Map<String, Value>) -> Self {
+        let mut context = Context::default();
+        for (name, value) in variables {
+            context.add_variable_from_value(name.as_str(), from_json(value));
+        }
+        Self(context)
+    }
+}
+
+/// The library's texts print the values involved, which may be secrets; these do not.
+fn describe(error: &cel::ExecutionError) -> String {
+    use cel::ExecutionError as E;
+    match error {
+        E::NoSuchKey(key) => format!("there is no key `{key}`"),
+        E::UndeclaredReference(name) => format!("`{name}` does not exist"),
+        E::NoSuchOverload | E::UnsupportedBinaryOperator(..) | E::UnsupportedUnaryOperator(..) => {
+            "an operator does not fit the types of its sides".into()
+        }
+        E::FunctionError { function, .. } => format!("function `{function}` failed"),
+        E::IndexOutOfBounds(_) => "a list is shorter than the index".into(),
+        _ => "the types do not fit".into(),
+    }
+}
+
+/// Whole numbers become CEL's `int`, so that `1 == 1` holds whatever JSON's reader made of them.
+fn from_json(value: &Value) -> cel::Value {
+    match value {
+        Value::Null => cel::Value::Null,
+        Value::Bool(flag) => cel::Value::Bool(*flag),
+        Value::Number(number) => {
+            number.as_i64().map_or_else(|| cel::Value::Float(number.as_f64().unwrap_or(f64::MAX)), cel::Value::Int)
+        }
+        Value::String(text) => cel::Value::String(text.clone().into()),
+        Value::Array(items) => cel::Value::List(items.iter().map(from_json).collect::<Vec<_>>().into()),
+        Value::Object(map) => {
+            let map: std::collections::HashMap<String, cel::Value> =
+                map.iter().map(|(key, value)| (key.clone(), from_json(value))).collect();
+            cel::Value::Map(map.into())
+        }
+    }
+}
+
+fn to_json(value: cel::Value) -> Option<Value> {
+    Some(match value {
+        cel::Value::Null => Value::Null,
+        cel::Value::Bool(flag) => flag.into(),
+        cel::Value::Int(number) => number.into(),
+        cel::Value::UInt(number) => number.into(),
+        cel::Value::Float(number) => number.into(),
+        cel::Value::String(text) => text.as_str().into(),
+        cel::Value::List(items) => items.iter().cloned().map(to_json).collect::<Option<Vec<_>>>()?.into(),
+        cel::Value::Map(map) => {
+            let pairs = map.map.iter().map(|(key, value)| Some((key.to_string(), to_json(value.clone())?)));
+            Value::Object(pairs.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! YAML in and out: the one place that knows which library reads it and how.
+
+use serde::de::DeserializeOwned;
+
+/// Why a text is not the YAML it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}:{line}:{column}: {problem}")]
+pub struct Error {
+    /// The file or object that holds the text.
+    pub place: String,
+    /// The line, from 1; 0 where unknown.
+    pub line: u64,
+    /// The column, from 1; 0 where unknown.
+    pub column: u64,
+    /// What is wrong, without the text itself: it may be a secret.
+    pub problem: String,
+}
+
+/// Reads YAML as helm does where the two differ: `0644` is octal (YAML 1.1). Duplicate keys are errors.
+///
+/// # Errors
+/// With line and column, when the text is no YAML or not of the shape of `T`.
+pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
+    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
+        let problem = error.without_snippet().to_string();
+        let problem = problem.split(" at line ").next().unwrap_or(&problem).to_owned();
+        Error { place: place.to_owned(), line, column, problem }
+    })
+}
+
+/// Writes a value as YAML.
+pub fn write<T: serde::Serialize>(value: &T) -> String {
+    serde_saphyr::to_string(value).unwrap_or_else(|error| format!("# cannot be written as YAML: {error}\n"))
+}
+
+/// The line (from 1) on which the block mapping's key at `keys` stands, or the nearest key above it; for provenance.
+pub fn line_of(text: &str, keys: &[&str]) -> Option<usize> {
+    let mut found = None;
+    let mut depth = 0;
+    let mut indents: Vec<usize> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let content = line.trim_start().trim_start_matches("- ");
+        let indent = line.len() - line.trim_start().len();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        while indents.last().is_some_and(|last| *last >= indent) && depth > 0 {
+            indents.pop();
+            depth -= 1;
+        }
+        let Some(key) = keys.get(depth) else { break };
+        let is = content.strip_prefix(key).or_else(|| content.strip_prefix('"')?.strip_prefix(key)?.strip_prefix('"'));
+        if is.is_some_and(|rest| rest.starts_with(':')) {
+            found = Some(index + 1);
+            indents.push(indent);
+            depth += 1;
+            if depth == keys.len() {
+                break;
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Strict {
+        #[expect(dead_code, reason = "only the shape is tested")]
+        name: String,
+    }
+
+    #[test]
+    fn octal_numbers_are_read_as_helm_reads_them() {
+        assert_eq!(parse::<Value>("x", "mode: 0644\nyes: on").unwrap(), json!({"mode": 420, "yes": true}));
+    }
+
+    #[test]
+    fn errors_name_the_place_and_never_the_text() {
+        let error = parse::<Strict>("presets/x.yaml", "name: a\nnmae: hunter2\n").unwrap_err();
+        assert_eq!((error.line, error.column), (2, 1), "{error}");
+        assert!(error.to_string().starts_with("presets/x.yaml:2:1: unknown field `nmae`"), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn the_line_of_a_key_is_found() {
+        let text = "a:\n  b: 1\nreleases:\n  nova:\n    values:\n      conf:\n        debug: true\n";
+        assert_eq!(line_of(text, &["releases", "nova", "values", "conf", "debug"]), Some(7));
+        assert_eq!(line_of(text, &["releases", "nova", "values", "missing"]), Some(5));
+        assert_eq!(line_of(text, &["nothing"]), None);
+    }
+}
