@@ -60,6 +60,19 @@ pub enum Error {
     Unclosed(String),
 }
 
+impl Error {
+    /// The expression or text that is wrong, as written.
+    pub fn expression(&self) -> &str {
+        match self {
+            Self::Syntax { expression, .. }
+            | Self::Variable { expression, .. }
+            | Self::Evaluation { expression, .. }
+            | Self::Type { expression, .. }
+            | Self::Unclosed(expression) => expression,
+        }
+    }
+}
+
 /// The variables that an expression may use.
 pub const VARIABLES: [&str; 7] = ["spec", "features", "openstack", "services", "credentials", "releases", "release"];
 

@@ -1,6 +1,7 @@
 //! osdpl.
 
 pub mod api;
+pub mod catalog;
 pub mod expr;
 pub mod values;
 pub mod yaml;

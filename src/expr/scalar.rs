@@ -6,7 +6,7 @@ use super::{Error, Expression, Scope};
 use crate::values::{Path, Values};
 
 /// A tree of values whose strings may hold expressions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Template(Vec<(String, Node)>);
 
 #[derive(Debug)]

@@ -1,0 +1,206 @@
+//! The catalogue: services and their releases, presets, features and OpenStack releases, parsed from YAML into types that cannot be wrong.
+//!
+//! Pure room: it is given the texts of the files ([`Files`]) and knows nothing of disks. Adding a service, preset, feature or OpenStack
+//! release is adding a file; `src/catalog/file.rs` is the schema of those files.
+
+mod check;
+mod error;
+pub mod file;
+mod fragment;
+mod keys;
+mod load;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub use error::{Error, Errors};
+pub use file::{CredentialKind, Group, Level, WorkloadKind};
+pub use fragment::{Body, Fragment};
+pub use keys::KeyTree;
+
+use crate::expr::Expression;
+use crate::values::{Path, Values};
+
+/// The files of a catalogue: path below its root (`values/services/nova.yaml`) to text.
+pub type Files = BTreeMap<String, String>;
+
+/// Everything the operator knows about OpenStack-Helm.
+#[derive(Debug)]
+pub struct Catalog {
+    /// Services by name.
+    pub services: BTreeMap<String, Service>,
+    /// Presets by name.
+    pub presets: BTreeMap<String, Preset>,
+    /// Features by name.
+    pub features: BTreeMap<String, Feature>,
+    /// OpenStack releases by name, such as `2026.1`.
+    pub openstack: BTreeMap<String, OpenStackRelease>,
+    /// Fragments for many charts at once: endpoints, shared credentials.
+    pub shared: Vec<Fragment>,
+    /// The chart lock.
+    pub lock: BTreeMap<String, file::Pin>,
+    /// What keys each chart knows.
+    pub keys: BTreeMap<String, KeyTree>,
+}
+
+/// One service.
+#[derive(Debug)]
+pub struct Service {
+    /// The file it was read from.
+    pub file: String,
+    /// One line for people.
+    pub description: String,
+    /// Which common values it takes.
+    pub group: Group,
+    /// Its releases by name, unique over all services.
+    pub releases: BTreeMap<String, Release>,
+    /// The credentials it owns, by name.
+    pub credentials: BTreeMap<String, file::Credential>,
+    /// How it can live outside of the cluster, where it can.
+    pub external: Option<file::External>,
+}
+
+/// One helm release of a service.
+#[derive(Debug)]
+pub struct Release {
+    /// The chart's name.
+    pub chart: String,
+    /// Whether the release is part of the service, given the features.
+    pub when: Option<Expression>,
+    /// The components that must be available before it may be submitted.
+    pub needs: Vec<Need>,
+    /// What it provides.
+    pub components: BTreeMap<Component, WorkloadKind>,
+    /// Jobs that are no hooks: immutable, deleted before an upgrade.
+    pub plain_jobs: Vec<String>,
+    /// Helm's `--timeout`, per hook, in seconds.
+    pub timeout: u32,
+    /// Helm 4's `--server-side`.
+    pub server_side: bool,
+    /// Its base values.
+    pub base: Body,
+    /// What is known to be wrong with the chart, as values with the reason beside them.
+    pub fragments: Vec<Fragment>,
+}
+
+/// An (application, component) pair as upstream labels its workloads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Component {
+    /// The label `application`.
+    pub application: String,
+    /// The label `component`.
+    pub component: String,
+}
+
+impl std::fmt::Display for Component {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}/{}", self.application, self.component)
+    }
+}
+
+impl Component {
+    /// Reads `application/component`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (application, component) = text.split_once('/')?;
+        let whole = !application.is_empty() && !component.is_empty() && !component.contains('/');
+        whole.then(|| Self { application: application.into(), component: component.into() })
+    }
+}
+
+/// A component that must be available before a release may be submitted.
+#[derive(Debug)]
+pub struct Need {
+    /// The component.
+    pub component: Component,
+    /// Whether it is needed, given the features.
+    pub when: Option<Expression>,
+}
+
+/// A kind of cloud.
+#[derive(Debug)]
+pub struct Preset {
+    /// The file it was read from.
+    pub file: String,
+    /// One line for people.
+    pub description: String,
+    /// The services it has.
+    pub services: Vec<String>,
+    /// The defaults of features that it changes.
+    pub features: Values,
+    /// The values it sets.
+    pub fragments: Vec<Fragment>,
+    /// What can't be with it.
+    pub checks: Vec<Check>,
+}
+
+/// Something that can be turned on and configured.
+#[derive(Debug)]
+pub struct Feature {
+    /// The file it was read from.
+    pub file: String,
+    /// One line for people.
+    pub description: String,
+    /// The JSON schema of `spec.features.<name>`, without defaults.
+    pub schema: Value,
+    /// What holds where the spec and the presets say nothing.
+    pub default: Value,
+    /// The values it sets.
+    pub fragments: Vec<Fragment>,
+    /// What can't be with it.
+    pub checks: Vec<Check>,
+}
+
+/// One release of OpenStack.
+#[derive(Debug)]
+pub struct OpenStackRelease {
+    /// The file it was read from.
+    pub file: String,
+    /// One line for people.
+    pub description: String,
+    /// What expressions see as `openstack`.
+    pub variables: Values,
+    /// The releases from which one may come.
+    pub upgrades_from: Vec<String>,
+    /// The values it sets.
+    pub fragments: Vec<Fragment>,
+}
+
+/// A rule over the whole spec: where `when` holds, `message` is said.
+#[derive(Debug)]
+pub struct Check {
+    /// When it speaks.
+    pub when: Expression,
+    /// Whether it refuses or warns.
+    pub level: Level,
+    /// The field of the spec to look at.
+    pub field: String,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl Catalog {
+    /// The service and release with this release name.
+    pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
+        let named = |(service, entry): (&'_ String, &'_ Service)| entry.releases.contains_key(name).then(|| service.clone());
+        let service = self.services.iter().find_map(named)?;
+        let (service, entry) = self.services.get_key_value(&service)?;
+        Some((service.as_str(), entry.releases.get(name)?))
+    }
+
+    /// The release that provides a component, and its service.
+    pub fn provider(&self, component: &Component) -> Option<(&str, &str)> {
+        self.services.iter().find_map(|(service, entry)| {
+            let (release, _) = entry.releases.iter().find(|(_, release)| release.components.contains_key(component))?;
+            Some((service.as_str(), release.as_str()))
+        })
+    }
+
+    /// Whether `chart` is known to have a key at `path`; `true` for charts whose keys are not known.
+    pub fn knows(&self, chart: &str, path: &Path) -> bool {
+        self.keys.get(chart).is_none_or(|tree| tree.knows(path))
+    }
+}
+
+#[cfg(test)]
+mod tests;

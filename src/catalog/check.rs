@@ -1,0 +1,165 @@
+//! What must hold between the files: every name exists, no release waits for itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::error::did_you_mean;
+use super::{Body, Catalog, Component, Error, Fragment};
+
+/// Everything that is wrong between the files.
+pub fn check(catalog: &Catalog) -> Vec<Error> {
+    let mut errors = Vec::new();
+    owners(catalog, &mut errors);
+    needs(catalog, &mut errors);
+    presets(catalog, &mut errors);
+    credentials(catalog, &mut errors);
+    errors.extend(cycle(catalog).map(Error::Cycle));
+    errors
+}
+
+fn unknown<'a>(
+    file: &str,
+    field: String,
+    kind: &'static str,
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Error {
+    Error::Unknown { file: file.into(), field, kind, name: name.into(), hint: did_you_mean(name, candidates) }
+}
+
+fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
+    let mut releases: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut components: BTreeMap<&Component, &str> = BTreeMap::new();
+    for service in catalog.services.values() {
+        for (name, release) in &service.releases {
+            if let Some(other) = releases.insert(name, &service.file) {
+                let problem = format!("release {name:?} is also one of {other}; names of releases are unique, rename one");
+                errors.push(Error::Other { file: service.file.clone(), problem });
+            }
+            for component in release.components.keys() {
+                if let Some(other) = components.insert(component, name) {
+                    let problem = format!("component {component} of release {name:?} is also one of {other:?}; keep it at one of them");
+                    errors.push(Error::Other { file: service.file.clone(), problem });
+                }
+            }
+        }
+    }
+    for fragment in fragments(catalog) {
+        for name in fragment.bodies.keys().filter(|name| !releases.contains_key(name.as_str())) {
+            let field = format!("{}.releases", fragment.field);
+            errors.push(unknown(&fragment.file, field, "release", name, releases.keys().copied()));
+        }
+    }
+}
+
+/// Every fragment of the catalogue.
+fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
+    let own = catalog.services.values().flat_map(|service| service.releases.values().flat_map(|release| &release.fragments));
+    own.chain(&catalog.shared)
+        .chain(catalog.presets.values().flat_map(|preset| &preset.fragments))
+        .chain(catalog.features.values().flat_map(|feature| &feature.fragments))
+        .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
+}
+
+fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
+    let all: Vec<String> = catalog
+        .services
+        .values()
+        .flat_map(|service| service.releases.values().flat_map(|release| release.components.keys()))
+        .map(ToString::to_string)
+        .collect();
+    for service in catalog.services.values() {
+        for (name, release) in &service.releases {
+            for need in release.needs.iter().filter(|need| catalog.provider(&need.component).is_none()) {
+                let field = format!("releases.{name}.needs");
+                let name = need.component.to_string();
+                errors.push(unknown(&service.file, field, "component", &name, all.iter().map(String::as_str)));
+            }
+        }
+    }
+}
+
+fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
+    for preset in catalog.presets.values() {
+        for name in preset.services.iter().filter(|name| !catalog.services.contains_key(*name)) {
+            let names = catalog.services.keys().map(String::as_str);
+            errors.push(unknown(&preset.file, "services".into(), "service", name, names));
+        }
+        for name in preset.features.keys().filter(|name| !catalog.features.contains_key(*name)) {
+            let names = catalog.features.keys().map(String::as_str);
+            errors.push(unknown(&preset.file, "features".into(), "feature", name, names));
+        }
+    }
+    for (name, release) in &catalog.openstack {
+        for from in release.upgrades_from.iter().filter(|from| from.as_str() == name) {
+            let problem = format!("upgradesFrom: {from} can't be reached from itself; name the releases before it");
+            errors.push(Error::Other { file: release.file.clone(), problem });
+        }
+    }
+}
+
+/// Every `credentials.<service>.<name>` in a text.
+pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("credentials.").skip(1).filter_map(|rest| {
+        let is_name = |character: char| character.is_alphanumeric() || character == '_';
+        let (service, rest) = rest.split_at(rest.find(|c| !is_name(c))?);
+        let rest = rest.strip_prefix('.')?;
+        Some((service, &rest[..rest.find(|c| !is_name(c)).unwrap_or(rest.len())]))
+    })
+}
+
+fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
+    let known = |service: &str, name: &str| {
+        catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))
+    };
+    let mut seen = BTreeSet::new();
+    let mut look = |file: &str, field: &str, body: &Body| {
+        for (service, name) in credentials_in(&body.source).filter(|(service, name)| !known(service, name)) {
+            if seen.insert((file.to_owned(), service.to_owned(), name.to_owned())) {
+                let owned = catalog.services.get(service).map(|entry| entry.credentials.keys().map(String::as_str));
+                let name = format!("{service}.{name}");
+                let hint = owned.into_iter().flatten().map(|known| format!("{service}.{known}")).collect::<Vec<_>>();
+                errors.push(unknown(file, field.into(), "credential", &name, hint.iter().map(String::as_str)));
+            }
+        }
+    };
+    for fragment in fragments(catalog) {
+        fragment.bodies.values().for_each(|body| look(&fragment.file, &fragment.field, body));
+    }
+    for service in catalog.services.values() {
+        for (name, release) in &service.releases {
+            look(&service.file, &format!("releases.{name}.values"), &release.base);
+        }
+    }
+}
+
+/// The first circle of needs between releases, as `nova → neutron → nova`.
+fn cycle(catalog: &Catalog) -> Option<String> {
+    let releases = || catalog.services.values().flat_map(|service| &service.releases);
+    let edges: BTreeMap<&str, Vec<&str>> = releases()
+        .map(|(name, release)| {
+            let providers = release.needs.iter().filter_map(|need| Some(catalog.provider(&need.component)?.1));
+            (name.as_str(), providers.collect())
+        })
+        .collect();
+    let mut done = BTreeSet::new();
+    edges.keys().find_map(|name| walk(name, &edges, &mut Vec::new(), &mut done))
+}
+
+fn walk<'a>(
+    name: &'a str,
+    edges: &BTreeMap<&'a str, Vec<&'a str>>,
+    path: &mut Vec<&'a str>,
+    done: &mut BTreeSet<&'a str>,
+) -> Option<String> {
+    if let Some(start) = path.iter().position(|seen| *seen == name) {
+        path.push(name);
+        return Some(path[start..].join(" → "));
+    }
+    if !done.insert(name) {
+        return None;
+    }
+    path.push(name);
+    let found = edges.get(name).into_iter().flatten().find_map(|next| walk(next, edges, path, done));
+    path.pop();
+    found
+}

@@ -1,0 +1,78 @@
+use super::*;
+
+/// A small catalogue with made-up names, and what a test changes in it.
+pub fn files(changes: &[(&str, &str)]) -> Files {
+    let mut files: Files = [
+        (
+            "values/services/store.yaml",
+            "service: store\ndescription: A database.\ngroup: infra\ncredentials: {admin: {}}\n\
+             external: {service: store, portName: sql, port: 3306}\nreleases:\n  store:\n    components: {store/server: StatefulSet}\n\
+             \x20   values: {auth: {admin: '${credentials.store.admin}'}}\n",
+        ),
+        (
+            "values/services/front.yaml",
+            "service: front\ndescription: An API.\ngroup: openstack\ncredentials: {user: {}}\nreleases:\n  front:\n\
+             \x20   needs: [{component: store/server}]\n    components: {front/api: Deployment}\n    plainJobs: [front-setup]\n\
+             \x20   values:\n      conf: {region: '${spec.region}', password: '${credentials.front.user}'}\n",
+        ),
+        ("values/features/colour.yaml",
+         "feature: colour\ndescription: Its colour.\nschema: {type: object, properties: {name: {type: string, enum: [red, blue]}}}\n\
+          default: {name: red}\nfragments:\n- when: features.colour.name == 'blue'\n  releases: {front: {values: {conf: {colour: blue}}}}\n"),
+        ("values/openstack/2026.1.yaml", "openstackRelease: '2026.1'\ndescription: Gazpacho\nvariables: {tag: t1}\n"),
+        ("values/shared/auth.yaml",
+         "shared: auth\ndescription: Repeated credentials.\nfragments:\n- every: {values: {auth: {admin: '${credentials.store.admin}', no: 1}}}\n"),
+        ("values/keys/front.yaml", "conf: {region: string, password: string, colour: string}\nauth: {admin: string}\n"),
+        ("values/lock.yaml", "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n"),
+        ("presets/small.yaml", "preset: small\ndescription: A small cloud.\nservices: [store, front]\n"),
+    ]
+    .map(|(path, text)| (path.to_owned(), text.to_owned()))
+    .into();
+    for (path, text) in changes {
+        files.insert((*path).to_owned(), (*text).to_owned());
+    }
+    files
+}
+
+#[test]
+fn a_catalogue_is_read_and_every_chart_gets_the_keys_it_knows() {
+    let catalog = Catalog::load(&files(&[])).unwrap();
+    let body = &catalog.shared[0].bodies["front"];
+    assert_eq!(body.source, r#"{"auth":{"admin":"${credentials.store.admin}"}}[]"#);
+    assert!(!catalog.shared[0].bodies.contains_key("store"), "keys of store are not known");
+    assert_eq!(catalog.provider(&Component::parse("front/api").unwrap()), Some(("front", "front")));
+}
+
+#[test]
+fn everything_wrong_is_said_with_its_place() {
+    let front = files(&[])["values/services/front.yaml"].clone();
+    let with = |from: &str, to: &str| front.replace(from, to);
+    let cases: [(&str, String, &str); 12] = [
+        ("presets/small.yaml", "preset: small\ndescription: x\nservcies: []\n".into(),
+         "presets/small.yaml:3:1: unknown field `servcies`"),
+        ("presets/small.yaml", "preset: smal\ndescription: x\n".into(),
+         "presets/small.yaml: the file is called \"small\" and says it is \"smal\"; make the two equal"),
+        ("presets/small.yaml", "preset: small\ndescription: x\nservices: [stor]\n".into(),
+         "presets/small.yaml: services: there is no service \"stor\", did you mean \"store\"?; correct the name or add its file"),
+        ("presets/small.yaml", "preset: small\ndescription: x\nfeatures: {color: {}}\n".into(),
+         "presets/small.yaml: features: there is no feature \"color\", did you mean \"colour\"?"),
+        ("presets/small.yaml", "preset: small\ndescription: x\nfragments:\n- when: feature.x\n".into(),
+         "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; there are spec, features"),
+        ("presets/small.yaml", "preset: small\ndescription: x\nfragments:\n- releases: {font: {values: {}}}\n".into(),
+         "presets/small.yaml: fragments[0].releases: there is no release \"font\", did you mean \"front\"?"),
+        ("values/services/front.yaml", with("store/server", "store/servre"),
+         "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\", did you mean \"store/server\"?"),
+        ("values/services/front.yaml", with("store/server", "store"),
+         "values/services/front.yaml: releases.front.needs[0]: \"store\" is no component; write application/component, such as keystone/api"),
+        ("values/services/front.yaml", with("store/server", "front/api"), "releases need each other in a circle: front → front; remove one"),
+        ("values/services/front.yaml", with("front.user", "front.usr"),
+         "values/services/front.yaml: releases.front.values: there is no credential \"front.usr\", did you mean \"front.user\"?"),
+        ("values/services/front.yaml", with("${spec.region}", "${spec.region"),
+         "values/services/front.yaml:11: releases.front.values.conf.region: \"${spec.region\" has a `${` without its `}`"),
+        ("values/services/front.yaml", with("    plainJobs", "    unset: ['a..b']\n    plainJobs"),
+         "values/services/front.yaml: releases.front.unset: \"a..b\" is no path: a key is empty"),
+    ];
+    for (path, text, expected) in cases {
+        let errors = Catalog::load(&files(&[(path, &text)])).unwrap_err().to_string();
+        assert!(errors.starts_with(expected), "{expected}\n{errors}");
+    }
+}
