@@ -40,3 +40,35 @@ pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<I
 fn become_program(program: &OsString, arguments: &[OsString]) -> std::io::Error {
     std::process::Command::new(program).args(arguments).exec()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(text: &str) -> Vec<OsString> {
+        text.lines().map(OsString::from).collect()
+    }
+
+    /// What the fake wrapper starts: the same as `main` does with the hidden subcommand.
+    #[test]
+    #[ignore = "only another test starts it"]
+    fn turns_into_its_arguments() {
+        let given = arguments(&std::env::var("OSDPL_TEST_EXEC").unwrap());
+        assert_eq!(given[0], SUBCOMMAND);
+        let parent = given[1].to_str().unwrap().parse().unwrap();
+        let error = exec_with_parent_death_signal(parent, &given[2..]).unwrap_err();
+        panic!("{error}");
+    }
+
+    #[test]
+    fn a_parent_that_is_gone_already_is_noticed() {
+        let error = exec_with_parent_death_signal(std::process::id(), &arguments("true")).unwrap_err();
+        assert!(error.to_string().contains("is gone; helm was not started"), "{error}");
+    }
+
+    #[test]
+    fn without_a_program_there_is_nothing_to_become() {
+        let error = exec_with_parent_death_signal(1, &[]).unwrap_err();
+        assert!(error.to_string().contains("exec-helm is internal"), "{error}");
+    }
+}
