@@ -72,6 +72,8 @@ async fn helm_sees_only_what_is_written_down() {
     assert_eq!(
         names,
         [
+            "GOGC",
+            "GOMEMLIMIT",
             "HELM_CACHE_HOME",
             "HELM_CONFIG_HOME",
             "HELM_DATA_HOME",
