@@ -3,5 +3,6 @@
 pub mod api;
 pub mod catalog;
 pub mod expr;
+pub mod observed;
 pub mod values;
 pub mod yaml;
