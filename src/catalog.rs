@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use error::{Error, Errors};
+pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Group, Level, WorkloadKind};
 pub use fragment::{Body, Fragment};
 pub use keys::KeyTree;
@@ -203,4 +203,4 @@ impl Catalog {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -128,9 +128,9 @@ pub struct Credential {
     /// One line for people.
     #[serde(default)]
     pub description: String,
-    /// Whether changing it needs more than a rollout, and what.
+    /// Whether it must be given by the user when the service is external.
     #[serde(default)]
-    pub rotation: String,
+    pub external: bool,
 }
 
 fn thirty_two() -> usize {
