@@ -4,6 +4,8 @@ pub mod api;
 pub mod catalog;
 pub mod desired;
 pub mod expr;
+pub mod health;
 pub mod observed;
+pub mod plan;
 pub mod values;
 pub mod yaml;

@@ -50,7 +50,7 @@ pub struct Observed {
 }
 
 /// What helm recorded of one release: its newest record, and whether one is deployed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReleaseSeen {
     /// The status of the newest record (highest revision), in helm's words: `deployed`, `pending-upgrade` …
     pub status: String,
@@ -64,6 +64,10 @@ pub struct ReleaseSeen {
     pub inputs: Option<String>,
     /// The label that digests the catalogue's part, as it stands on the newest record.
     pub catalog: Option<String>,
+    /// The label that names the release in the catalogue, as it stands on the newest record.
+    pub release: Option<String>,
+    /// The inputs of the newest record that an operator of ours made for that very revision: what we last applied.
+    pub own_inputs: Option<String>,
     /// Who made the newest record, as it stands on its label.
     pub attempt: Option<AttemptSeen>,
     /// What is known from the record's body, once it was read.
@@ -190,6 +194,8 @@ pub struct RunningSeen {
     pub stopping: bool,
     /// Whether it still waits for a free slot.
     pub queued: bool,
+    /// Whether it was started without hooks.
+    pub skips_hooks: bool,
 }
 
 /// An operation of ours that failed.
