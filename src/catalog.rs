@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use check::credentials_in;
 pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Group, Level, WorkloadKind};
 pub use fragment::{Body, Fragment};
@@ -194,6 +195,17 @@ impl Catalog {
             let (release, _) = entry.releases.iter().find(|(_, release)| release.components.contains_key(component))?;
             Some((service.as_str(), release.as_str()))
         })
+    }
+
+    /// Every body that could set values of a release, whatever the spec.
+    pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
+        let own = self.release(release).map(|(_, entry)| entry);
+        let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
+        let fragments = fragments
+            .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
+            .chain(self.presets.values().flat_map(|preset| &preset.fragments))
+            .chain(self.features.values().flat_map(|feature| &feature.fragments));
+        own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.bodies.get(release)))
     }
 
     /// Whether `chart` is known to have a key at `path`; `true` for charts whose keys are not known.
