@@ -24,3 +24,22 @@ pub fn verdict(workload: &Workload) -> ComponentStatus {
         reason: trouble.map(|trouble| trouble.message.clone()).unwrap_or_default(),
     }
 }
+
+/// The verdict on a component with several workloads: the worst one, pods summed.
+pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
+    let worst = workloads.iter().map(|workload| verdict(workload)).max_by_key(|status| match status.status {
+        ComponentVerdict::Ready => 0,
+        ComponentVerdict::Unknown => 1,
+        ComponentVerdict::Progressing => 2,
+        ComponentVerdict::Unhealthy => 3,
+    });
+    let sum = |count: fn(&Workload) -> i32| workloads.iter().map(|workload| count(workload)).sum::<i32>();
+    let ready = format!("{}/{}", sum(|workload| workload.ready), sum(|workload| workload.desired));
+    let worst = worst.unwrap_or(ComponentStatus {
+        status: ComponentVerdict::Unknown,
+        generation: None,
+        ready: String::new(),
+        reason: String::new(),
+    });
+    ComponentStatus { ready, ..worst }
+}

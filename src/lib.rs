@@ -8,5 +8,6 @@ pub mod expr;
 pub mod health;
 pub mod observed;
 pub mod plan;
+pub mod status;
 pub mod values;
 pub mod yaml;
