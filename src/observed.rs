@@ -8,27 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::{Component, WorkloadKind};
 
-/// A release's identity in a cluster: its namespace and helm's name for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    /// The namespace.
-    pub namespace: String,
-    /// Helm's name of the release.
-    pub name: String,
-}
-
-impl Key {
-    /// The identity of release `name` in `namespace`.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}/{}", self.namespace, self.name)
-    }
-}
+pub use crate::release::Key;
 
 /// Everything that `plan` and `status` may look at.
 #[derive(Clone, Debug, Default, PartialEq)]
