@@ -17,7 +17,7 @@ kubernetes-entrypoint reads), and the Roles and ClusterRoles that a shape names 
 {{- $item := default dict $given -}}
 {{- $key := $short | replace "-" "_" -}}
 {{- if include "stand-in.switch" (list $scope.root (default (printf "%s%s" $prefix $key) $item.manifest)) -}}
-{{- $_ := set $seen (default (printf "%s-%s" $scope.app $short) $item.account) (hasKey $item "waits" | ternary (get $item "waits") $key) -}}
+{{- $_ := set $seen (default (printf "%s-%s" $scope.prefix $short) $item.account) (hasKey $item "waits" | ternary (get $item "waits") $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

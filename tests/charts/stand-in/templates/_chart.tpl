@@ -1,13 +1,13 @@
 {{/*
 stand-in.chart renders a whole chart from its shape.yaml; see ../../README.md for the fields.
 The shape is itself a template, so that it can follow values. Everything below works on one
-scope: root (helm's own scope), shape, app (the application label) and conf (a copy of
-`conf` with the connections filled in, so that the hash and the Secret see the same random value).
+scope: root (helm's own scope), shape, app (the application label), prefix (of Jobs' names) and conf (a copy
+of `conf` with the connections filled in, so that the hash and the Secret see the same random value).
 */}}
 {{- define "stand-in.chart" -}}
 {{- $shape := tpl (.Files.Get "shape.yaml") . | fromYaml -}}
 {{- if hasKey $shape "Error" -}}{{- fail (printf "shape.yaml of chart %s: %s" .Chart.Name $shape.Error) -}}{{- end -}}
-{{- $scope := dict "root" . "shape" $shape "app" (default .Chart.Name $shape.application) "conf" (deepCopy (default dict .Values.conf)) -}}
+{{- $scope := dict "root" . "shape" $shape "app" .Chart.Name "prefix" (default .Chart.Name $shape.prefix) "conf" (deepCopy (default dict .Values.conf)) -}}
 {{- include "stand-in.config" $scope -}}
 {{- include "stand-in.secrets" $scope -}}
 {{- include "stand-in.accounts" $scope -}}

@@ -12,6 +12,7 @@ and leaves their data on the scope, where pods take their hashes from.
 {{- range $file, $how := default dict $etc.files -}}
 {{- $parts := splitList " " $how -}}
 {{- $from := (include "stand-in.at" (list $scope.conf (index $parts 1)) | fromJson).v -}}
+{{- range slice $parts 2 -}}{{- $from = omit $from . -}}{{- end -}}
 {{- $_ := set $data $file (include (printf "stand-in.as-%s" (first $parts)) (dict "root" $scope.root "from" $from)) -}}
 {{- end -}}
 {{- $_ := set . "etcName" (default (printf "%s-etc" .root.Chart.Name) $etc.name) -}}
@@ -71,6 +72,8 @@ null (upstream's way of leaving it to a mounted snippet). (list scope "path.in.c
 {{- else if eq $kind "cache" -}}{{- $value = printf "%s:%s" (include "stand-in.host" (list $scope "oslo_cache" "internal")) (include "stand-in.port" (list $scope "oslo_cache" "internal" "memcache")) -}}
 {{- else if eq $kind "cache-key" -}}{{- $value = default (randAlphaNum 64) $scope.root.Values.endpoints.oslo_cache.auth.memcache_secret_key -}}
 {{- else if eq $kind "uri" -}}{{- $value = include "stand-in.uri" (list $scope (index $what 1) (index $what 2) (index $what 3)) -}}
+{{- else if eq $kind "root" -}}{{- $value = trimSuffix (include "stand-in.part" (list $scope (index $what 1) (index $what 2) "path")) (include "stand-in.uri" (list $scope (index $what 1) (index $what 2) (index $what 3))) -}}
+{{- else if eq $kind "scheme" -}}{{- $value = include "stand-in.part" (list $scope (index $what 1) (index $what 2) "scheme") | default "http" -}}
 {{- else if eq $kind "port" -}}{{- $value = include "stand-in.port" (list $scope (index $what 1) (index $what 2) (index $what 3)) -}}
 {{- else if eq $kind "host" -}}{{- $value = include "stand-in.host" (list $scope (index $what 1) (index $what 2)) -}}
 {{- else if eq $kind "value" -}}{{- $value = (include "stand-in.at" (list $scope.root.Values (index $what 1)) | fromJson).v -}}
@@ -103,14 +106,15 @@ null (upstream's way of leaving it to a mounted snippet). (list scope "path.in.c
 {{- end -}}
 {{- end -}}
 
-{{/* rabbitmq.conf: keys joined by dots. */}}
+{{/* rabbitmq.conf: keys joined by dots; libvirt's files: the same with quoted strings. */}}
 {{- define "stand-in.as-flat" -}}
-{{- $root := .root -}}{{- $prefix := default "" .prefix -}}
+{{- $root := .root -}}{{- $prefix := default "" .prefix -}}{{- $form := default "%s" .form -}}
 {{- range $key, $value := .from -}}
-{{- if kindIs "map" $value -}}{{- include "stand-in.as-flat" (dict "root" $root "from" $value "prefix" (printf "%s%s." $prefix $key)) -}}
-{{- else -}}{{- printf "%s%s = %v\n" $prefix $key $value -}}{{- end -}}
+{{- if kindIs "map" $value -}}{{- include "stand-in.as-flat" (dict "root" $root "from" $value "form" $form "prefix" (printf "%s%s." $prefix $key)) -}}
+{{- else -}}{{- printf "%s%s = %s\n" $prefix $key (kindIs "string" $value | ternary (printf $form $value) (toString $value)) -}}{{- end -}}
 {{- end -}}
 {{- end -}}
+{{- define "stand-in.as-quoted" -}}{{- include "stand-in.as-flat" (dict "root" .root "from" .from "form" "%q") -}}{{- end -}}
 
 {{- define "stand-in.as-yaml" -}}{{- toYaml .from -}}{{- end -}}
 {{- define "stand-in.as-text" -}}{{- tpl (toString .from) .root -}}{{- end -}}

@@ -17,7 +17,7 @@ bootstrap: {weight: 5, image: bootstrap, containers: [bootstrap], admin: identit
 {{- $scope := . -}}
 {{- $toolkit := include "stand-in.toolkit" . | fromYaml -}}
 {{- range $short, $given := default dict .shape.jobs -}}
-{{- $name := printf "%s-%s" $scope.app $short -}}
+{{- $name := printf "%s-%s" $scope.prefix $short -}}
 {{- $key := $short | replace "-" "_" -}}
 {{- $item := dict
   "manifest" (printf "job_%s" $key) "component" $short "account" $name "waits" $key "labels" "job" "resources" (printf "jobs.%s" $key)
@@ -88,7 +88,7 @@ spec:
 {{- define "stand-in.crons" -}}
 {{- $scope := . -}}
 {{- range $short, $given := default dict .shape.crons -}}
-{{- $name := printf "%s-%s" $scope.app $short -}}
+{{- $name := printf "%s-%s" $scope.prefix $short -}}
 {{- $key := $short | replace "-" "_" -}}
 {{- $item := dict
   "component" $short "account" $name "waits" $key "labels" "job" "resources" (printf "jobs.%s" $key) "containers" (list $name)

@@ -49,7 +49,7 @@ spec:
   containers:
 {{- range $container := $item.containers }}
   - name: {{ $container }}
-    image: {{ get $values.images.tags $item.image | quote }}
+    image: {{ get $values.images.tags (default $item.image (get (default dict $item.images) $container)) | quote }}
     imagePullPolicy: {{ $values.images.pull_policy }}
 {{- with $item.ports }}
     ports:
@@ -147,7 +147,9 @@ and `service` (the same as SERVICE_*). `environment` is given whole, per contain
 {{- define "stand-in.volumes" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- $values := $scope.root.Values -}}
+{{- if not $item.scriptless }}
 - {name: bin, configMap: {name: {{ default $scope.binName $item.binName }}, defaultMode: 365}}
+{{- end }}
 {{- if $item.etc }}
 {{- if eq $scope.etcKind "Secret" }}
 - {name: etc, secret: {secretName: {{ default $scope.etcName $item.etcName }}, defaultMode: 292}}

@@ -38,7 +38,8 @@
 {{- range $secret := default list $secrets.plain -}}
 {{- if include "stand-in.switch" (list $scope.root $secret.manifest) -}}
 {{- $data := dict -}}
-{{- range $key, $path := $secret.data -}}{{- $_ := set $data $key (toString (include "stand-in.at" (list $scope.root.Values $path) | fromJson).v) -}}{{- end -}}
+{{- range $key, $text := default dict $secret.text -}}{{- $_ := set $data $key $text -}}{{- end -}}
+{{- range $key, $path := default dict $secret.data -}}{{- $_ := set $data $key (toString (include "stand-in.at" (list $scope.root.Values $path) | fromJson).v) -}}{{- end -}}
 {{- include "stand-in.data" (dict "kind" "Secret" "name" $secret.name "data" $data) -}}
 {{- end -}}
 {{- end -}}
@@ -55,10 +56,13 @@
 {{- define "stand-in.openrc" -}}
 {{- $scope := index . 0 -}}
 {{- $auth := get $scope.root.Values.endpoints.identity.auth (index . 1) -}}
-{{- $openrc := dict "OS_AUTH_URL" (include "stand-in.uri" (list $scope "identity" "internal" "api")) "OS_INTERFACE" "internal" -}}
+{{- $openrc := dict "OS_AUTH_URL" (include "stand-in.uri" (list $scope "identity" "internal" "api")) -}}
 {{- range $variable, $key := dict "OS_REGION_NAME" "region_name" "OS_PROJECT_NAME" "project_name" "OS_PROJECT_DOMAIN_NAME" "project_domain_name" "OS_USER_DOMAIN_NAME" "user_domain_name" "OS_USERNAME" "username" "OS_PASSWORD" "password" "OS_DOMAIN_NAME" "domain_name" -}}
 {{- if hasKey $auth $key -}}{{- $_ := set $openrc $variable (toString (get $auth $key)) -}}{{- end -}}
 {{- end -}}
+{{- if not (hasKey $auth "domain_name") -}}
+{{- $_ := set $openrc "OS_INTERFACE" (default "internal" $auth.interface) -}}
 {{- $_ := set $openrc "OS_DEFAULT_DOMAIN" (default "default" $auth.default_domain_id) -}}
+{{- end -}}
 {{- toJson $openrc -}}
 {{- end -}}
