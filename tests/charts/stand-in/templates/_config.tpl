@@ -20,7 +20,7 @@ and leaves their data on the scope, where pods take their hashes from.
 {{- $_ := set . "etcKind" (default "Secret" $etc.kind) -}}
 {{- $bin := dict "stand-in.sh" "exec true" -}}
 {{- range $file, $path := default dict (default dict .shape.bin).values -}}
-{{- with (include "stand-in.at" (list $scope.root.Values $path) | fromJson).v -}}{{- $_ := set $bin $file (toString .) -}}{{- end -}}
+{{- with (include "stand-in.at" (list $scope.root.Values $path) | fromJson).v -}}{{- $_ := set $bin $file (include "stand-in.as-flat" (dict "from" (dict "value" .))) -}}{{- end -}}
 {{- end -}}
 {{- $_ := set . "binName" (default (printf "%s-bin" .root.Chart.Name) (default dict .shape.bin).name) -}}
 {{- $_ := set . "binData" $bin -}}
@@ -106,12 +106,12 @@ null (upstream's way of leaving it to a mounted snippet). (list scope "path.in.c
 {{- end -}}
 {{- end -}}
 
-{{/* rabbitmq.conf: keys joined by dots; libvirt's files: the same with quoted strings. */}}
+{{/* rabbitmq.conf: keys joined by dots, nulls left out (helm 3 keeps a chart's own nulls, helm 4 drops them); libvirt's files: the same with quoted strings. */}}
 {{- define "stand-in.as-flat" -}}
 {{- $root := .root -}}{{- $prefix := default "" .prefix -}}{{- $form := default "%s" .form -}}
 {{- range $key, $value := .from -}}
 {{- if kindIs "map" $value -}}{{- include "stand-in.as-flat" (dict "root" $root "from" $value "form" $form "prefix" (printf "%s%s." $prefix $key)) -}}
-{{- else -}}{{- printf "%s%s = %s\n" $prefix $key (kindIs "string" $value | ternary (printf $form $value) (toString $value)) -}}{{- end -}}
+{{- else if not (kindIs "invalid" $value) -}}{{- printf "%s%s = %s\n" $prefix $key (kindIs "string" $value | ternary (printf $form $value) (toString $value)) -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- define "stand-in.as-quoted" -}}{{- include "stand-in.as-flat" (dict "root" .root "from" .from "form" "%q") -}}{{- end -}}

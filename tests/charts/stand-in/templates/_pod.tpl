@@ -81,7 +81,7 @@ spec:
 {{ include "stand-in.uuid" $scope }}
 {{- end }}
 {{- $rolls := list }}
-{{- range default list $item.rolls }}{{- $rolls = append $rolls (include "stand-in.at" (list $scope.root.Values .)) }}{{- end }}
+{{- range default list $item.rolls }}{{- $rolls = append $rolls (include "stand-in.as-flat" (dict "from" (include "stand-in.at" (list $scope.root.Values .) | fromJson))) }}{{- end }}
 {{- if $item.hashes }}
 configmap-bin-hash: {{ list $scope.binData $rolls | toJson | sha256sum }}
 configmap-etc-hash: {{ toJson $scope.etcData | sha256sum }}
