@@ -3,13 +3,13 @@ What upstream's toolkit gives every service: its Jobs, with their hooks' weights
 helm's timeout, not as a failure). A shape only names those it has, and says where it differs.
 */}}
 {{- define "stand-in.toolkit" -}}
-db-init: {weight: -5, image: db_init, containers: [{{ .app }}-db-init-0], env: {ROOT_DB_CONNECTION: "oslo_db.admin DB_CONNECTION"}, etc: true}
-db-sync: {weight: -4, image: {{ .app }}_db_sync, etc: true}
+db-init: {weight: -5, image: db_init, containers: [{{ .app }}-db-init-0], env: {ROOT_DB_CONNECTION: "oslo_db.admin DB_CONNECTION"}, etc: true, etcVolume: db-init-conf}
+db-sync: {weight: -4, image: {{ .app }}_db_sync, etc: true, etcVolume: db-sync-conf}
 rabbit-init: {weight: -4, image: rabbit_init, containers: [rabbit-init], env: {RABBITMQ_ADMIN_CONNECTION: "oslo_messaging.admin RABBITMQ_CONNECTION", RABBITMQ_USER_CONNECTION: "oslo_messaging.{{ .app }} RABBITMQ_CONNECTION"}}
 ks-service: {weight: -3, image: ks_service, admin: identity.admin}
 ks-endpoints: {weight: -2, image: ks_endpoints, admin: identity.admin}
 ks-user: {weight: -1, image: ks_user, admin: identity.admin}
-bootstrap: {weight: 5, image: bootstrap, containers: [bootstrap], admin: identity.admin, etc: true}
+bootstrap: {weight: 5, image: bootstrap, containers: [bootstrap], admin: identity.admin, etc: true, etcVolume: bootstrap-conf}
 {{- end -}}
 
 {{/* stand-in.jobs: hooks after install and upgrade, before deletion, or (hook: none) plain Jobs, which no upgrade can change. */}}

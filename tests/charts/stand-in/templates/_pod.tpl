@@ -143,18 +143,19 @@ and `service` (the same as SERVICE_*). `environment` is given whole, per contain
 {{- end }}
 {{- end -}}
 
-{{/* Volumes: scripts, configuration, Secrets, ConfigMaps, claims, the users' snippets (`snippets`: Keystone users and `pod.etcSources`; `sources`: these alone), and what `pod.mounts` adds. */}}
+{{/* Volumes: scripts, configuration, Secrets, ConfigMaps, claims, the users' snippets (`snippets`: Keystone users and `pod.etcSources`; `sources`: these alone), and what `pod.mounts` adds; named as
+upstream names them, because values may mount them. */}}
 {{- define "stand-in.volumes" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- $values := $scope.root.Values -}}
 {{- if not $item.scriptless }}
-- {name: bin, configMap: {name: {{ default $scope.binName $item.binName }}, defaultMode: 365}}
+- {name: {{ $scope.app }}-bin, configMap: {name: {{ default $scope.binName $item.binName }}, defaultMode: 365}}
 {{- end }}
 {{- if $item.etc }}
 {{- if eq $scope.etcKind "Secret" }}
-- {name: etc, secret: {secretName: {{ default $scope.etcName $item.etcName }}, defaultMode: 292}}
+- {name: {{ default (printf "%s-etc" $scope.app) $item.etcVolume }}, secret: {secretName: {{ default $scope.etcName $item.etcName }}, defaultMode: 292}}
 {{- else }}
-- {name: etc, configMap: {name: {{ $scope.etcName }}, defaultMode: 292}}
+- {name: {{ $scope.app }}-etc, configMap: {name: {{ $scope.etcName }}, defaultMode: 292}}
 {{- end }}
 {{- end }}
 {{- range $secret := default list $item.secrets }}
@@ -174,7 +175,7 @@ and `service` (the same as SERVICE_*). `environment` is given whole, per contain
 {{- end }}
 {{- range default list (include "stand-in.at" (list $values (printf "pod.etcSources.%s" .)) | fromJson).v }}{{- $sources = append $sources . }}{{- end }}
 {{- if $sources }}
-- {name: snippets, projected: {sources: {{ toJson $sources }}}}
+- {name: {{ $scope.app }}-etc-snippets, projected: {sources: {{ toJson $sources }}}}
 {{- end }}
 {{- end }}
 {{- with (include "stand-in.at" (list $values (printf "pod.mounts.%s.%s.volumes" $item.mounts $item.mounts)) | fromJson).v }}
