@@ -75,6 +75,8 @@ pub struct Release {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Jobs that are no hooks: immutable, deleted before an upgrade.
     pub plain_jobs: Vec<String>,
+    /// Secrets that an uninstall leaves behind: removed by Purge alone.
+    pub kept_secrets: Vec<String>,
     /// Helm's `--timeout`, per hook, in seconds.
     pub timeout: u32,
     /// Helm 4's `--server-side`.

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn recipe(kind: CredentialKind, length: usize) -> file::Credential {
-        file::Credential { kind, length, description: String::new(), external: false }
+        file::Credential { kind, length, description: String::new(), rotation: String::new(), external: false }
     }
 
     fn made(kind: CredentialKind, length: usize) -> String {

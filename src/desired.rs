@@ -83,7 +83,7 @@ impl Selection {
 }
 
 /// What must be known from outside to resolve.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Facts {
     /// Credentials by service and name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,

@@ -74,8 +74,10 @@ pub enum Owner {
     Us,
     /// A process of the operator that is gone: its helm is gone with it.
     Dead,
-    /// A process of the operator that lives, or may live.
+    /// A process of the operator that lives.
     Alive,
+    /// Nobody can tell, such as a process on another machine.
+    Unknown,
 }
 
 /// What a record's body says.

@@ -124,6 +124,7 @@ impl<'a> Loader<'a> {
             needs,
             components,
             plain_jobs: entry.plain_jobs,
+            kept_secrets: entry.kept_secrets,
             timeout: entry.timeout,
             server_side: entry.server_side,
             base,

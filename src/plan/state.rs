@@ -51,7 +51,7 @@ pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Ob
         "pending-install" | "pending-upgrade" | "pending-rollback" => match (ours, attempt.owner) {
             (true, Owner::Us | Owner::Dead) => State::Abandoned(seen),
             (true, Owner::Alive) => State::Locked(seen, None),
-            (false, _) => {
+            (false, _) | (true, Owner::Unknown) => {
                 let until = seen.since.and_then(|since| since.checked_add(FOREIGN_PATIENCE).ok());
                 if until.is_some_and(|until| until <= now) { State::Abandoned(seen) } else { State::Locked(seen, until) }
             }
