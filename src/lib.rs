@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod catalog;
+pub mod cluster;
 pub mod credentials;
 pub mod desired;
 pub mod expr;
