@@ -1,0 +1,155 @@
+//! The command lines.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Version;
+use crate::release::{ATTEMPT_LABEL, Attempt, CATALOG_LABEL, INPUTS_LABEL, Key};
+
+/// How many revisions of a release helm keeps. Each upgrade lists all of them three times in full, so few; pruning
+/// spares the last deployed one, so three always hold what a rollback needs.
+pub const HISTORY: u32 = 3;
+
+/// What to do with a release.
+#[derive(Clone, Debug)]
+pub enum Verb {
+    /// `helm upgrade --install`.
+    Upgrade(Upgrade),
+    /// `helm uninstall`.
+    Uninstall(Uninstall),
+}
+
+impl Verb {
+    /// One word, for metrics, events and people.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Upgrade(_) => "upgrade",
+            Self::Uninstall(_) => "uninstall",
+        }
+    }
+}
+
+/// Who applies the objects of a release. Helm 3 knows only [`Apply::Client`] and ignores the choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Apply {
+    /// The API server, and conflicts with other field managers are ours to win: upgrades of releases that helm 3 made,
+    /// and leftovers of an interrupted install, succeed only this way.
+    #[default]
+    Server,
+    /// helm, by three-way merge, as helm 3 does.
+    Client,
+}
+
+/// One `helm upgrade --install`.
+#[derive(Clone)]
+pub struct Upgrade {
+    /// A packaged chart on disk, dependencies inside; helm touches no repository.
+    pub chart: PathBuf,
+    /// The values, secrets included: they go to helm's stdin and nowhere else.
+    pub values: Value,
+    /// The longest any *single* hook may take; helm has no limit for the whole run.
+    pub hook_timeout: Duration,
+    /// Who applies.
+    pub apply: Apply,
+    /// Takes over objects that belong to no release or to another one; only when the user asked for it.
+    pub take_ownership: bool,
+    /// The digest of all inputs, for [`INPUTS_LABEL`].
+    pub inputs: String,
+    /// The digest of the catalogue that made those inputs, for [`CATALOG_LABEL`].
+    pub catalog: String,
+}
+
+/// Values are secret: never shown.
+impl fmt::Debug for Upgrade {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { chart, values: _, hook_timeout, apply, take_ownership, inputs, catalog } = self;
+        formatter
+            .debug_struct("Upgrade")
+            .field("chart", chart)
+            .field("hook_timeout", hook_timeout)
+            .field("apply", apply)
+            .field("take_ownership", take_ownership)
+            .field("inputs", inputs)
+            .field("catalog", catalog)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One `helm uninstall`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uninstall {
+    /// The longest any single hook, and the wait for the objects' end, may take.
+    pub timeout: Duration,
+    /// Whether pre-delete and post-delete hooks run. `false` is the explicit way out when one can never end: its database
+    /// is gone, or the namespace is terminating and starts no Job any more.
+    pub hooks: bool,
+    /// Whether helm waits until the objects are gone. Safe here, unlike on upgrade: no pod waits for a post-delete hook.
+    pub wait: bool,
+}
+
+/// The flags of an upgrade that never depend on the release: part of its input digest, so that a change of them counts.
+pub fn pinned(helm: Version, apply: Apply) -> Vec<&'static str> {
+    let mut flags = vec!["--reset-values", "--skip-crds"];
+    if helm.major >= 4 {
+        match apply {
+            Apply::Server => flags.extend(["--server-side=true", "--force-conflicts"]),
+            Apply::Client => flags.push("--server-side=false"),
+        }
+    }
+    flags
+}
+
+impl Upgrade {
+    /// The arguments after the program's name. `attempt` is stored by helm as a label when it creates the record, so even
+    /// one left pending names its maker.
+    pub fn arguments(&self, release: &Key, attempt: &Attempt, helm: Version) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> =
+            ["upgrade", "--install"].into_iter().chain(pinned(helm, self.apply)).map(OsString::from).collect();
+        arguments.extend(["--values".into(), "-".into()]);
+        arguments.extend(["--history-max".into(), HISTORY.to_string().into()]);
+        arguments.extend(["--timeout".into(), seconds(self.hook_timeout)]);
+        if self.take_ownership {
+            arguments.push("--take-ownership".into());
+        }
+        let Self { inputs, catalog, .. } = self;
+        arguments.push("--labels".into());
+        arguments.push(format!("{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{ATTEMPT_LABEL}={attempt}").into());
+        arguments.extend(target(release));
+        arguments.push(self.chart.clone().into_os_string());
+        arguments
+    }
+}
+
+impl Uninstall {
+    /// The arguments after the program's name. Not `--ignore-not-found`: helm then takes *every* failure to read the
+    /// history, a missing permission included, for a release that is gone, and reports success.
+    pub fn arguments(&self, release: &Key) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec!["uninstall".into()];
+        arguments.extend(["--timeout".into(), seconds(self.timeout)]);
+        if self.wait {
+            arguments.push("--wait".into());
+        }
+        if !self.hooks {
+            arguments.push("--no-hooks".into());
+        }
+        arguments.extend(target(release));
+        arguments
+    }
+}
+
+/// The end of every command line: after `--` a release's name is never read as a flag.
+fn target(release: &Key) -> [OsString; 4] {
+    ["--namespace".into(), release.namespace.clone().into(), "--".into(), release.name.clone().into()]
+}
+
+/// helm takes Go durations; zero would mean "no time at all".
+fn seconds(duration: Duration) -> OsString {
+    format!("{}s", duration.as_secs().max(1)).into()
+}
+
+#[cfg(test)]
+mod tests;

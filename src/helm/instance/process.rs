@@ -1,0 +1,51 @@
+//! What `/proc` knows about processes.
+
+use std::io;
+use std::path::Path;
+
+use super::super::Error;
+
+/// Which machine, boot and process-number space this is: the same number elsewhere is another process.
+pub(super) fn host(proc: &Path) -> Result<String, Error> {
+    let read = |path: std::path::PathBuf| {
+        std::fs::read_to_string(&path).map_err(|source| Error::Proc { path: path.clone(), source })
+    };
+    let boot = read(proc.join("sys/kernel/random/boot_id"))?;
+    let link = proc.join("self/ns/pid");
+    let space = std::fs::read_link(&link).map_err(|source| Error::Proc { path: link, source })?;
+    Ok(format!("{} {}", boot.trim(), space.display()))
+}
+
+/// When a process started, in clock ticks since boot; `None` when it is gone, or only not yet reaped.
+///
+/// `/proc/<pid>/stat`, field 22, counted behind the program's name, which may hold anything (`proc_pid_stat(5)`).
+pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
+    let path = proc.join(pid.to_string()).join("stat");
+    let stat = match std::fs::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if is_gone(&error) => return Ok(None),
+        Err(source) => return Err(Error::Proc { path, source }),
+    };
+    let mut fields = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace();
+    let dead = matches!(fields.next(), None | Some("Z" | "X" | "x"));
+    Ok(fields.nth(18).and_then(|ticks| ticks.parse().ok()).filter(|_| !dead))
+}
+
+/// Reading a file of a process that is just ending gives ESRCH.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// Whether any process bears the mark of children of `instance`. Those of other users cannot be read, and are not ours.
+pub(super) fn has_child_of(proc: &Path, instance: &str) -> bool {
+    let mark = format!("{}={instance}", super::VARIABLE);
+    let Ok(processes) = std::fs::read_dir(proc) else {
+        return false;
+    };
+    processes.flatten().any(|process| {
+        let numbered = process.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
+        numbered
+            && std::fs::read(process.path().join("environ"))
+                .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
+    })
+}

@@ -1,0 +1,123 @@
+//! The kubeconfig that helm is given.
+//!
+//! helm must not read the pod's environment (we drop `KUBE*`), and a token copied into a file would go stale: the kubelet
+//! rotates it about every hour. So ours names the token's *file*, which client-go reads anew.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::Error;
+
+/// Where the kubelet mounts a pod's service account.
+pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// What decides which kubeconfig helm gets, taken from the environment once, by the caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// `KUBECONFIG` or the flag of that name; passed on as it is.
+    pub given: Option<PathBuf>,
+    /// `KUBERNETES_SERVICE_HOST`: set inside a pod.
+    pub host: Option<String>,
+    /// `KUBERNETES_SERVICE_PORT`.
+    pub port: Option<String>,
+    /// The home folder, for `.kube/config`.
+    pub home: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Reads the process environment; `given` (a flag) wins over `KUBECONFIG`.
+    pub fn from_environment(given: Option<PathBuf>) -> Self {
+        let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            given: given.or_else(|| path("KUBECONFIG")),
+            host: text("KUBERNETES_SERVICE_HOST"),
+            port: text("KUBERNETES_SERVICE_PORT"),
+            home: path("HOME"),
+        }
+    }
+}
+
+/// The kubeconfig for helm: the given one, else one written to `folder` from the service account in `mount`, else the
+/// user's own `.kube/config`.
+pub fn kubeconfig(surroundings: &Surroundings, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
+    if let Some(given) = &surroundings.given {
+        return Ok(given.clone());
+    }
+    if let Some(host) = &surroundings.host {
+        let port = surroundings.port.as_deref().unwrap_or("443");
+        return write_for_service_account(host, port, mount, folder);
+    }
+    match surroundings.home.as_ref().map(|home| home.join(".kube/config")) {
+        Some(own) if own.is_file() => Ok(own),
+        _ => Err(Error::NoKubeconfig),
+    }
+}
+
+/// Writes `folder/kubeconfig`, readable by us alone, for the API server at `host`:`port` and the service account in `mount`.
+pub fn write_for_service_account(host: &str, port: &str, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
+    // An IPv6 address needs brackets in a URL.
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let content = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "in-cluster",
+        "clusters": [{"name": "in-cluster", "cluster": {
+            "server": format!("https://{host}:{port}"),
+            "certificate-authority": mount.join("ca.crt"),
+        }}],
+        "users": [{"name": "in-cluster", "user": {"tokenFile": mount.join("token")}}],
+        "contexts": [{"name": "in-cluster", "context": {"cluster": "in-cluster", "user": "in-cluster"}}],
+    });
+    let path = folder.join("kubeconfig");
+    write_private(&path, content.to_string().as_bytes())
+        .map_err(|source| Error::WriteKubeconfig { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// Written beside and renamed, so that a helm that starts meanwhile never reads half a file.
+fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let beside = path.with_extension("new");
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(content)?;
+    std::fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_given_kubeconfig_is_passed_on_even_inside_a_pod() {
+        let surroundings =
+            Surroundings { given: Some("/given".into()), host: Some("10.96.0.1".into()), ..Surroundings::default() };
+        let path = kubeconfig(&surroundings, Path::new("/mount"), Path::new("/nowhere")).unwrap();
+        assert_eq!(path, Path::new("/given"));
+    }
+
+    #[test]
+    fn a_pod_gets_a_private_kubeconfig_that_names_the_token_by_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let surroundings = Surroundings { host: Some("fd00::1".into()), ..Surroundings::default() };
+        let path = kubeconfig(&surroundings, Path::new("/mount"), folder.path()).unwrap();
+        let written: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(written["clusters"][0]["cluster"]["server"], "https://[fd00::1]:443");
+        assert_eq!(written["clusters"][0]["cluster"]["certificate-authority"], "/mount/ca.crt");
+        assert_eq!(written["users"][0]["user"], json!({"tokenFile": "/mount/token"}));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn nothing_at_hand_is_an_error_that_says_what_to_do() {
+        let error = kubeconfig(&Surroundings::default(), Path::new("/mount"), Path::new("/nowhere")).unwrap_err();
+        assert!(error.to_string().contains("set KUBECONFIG"), "{error}");
+    }
+}

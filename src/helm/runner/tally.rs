@@ -1,0 +1,44 @@
+//! What the Runner has done so far, for metrics.
+
+use std::collections::BTreeMap;
+
+use super::super::{Exit, Outcome};
+
+/// Counters per verb, since the process started.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// By `upgrade` and `uninstall`.
+    pub verbs: BTreeMap<&'static str, VerbTally>,
+}
+
+/// Counters of one verb.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct VerbTally {
+    /// Children started, those that run included.
+    pub started: u64,
+    /// Ended well.
+    pub succeeded: u64,
+    /// Ended badly by themselves.
+    pub failed: u64,
+    /// Ended by us.
+    pub stopped: u64,
+    /// Seconds that ended children took together.
+    pub seconds: f64,
+}
+
+impl Tally {
+    pub(super) fn of(&mut self, verb: &'static str) -> &mut VerbTally {
+        self.verbs.entry(verb).or_default()
+    }
+}
+
+impl VerbTally {
+    pub(super) fn count(&mut self, outcome: &Outcome) {
+        self.seconds += outcome.duration.as_secs_f64();
+        match outcome.exit {
+            Exit::Success => self.succeeded += 1,
+            Exit::Failed(_) | Exit::Signalled(_) | Exit::NotStarted => self.failed += 1,
+            Exit::Stopped { .. } => self.stopped += 1,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! helm's release record: the journal of what was done to a release, kept by helm in Secrets.
+//!
+//! We read two things of it, at very different prices. The record's *metadata* (a few hundred bytes, watched) says which
+//! revision is newest, what state it is in, and, by the labels we asked helm to write, whether it is ours and current:
+//! [`Meta`]. Its *payload* (up to a megabyte, fetched only while something happens) says which hook runs and what the
+//! release consists of: [`Record`], [`Objects`].
+//!
+//! ```text
+//! attempt   who made a revision                  record    the payload's types
+//! meta      a record's metadata                  decode    payload bytes → Record, hooks, objects
+//! status    helm's nine states                   rewrite   unlocking a record whose maker is dead
+//!                                                recovery  what a dead maker's record needs
+//! ```
+//!
+//! Pure: no client, no clock. Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
+
+mod attempt;
+mod decode;
+mod manifest;
+mod meta;
+mod record;
+mod recovery;
+mod rewrite;
+mod status;
+
+pub use attempt::{Attempt, BadAttempt};
+pub use decode::{Undecodable, decode, decode_hooks, decode_objects};
+pub use manifest::Object;
+pub use meta::{Key, Maker, Malformed, Meta, newest};
+pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};
+pub use recovery::{Recovery, recover};
+pub use rewrite::{fail_secret, rewrite_failed};
+pub use status::{Status, UnknownStatus};
+
+/// Label on a record: the digest of everything that made this revision (≤ 63 characters).
+pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
+
+/// Label on a record: the digest of the catalogue that made those inputs.
+pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
+
+/// Label on a record: the [`Attempt`] that made this revision.
+pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
+
+/// The `type` of a record's Secret; a field selector on it finds all of them.
+pub const SECRET_TYPE: &str = "helm.sh/release.v1";
+
+/// The key of the payload in a record's Secret.
+pub const SECRET_KEY: &str = "release";

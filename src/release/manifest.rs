@@ -1,0 +1,175 @@
+//! The objects in a rendered manifest: their identity and nothing of their content.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// An object that belongs to a revision.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Object {
+    /// `batch/v1` and the like.
+    pub api_version: String,
+    /// `Job` and the like.
+    pub kind: String,
+    /// Where the manifest puts it; `None` means the release's namespace, or that the kind has none.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Whether `helm.sh/resource-policy: keep` forbids removing it.
+    pub keep: bool,
+}
+
+/// Where a document's text begins, as helm sees it (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
+const SEPARATOR: &str = "---";
+
+/// helm's annotation against removal; its value is compared trimmed and in lower case.
+const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Head {
+    api_version: String,
+    kind: String,
+    metadata: Metadata,
+    /// `kind: List` and its like hold objects of their own.
+    items: Option<Vec<Head>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: String,
+    namespace: Option<String>,
+    annotations: Option<BTreeMap<String, Option<String>>>,
+}
+
+/// Every object in `text`, in order. One document that cannot be read spoils the whole: whoever compares two revisions
+/// would otherwise take its objects for removed.
+pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
+    let mut found = Vec::new();
+    for document in documents(text) {
+        let head: Option<Head> = read(&document)?;
+        if let Some(head) = head {
+            collect(head, &mut found);
+        }
+    }
+    Ok(found)
+}
+
+fn collect(head: Head, found: &mut Vec<Object>) {
+    if let Some(items) = head.items.filter(|_| head.kind.ends_with("List")) {
+        for item in items {
+            collect(item, found);
+        }
+        return;
+    }
+    if head.kind.is_empty() || head.metadata.name.is_empty() {
+        return;
+    }
+    let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY)?.as_deref());
+    found.push(Object {
+        keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
+        api_version: head.api_version,
+        kind: head.kind,
+        namespace: head.metadata.namespace.filter(|namespace| !namespace.is_empty()),
+        name: head.metadata.name,
+    });
+}
+
+fn read(document: &str) -> Result<Option<Head>, String> {
+    // helm's own YAML takes the last of two equal keys, and charts do rely on it (hook annotations behind a user's).
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(document, options).map_err(|error| {
+        // The text around the error may be a Secret's: where it is has to do.
+        let line = error.location().map_or(0, |location| location.line());
+        let source = document.lines().find_map(|line| line.strip_prefix("# Source: ")).unwrap_or("an unnamed template");
+        format!("its manifest holds a document of {source} that is not YAML at line {line}")
+    })
+}
+
+/// Splits as helm does: at every line that *begins* with three dashes, whatever follows them.
+fn documents(text: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for line in text.trim_start().split_inclusive('\n') {
+        let rest = match line.strip_prefix(SEPARATOR) {
+            Some(rest) => {
+                all.push(String::new());
+                rest.trim_start_matches([' ', '\t'])
+            }
+            None => line,
+        };
+        if let Some(last) = all.last_mut() {
+            last.push_str(rest);
+        }
+    }
+    all.retain(|document| document.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#')));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        objects(text).unwrap().into_iter().map(|object| format!("{}/{}", object.kind, object.name)).collect()
+    }
+
+    #[test]
+    fn a_manifest_yields_its_objects_in_order_and_what_must_be_kept() {
+        let text = "---\n# Source: keystone/templates/secret.yaml\napiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\n  \
+                    annotations:\n    helm.sh/resource-policy: ' Keep '\n    other: null\ndata: {}\n\
+                    ---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: api\n  namespace: elsewhere\nspec: {a: [1]}\n";
+        let object = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str, keep| Object {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: namespace.map(Into::into),
+            name: name.into(),
+            keep,
+        };
+        assert_eq!(
+            objects(text).unwrap(),
+            [
+                object("v1", "Secret", None, "keys", true),
+                object("apps/v1", "Deployment", Some("elsewhere"), "api", false)
+            ]
+        );
+    }
+
+    #[test]
+    fn documents_are_split_as_helm_splits_them() {
+        assert_eq!(
+            names("kind: A\nmetadata: {name: a}\n---kind: B\nmetadata: {name: b}\n--- \n# nothing\n"),
+            ["A/a", "B/b"]
+        );
+        assert_eq!(names("\n\n"), [""; 0]);
+    }
+
+    #[test]
+    fn dashes_inside_a_text_block_separate_nothing() {
+        let text =
+            "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  pem: |\n    -----BEGIN X-----\n    ---\n    kind: Fake\n";
+        assert_eq!(names(text), ["ConfigMap/a"]);
+    }
+
+    #[test]
+    fn of_two_equal_keys_the_last_counts_as_it_does_for_helm() {
+        assert_eq!(names("kind: Job\nmetadata: {name: a}\nmetadata: {name: b}\n"), ["Job/b"]);
+    }
+
+    #[test]
+    fn a_list_is_its_items() {
+        let text = "kind: List\nitems:\n- {kind: A, metadata: {name: a}}\n- {kind: B, metadata: {name: b}}\n";
+        assert_eq!(names(text), ["A/a", "B/b"]);
+    }
+
+    #[test]
+    fn one_unreadable_document_spoils_the_whole_and_its_text_is_not_quoted() {
+        let text = "---\n# Source: c/templates/x.yaml\nkind: Secret\nmetadata: {name: a}\ndata: {password: hunter22\n";
+        let error = objects(text).unwrap_err();
+        assert!(error.contains("c/templates/x.yaml") && error.contains("line"), "{error}");
+        assert!(!error.contains("hunter22"), "{error}");
+    }
+}

@@ -1,0 +1,166 @@
+//! What a record's metadata says, without its payload.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::jiff::Timestamp;
+
+use super::{ATTEMPT_LABEL, Attempt, CATALOG_LABEL, INPUTS_LABEL, Status};
+
+/// A release's name within the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The namespace of the release, which is where its records lie.
+    pub namespace: String,
+    /// The release's name.
+    pub name: String,
+}
+
+impl Key {
+    /// The release `name` in `namespace`.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Who made a revision, judged by its attempt label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// We did, in this attempt: the label names this very revision.
+    Ours(Attempt),
+    /// Someone else did; the label came along from another revision, by a foreign upgrade (helm merges the previous labels)
+    /// or a rollback (helm restores the target's).
+    Inherited(Attempt),
+    /// Someone else did, and no revision before it was ours.
+    Foreign,
+}
+
+/// One revision of one release, as its record's metadata tells.
+///
+/// helm's own `createdAt` and `modifiedAt` labels are not read: they are copied from revision to revision and lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Which release.
+    pub release: Key,
+    /// Which revision of it, from 1.
+    pub revision: u32,
+    /// Its state.
+    pub status: Status,
+    /// Who made it.
+    pub maker: Maker,
+    /// The digest of its inputs, as in [`INPUTS_LABEL`]; meaningful only for [`Maker::Ours`].
+    pub inputs: Option<String>,
+    /// The digest of the catalogue, as in [`CATALOG_LABEL`]; meaningful only for [`Maker::Ours`].
+    pub catalog: Option<String>,
+    /// When helm created the record, by the API server's clock.
+    pub created: Option<Timestamp>,
+    /// The record's uid: a release that was removed and installed again starts at revision 1, with another uid.
+    pub uid: Option<String>,
+    /// What a rewrite of the record must be conditioned on.
+    pub resource_version: Option<String>,
+}
+
+/// A Secret that claims to be a helm record and is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "secret {secret} claims to be a helm release record, but {why}; helm would misread it as well: \
+     look at it with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
+)]
+pub struct Malformed {
+    /// `namespace/name` of the Secret.
+    pub secret: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Meta {
+    /// Reads a record's metadata. The labels count, as they do for helm; the Secret's name must agree with them.
+    pub fn read(metadata: &ObjectMeta) -> Result<Self, Malformed> {
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let secret = metadata.name.as_deref().unwrap_or_default();
+        let malformed = |why| Malformed { secret: format!("{namespace}/{secret}"), why };
+        let labels = Labels(metadata.labels.as_ref());
+        labels.owned().map_err(malformed)?;
+        let release = Key::new(namespace, labels.required("name").map_err(malformed)?);
+        let revision = labels.revision().map_err(malformed)?;
+        let status = labels.required("status").and_then(|text| text.parse().map_err(described)).map_err(malformed)?;
+        let expected = format!("sh.helm.release.v1.{}.v{revision}", release.name);
+        if secret != expected {
+            return Err(malformed(format!("its labels belong to a secret named {expected:?}")));
+        }
+        Ok(Self {
+            maker: labels.maker(revision).map_err(malformed)?,
+            inputs: labels.get(INPUTS_LABEL).map(str::to_owned),
+            catalog: labels.get(CATALOG_LABEL).map(str::to_owned),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+            release,
+            revision,
+            status,
+        })
+    }
+
+    /// The name of the Secret that holds the record.
+    pub fn secret_name(&self) -> String {
+        format!("sh.helm.release.v1.{}.v{}", self.release.name, self.revision)
+    }
+}
+
+/// The record that counts: the highest revision as a number, whatever its status. A failed upgrade leaves the revision
+/// before it `deployed`, and it is the failed one that is current.
+pub fn newest<'a>(records: impl IntoIterator<Item = &'a Meta>) -> Option<&'a Meta> {
+    records.into_iter().max_by_key(|meta| meta.revision)
+}
+
+struct Labels<'a>(Option<&'a BTreeMap<String, String>>);
+
+impl<'a> Labels<'a> {
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.0.and_then(|labels| labels.get(key)).map(String::as_str)
+    }
+
+    fn required(&self, key: &str) -> Result<&'a str, String> {
+        self.get(key).filter(|value| !value.is_empty()).ok_or_else(|| format!("its label {key:?} is missing"))
+    }
+
+    fn owned(&self) -> Result<(), String> {
+        match self.required("owner")? {
+            "helm" => Ok(()),
+            other => Err(format!("its label \"owner\" is {other:?} where \"helm\" is expected")),
+        }
+    }
+
+    fn revision(&self) -> Result<u32, String> {
+        let text = self.required("version")?;
+        match text.parse() {
+            Ok(revision) if revision > 0 => Ok(revision),
+            _ => Err(format!("its label \"version\" is {text:?} where a revision number is expected")),
+        }
+    }
+
+    /// A label under our key that we did not write is an error and not "foreign": the fence must never guess.
+    fn maker(&self, revision: u32) -> Result<Maker, String> {
+        match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
+            None => Ok(Maker::Foreign),
+            Some(Ok(attempt)) if attempt.revision() == revision => Ok(Maker::Ours(attempt)),
+            Some(Ok(attempt)) => Ok(Maker::Inherited(attempt)),
+            Some(Err(error)) => Err(format!("its label {ATTEMPT_LABEL:?} is not ours: {error}")),
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "shaped for map_err")]
+fn described(error: super::UnknownStatus) -> String {
+    format!("its label \"status\" is wrong: {error}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Unlocking a record whose maker is dead.
+//!
+//! helm refuses every operation while the newest record is pending, and its word for that lies in the payload: changing
+//! the label alone unlocks nothing. So the payload is rewritten, and everything in it that is not ours to change survives
+//! byte by byte: unknown fields, the order of numbers' digits, the chart.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::decode::{UNPACKED_MAX, unpack};
+use super::{SECRET_KEY, Status, Undecodable};
+
+/// A JSON object whose values are kept as they were written.
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// The payload with `info.status` `failed` and that description; all else as it was.
+///
+/// The caller stores it with PUT and the `resourceVersion` it read, so that a helm that is alive after all wins.
+pub fn rewrite_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Undecodable> {
+    let text = unpacked(payload)?;
+    let mut record = fields(&text, "the record")?;
+    let info = record.get("info").ok_or_else(|| Undecodable::NoRelease("it has no field \"info\"".to_owned()))?;
+    let mut info = fields(info.get(), "its field \"info\"")?;
+    let (status, description) = (raw(Status::Failed.as_str())?, raw(description)?);
+    info.insert("status".to_owned(), &status);
+    info.insert("description".to_owned(), &description);
+    let info = raw(&info)?;
+    record.insert("info".to_owned(), &info);
+    pack(&record)
+}
+
+/// A record's Secret, rewritten by [`rewrite_failed`], its `status` label included. Name and `resourceVersion` stay.
+pub fn fail_secret(mut secret: Secret, description: &str) -> Result<Secret, Undecodable> {
+    let data = secret.data.get_or_insert_default();
+    let payload = data
+        .get(SECRET_KEY)
+        .ok_or_else(|| Undecodable::NoRelease(format!("the secret has no data under the key {SECRET_KEY:?}")))?;
+    let rewritten = rewrite_failed(&payload.0, description)?;
+    data.insert(SECRET_KEY.to_owned(), ByteString(rewritten));
+    let labels = secret.metadata.labels.get_or_insert_default();
+    labels.insert("status".to_owned(), Status::Failed.to_string());
+    Ok(secret)
+}
+
+fn unpacked(payload: &[u8]) -> Result<String, Undecodable> {
+    let mut reader = unpack(payload)?;
+    let mut text = String::new();
+    reader.read_to_string(&mut text).map_err(Undecodable::Damaged)?;
+    if text.len() as u64 >= UNPACKED_MAX { Err(Undecodable::TooLarge) } else { Ok(text) }
+}
+
+fn fields<'a>(text: &'a str, what: &str) -> Result<Fields<'a>, Undecodable> {
+    serde_json::from_str(text).map_err(|_| Undecodable::NoRelease(format!("{what} is not a JSON object")))
+}
+
+fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, Undecodable> {
+    to_raw_value(value).map_err(|error| Undecodable::NoRelease(format!("it cannot be written again: {error}")))
+}
+
+/// As helm packs: JSON, gzip at its best (the record must stay below etcd's limit), base64.
+fn pack(record: &Fields<'_>) -> Result<Vec<u8>, Undecodable> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    let text = raw(record)?;
+    packer.write_all(text.get().as_bytes()).map_err(Undecodable::Damaged)?;
+    let whole = packer.finish().map_err(Undecodable::Damaged)?;
+    Ok(STANDARD.encode(whole).into_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! Taking secrets out of text that others wrote: helm's stderr, the logs of failing Jobs.
+//!
+//! Two ways, because either alone leaks: by *value* (every secret we know, in each form that scripts and API errors show it)
+//! and by *shape* (`scheme://user:password@host`, whose password we may never have known).
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+
+/// What stands in a secret's place.
+pub const REDACTED: &str = "[redacted]";
+
+/// Secrets shorter than this are not looked for: they would riddle every text, and protect nothing.
+pub const SHORTEST: usize = 4;
+
+/// From this length on, a secret is also looked for inside larger base64, at any alignment; of shorter ones too little
+/// would be left that is their own.
+const SHORTEST_INSIDE_BASE64: usize = 8;
+
+/// Knows secrets and removes them from texts.
+#[derive(Clone, Default)]
+pub struct Scrubber {
+    /// Every form of every secret, longest first, so that of two that begin alike the longer is taken out whole.
+    forms: Vec<String>,
+}
+
+/// Secrets are never shown, not even how long they are.
+impl fmt::Debug for Scrubber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish()
+    }
+}
+
+impl Scrubber {
+    /// A scrubber that knows these secrets; shorter ones than [`SHORTEST`] are left out.
+    pub fn new<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let mut all = BTreeSet::new();
+        for secret in secrets {
+            let secret = secret.as_ref();
+            all.extend(forms(secret));
+            // A file's final newline is rarely shown with it.
+            all.extend(forms(secret.trim()));
+        }
+        let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= SHORTEST).collect();
+        forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
+        Self { forms }
+    }
+
+    /// The text without secrets.
+    pub fn scrub(&self, text: &str) -> String {
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        for form in &self.forms {
+            found.extend(text.match_indices(form.as_str()).map(|(start, matched)| (start, start + matched.len())));
+        }
+        found.extend(credentials_in_urls(text));
+        replace(text, found)
+    }
+
+    /// The beginning of a text that was cut off behind it: also without the beginning of a secret at its very end.
+    pub fn scrub_beginning(&self, text: &str) -> String {
+        let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
+        let whole = &text[..text.len() - cut];
+        // A URL's password ends with an `@` that may lie beyond the cut.
+        let last_word = whole.rfind(ends_a_url).map_or(0, |place| place + 1);
+        let kept = if whole[last_word..].contains("://") { &whole[..last_word] } else { whole };
+        self.scrub(kept)
+    }
+
+    /// The end of a text that was cut off before it: also without the end of a secret at its very beginning.
+    pub fn scrub_end(&self, text: &str) -> String {
+        let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
+        let whole = &text[cut..];
+        // Its first word may be the rest of a URL with a password.
+        let first_word = whole.find(ends_a_url).unwrap_or(whole.len());
+        let kept = if whole[..first_word].contains('@') { &whole[first_word..] } else { whole };
+        self.scrub(kept)
+    }
+}
+
+/// The longest proper end of `left` that `right` begins with, in bytes; 0 for none that says anything.
+fn overlap(left: &str, right: &str) -> Option<usize> {
+    let longest = left.len().min(right.len());
+    let fits = |length: &usize| {
+        right.is_char_boundary(*length)
+            && left.is_char_boundary(left.len() - length)
+            && left[left.len() - length..] == right[..*length]
+    };
+    (1..=longest).rev().find(fits)
+}
+
+/// Every way a secret may be written.
+fn forms(secret: &str) -> Vec<String> {
+    if secret.len() < SHORTEST {
+        return Vec::new();
+    }
+    let mut all = vec![
+        secret.to_owned(),
+        STANDARD.encode(secret),
+        STANDARD_NO_PAD.encode(secret),
+        URL_SAFE.encode(secret),
+        URL_SAFE_NO_PAD.encode(secret),
+        percent_encoded(secret, false),
+        percent_encoded(secret, true),
+        percent_encoded(secret, false).replace("%20", "+"),
+        escaped(secret),
+    ];
+    if secret.len() >= SHORTEST_INSIDE_BASE64 {
+        all.extend(inside_base64(secret));
+    }
+    all
+}
+
+/// The part of larger base64 that a secret alone decides, at the two alignments that [`forms`] does not have, and at the
+/// first without its last, shared, characters.
+fn inside_base64(secret: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for offset in 0..3_usize {
+        let padded = [&[0; 2][..offset], secret.as_bytes()].concat();
+        let whole = padded.len() * 8 / 6;
+        let first = (offset * 8).div_ceil(6);
+        all.push(STANDARD.encode(&padded)[first..whole].to_owned());
+        all.push(URL_SAFE.encode(&padded)[first..whole].to_owned());
+    }
+    all
+}
+
+/// RFC 3986: all but the unreserved characters.
+fn percent_encoded(secret: &str, lower: bool) -> String {
+    secret.bytes().fold(String::with_capacity(secret.len()), |mut encoded, byte| {
+        let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        encoded += &match (unreserved, lower) {
+            (true, _) => char::from(byte).to_string(),
+            (false, true) => format!("%{byte:02x}"),
+            (false, false) => format!("%{byte:02X}"),
+        };
+        encoded
+    })
+}
+
+/// As inside a JSON or Go string.
+fn escaped(secret: &str) -> String {
+    let quoted = serde_json::Value::from(secret).to_string();
+    quoted.trim_matches('"').to_owned()
+}
+
+fn ends_a_url(letter: char) -> bool {
+    letter.is_whitespace() || "\"'`<>".contains(letter)
+}
+
+/// The passwords in `scheme://user:password@host`, and in lists of hosts as message queues have them.
+fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (scheme_end, separator) in text.match_indices("://") {
+        let start = scheme_end + separator.len();
+        let end = text[start..].find(ends_a_url).map_or(text.len(), |length| start + length);
+        let mut segment = start;
+        for (at, _) in text[start..end].match_indices('@') {
+            let at = start + at;
+            if let Some(colon) = text[segment..at].find(':') {
+                found.push((segment + colon + 1, at));
+            }
+            segment = text[at..end].find(',').map_or(end, |comma| at + comma + 1);
+        }
+    }
+    found
+}
+
+fn replace(text: &str, mut found: Vec<(usize, usize)>) -> String {
+    found.retain(|(start, end)| start < end);
+    found.sort_unstable();
+    let mut clean = String::with_capacity(text.len());
+    let mut done = 0;
+    for (start, end) in found {
+        if start >= done {
+            clean.push_str(&text[done..start]);
+            clean.push_str(REDACTED);
+        }
+        done = done.max(end);
+    }
+    clean.push_str(&text[done..]);
+    clean
+}
+
+#[cfg(test)]
+mod tests;
