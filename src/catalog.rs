@@ -182,7 +182,8 @@ pub struct Check {
 impl Catalog {
     /// The service and release with this release name.
     pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
-        let named = |(service, entry): (&'_ String, &'_ Service)| entry.releases.contains_key(name).then(|| service.clone());
+        let named =
+            |(service, entry): (&'_ String, &'_ Service)| entry.releases.contains_key(name).then(|| service.clone());
         let service = self.services.iter().find_map(named)?;
         let (service, entry) = self.services.get_key_value(&service)?;
         Some((service.as_str(), entry.releases.get(name)?))
