@@ -16,10 +16,8 @@ pub mod job;
 pub mod pod;
 pub mod workload;
 
-use std::collections::BTreeMap;
-
 use crate::api::{ComponentStatus, ComponentVerdict};
-use crate::catalog::{Component, WorkloadKind};
+use crate::catalog::WorkloadKind;
 use crate::observed::{JobSeen, Workload};
 
 /// The reason of a component whose `DaemonSet` has no node to run on.
@@ -53,10 +51,9 @@ pub fn verdict(workload: &Workload) -> ComponentStatus {
 ///
 /// A `DaemonSet` without nodes counts only when the component has nothing else: upstream splits a `DaemonSet` by per-node
 /// overrides, and the default one is left with no node when the others cover all.
-pub fn component<'a>(workloads: impl IntoIterator<Item = &'a Workload>) -> ComponentStatus {
-    let all: Vec<&Workload> = workloads.into_iter().collect();
-    let somewhere: Vec<&Workload> = all.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
-    let counted = if somewhere.is_empty() { all } else { somewhere };
+pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
+    let somewhere: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
+    let counted = if somewhere.is_empty() { workloads } else { &somewhere };
     let Some(worst) = counted.iter().map(|workload| verdict(workload)).reduce(worse) else {
         return ComponentStatus {
             status: ComponentVerdict::Unknown,
@@ -68,22 +65,6 @@ pub fn component<'a>(workloads: impl IntoIterator<Item = &'a Workload>) -> Compo
     let ready: i32 = counted.iter().map(|workload| workload.ready).sum();
     let desired: i32 = counted.iter().map(|workload| workload.desired).sum();
     ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
-}
-
-/// The health of every component that has a workload, as in `status.health`.
-pub fn components<'a>(
-    workloads: impl IntoIterator<Item = &'a Workload>,
-) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
-    let mut grouped: BTreeMap<&Component, Vec<&Workload>> = BTreeMap::new();
-    for workload in workloads {
-        grouped.entry(&workload.component).or_default().push(workload);
-    }
-    let mut health: BTreeMap<String, BTreeMap<String, ComponentStatus>> = BTreeMap::new();
-    for (name, members) in grouped {
-        let application = health.entry(name.application.clone()).or_default();
-        application.insert(name.component.clone(), component(members));
-    }
-    health
 }
 
 /// The first of two equally bad ones stays.
@@ -112,16 +93,19 @@ fn judge(workload: &Workload) -> (ComponentVerdict, String) {
         let status = if lost { ComponentVerdict::Unhealthy } else { ComponentVerdict::Progressing };
         return (status, trouble.message.clone());
     }
-    if updated < desired {
-        return (ComponentVerdict::Progressing, format!("{updated} of {desired} pods are of the newest template"));
+    // Where pods are missing, `ready` says so already.
+    if workload.was_available && missing > 0 {
+        return (ComponentVerdict::Unhealthy, "not all of its pods are ready any more".into());
     }
-    if outdated > 0 {
-        return (ComponentVerdict::Progressing, format!("{outdated} pods of an older template are still there"));
+    if missing > 0 {
+        return (ComponentVerdict::Progressing, String::new());
     }
-    if workload.was_available {
-        return (ComponentVerdict::Unhealthy, format!("{missing} of {desired} pods are not ready any more"));
-    }
-    (ComponentVerdict::Progressing, format!("{missing} of {desired} pods are not ready yet"))
+    let what = if updated < desired {
+        format!("{updated} of {desired} pods are of the newest template")
+    } else {
+        format!("{outdated} pods of an older template are still there")
+    };
+    (ComponentVerdict::Progressing, what)
 }
 
 /// How far a Job is.

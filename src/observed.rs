@@ -8,27 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::{Component, WorkloadKind};
 
-/// A release's identity in a cluster: its namespace and helm's name for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    /// The namespace.
-    pub namespace: String,
-    /// Helm's name of the release.
-    pub name: String,
-}
-
-impl Key {
-    /// The identity of release `name` in `namespace`.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}/{}", self.namespace, self.name)
-    }
-}
+pub use crate::release::Key;
 
 /// Everything that `plan` and `status` may look at.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +30,7 @@ pub struct Observed {
 }
 
 /// What helm recorded of one release: its newest record, and whether one is deployed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReleaseSeen {
     /// The status of the newest record (highest revision), in helm's words: `deployed`, `pending-upgrade` …
     pub status: String,
@@ -64,6 +44,10 @@ pub struct ReleaseSeen {
     pub inputs: Option<String>,
     /// The label that digests the catalogue's part, as it stands on the newest record.
     pub catalog: Option<String>,
+    /// The label that names the release in the catalogue, as it stands on the newest record.
+    pub release: Option<String>,
+    /// The inputs of the newest record that an operator of ours made for that very revision: what we last applied.
+    pub own_inputs: Option<String>,
     /// Who made the newest record, as it stands on its label.
     pub attempt: Option<AttemptSeen>,
     /// What is known from the record's body, once it was read.
@@ -90,8 +74,10 @@ pub enum Owner {
     Us,
     /// A process of the operator that is gone: its helm is gone with it.
     Dead,
-    /// A process of the operator that lives, or may live.
+    /// A process of the operator that lives.
     Alive,
+    /// Nobody can tell, such as a process on another machine.
+    Unknown,
 }
 
 /// What a record's body says.
@@ -196,6 +182,8 @@ pub struct RunningSeen {
     pub stopping: bool,
     /// Whether it still waits for a free slot.
     pub queued: bool,
+    /// Whether it was started without hooks.
+    pub skips_hooks: bool,
 }
 
 /// An operation of ours that failed.

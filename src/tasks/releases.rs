@@ -96,22 +96,22 @@ struct Painter {
 impl Painter {
     /// Makes a picture whenever something changed, and pokes when it is another one.
     async fn run(self, mut bodies: Bodies) {
-        let mut fetches = FuturesUnordered::new();
+        let mut fetching = FuturesUnordered::new();
         loop {
             let newest = self.shared.records().newest();
             let mut look_again = false;
             if let Some(newest) = newest {
-                fetches.extend(bodies.wanted(&newest, FETCHES.saturating_sub(fetches.len())));
+                fetching.extend(bodies.wanted(&newest, FETCHES.saturating_sub(fetching.len())));
                 let releases = records::seen(&newest, &bodies, &self.owner);
                 look_again = bodies.has_failures() || releases.values().any(may_live_elsewhere);
                 // At the start all bodies are awaited, so that a restart shows what was shown before.
-                if fetches.is_empty() || self.sender.borrow().is_some() {
+                if fetching.is_empty() || self.sender.borrow().is_some() {
                     self.show(releases);
                 }
             }
             tokio::select! {
                 () = self.shared.changed.notified() => tokio::time::sleep(BURST).await,
-                Some(fetched) = fetches.next() => bodies.keep(fetched),
+                Some(fetched) = fetching.next() => bodies.keep(fetched),
                 () = tokio::time::sleep(LOOK_AGAIN), if look_again => {}
             }
         }
@@ -134,5 +134,5 @@ impl Painter {
 /// Whether another process holds the release: nothing tells when it ends.
 fn may_live_elsewhere(release: &ReleaseSeen) -> bool {
     let locked = release.status.starts_with("pending-") || release.status == "uninstalling";
-    locked && release.attempt.as_ref().is_some_and(|attempt| attempt.owner != Owner::Dead)
+    locked && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Owner::Alive | Owner::Unknown))
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kube::{Api, Client};
 use tokio::sync::watch;
 
+use super::LOOK_AGAIN;
 use super::body::{self, Objects};
 use super::records::Newest;
 use crate::observed::{BodySeen, Key};
@@ -23,7 +25,8 @@ struct Entry {
     asked: Option<String>,
     found: Option<String>,
     in_flight: bool,
-    failed: bool,
+    /// When the last fetch failed, if it did.
+    failed: Option<Instant>,
     /// The revision's objects, which never change.
     objects: Option<Arc<Objects>>,
     body: Option<Result<BodySeen, String>>,
@@ -68,7 +71,7 @@ impl Bodies {
 
     /// Whether a body could not be fetched.
     pub(super) fn has_failures(&self) -> bool {
-        self.entries.values().any(|entry| entry.failed)
+        self.entries.values().any(|entry| entry.failed.is_some())
     }
 
     /// Begins at most so many fetches.
@@ -98,12 +101,13 @@ impl Bodies {
             *entry = Entry { record: meta.uid.clone(), ..Entry::default() };
         }
         let state = &meta.resource_version;
-        if !entry.failed && (entry.asked == *state || entry.found == *state) {
+        let answered = entry.asked == *state || entry.found == *state;
+        if entry.failed.map_or(answered, |at| at.elapsed() < LOOK_AGAIN) {
             return false;
         }
         entry.asked.clone_from(state);
         entry.in_flight = true;
-        entry.failed = false;
+        entry.failed = None;
         true
     }
 
@@ -153,7 +157,7 @@ impl Bodies {
                 entry.body = Some(body);
             }
             Outcome::Gone => {}
-            Outcome::Failed => entry.failed = true,
+            Outcome::Failed => entry.failed = Some(Instant::now()),
         }
     }
 }

@@ -89,16 +89,15 @@ fn current_hook(record: &Record) -> Option<HookSeen> {
     let started = |hook: &&Hook| hook.last_run.as_ref().and_then(|run| run.started_at);
     let hook = record.hooks.iter().filter(|hook| hook.phase() == phase).max_by_key(started)?;
     Some(HookSeen {
-        name: format!("{} {} {}", moment(hook, record.status), hook.kind, hook.name),
+        name: format!("{} {} {}", moment(hook, record), hook.kind, hook.name),
         job: (hook.kind == "Job").then(|| hook.name.clone()),
         since: started(&hook),
         failed: phase == Phase::Failed,
     })
 }
 
-/// helm's word for the moment at which the hook runs in an operation of this kind; of several that fit none can be told
-/// for certain, and the first is good enough.
-fn moment(hook: &Hook, status: Status) -> &'static str {
+/// helm's word for the moment at which the hook runs in an operation of this kind.
+fn moment(hook: &Hook, record: &Record) -> &'static str {
     let all = [
         (Event::PreInstall, "pre-install"),
         (Event::PostInstall, "post-install"),
@@ -110,15 +109,18 @@ fn moment(hook: &Hook, status: Status) -> &'static str {
         (Event::PostDelete, "post-delete"),
         (Event::Test, "test"),
     ];
-    let suffix = match status {
+    let suffix = match record.status {
         Status::PendingInstall => "-install",
         Status::PendingUpgrade => "-upgrade",
         Status::PendingRollback => "-rollback",
         Status::Uninstalling => "-delete",
-        Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => "",
+        // What it was is not recorded; an upgrade keeps the time of the first install.
+        Status::Failed if record.first_deployed == record.last_deployed => "-install",
+        Status::Failed => "-upgrade",
+        Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded => "",
     };
-    let mut fitting = all.into_iter().filter(|(event, word)| hook.runs_at(*event) && word.ends_with(suffix));
-    fitting.next().map_or("hook", |(_, word)| word)
+    let word = |suffix| all.into_iter().find(|(event, word)| hook.runs_at(*event) && word.ends_with(suffix));
+    word(suffix).or_else(|| word("")).map_or("hook", |(_, word)| word)
 }
 
 /// A Job must have succeeded. Of anything else it is enough that helm came past it: a later hook has run.

@@ -6,7 +6,7 @@ use kube::runtime::watcher::Event;
 
 use super::Releases;
 use super::bodies::Bodies;
-use crate::observed::{AttemptSeen, Key, ReleaseSeen};
+use crate::observed::{AttemptSeen, Key, Owner, ReleaseSeen};
 use crate::release::{self, Maker, Meta, Status};
 use crate::tasks::OwnerOf;
 use crate::tasks::partial::{Partial, RecordHead};
@@ -15,19 +15,24 @@ use crate::tasks::shard::Shard;
 /// What a record's metadata told.
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
-    Good(Meta),
-    /// It claims to be a record of this release and is malformed.
-    Bad {
-        release: Key,
-        why: String,
+    Good {
+        meta: Meta,
+        /// [`release::RELEASE_LABEL`].
+        catalog_name: Option<String>,
     },
+    /// It claims to be a record of this release and is malformed.
+    Bad { release: Key, why: String },
 }
 
 /// The newest record of a release.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Newest {
     /// Its metadata.
     pub(super) meta: Option<Meta>,
+    /// The release's name in the catalogue, as it stands on it.
+    catalog_name: Option<String>,
+    /// The newest revision that an operator of ours made, and its inputs.
+    own: Option<(u32, Option<String>)>,
     /// Whether any revision was ever deployed.
     pub(super) was_deployed: bool,
     /// Why a record of the release can't be understood: any of them may be the newest.
@@ -57,19 +62,29 @@ impl Records {
         }
         let mut all: BTreeMap<Key, Newest> = BTreeMap::new();
         for (_, head) in self.0.iter().flat_map(Shard::entries) {
-            let fresh = || Newest { meta: None, was_deployed: false, malformed: None };
             match head {
-                Head::Good(meta) => {
-                    let entry = all.entry(key(meta)).or_insert_with(fresh);
-                    entry.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
-                    entry.meta = release::newest(entry.meta.iter().chain([meta])).cloned();
-                }
+                Head::Good { meta, catalog_name } => all.entry(key(meta)).or_default().add(meta, catalog_name.as_ref()),
                 Head::Bad { release, why } => {
-                    all.entry(release.clone()).or_insert_with(fresh).malformed.get_or_insert_with(|| why.clone());
+                    all.entry(release.clone()).or_default().malformed.get_or_insert_with(|| why.clone());
                 }
             }
         }
         Some(all)
+    }
+}
+
+impl Newest {
+    fn add(&mut self, meta: &Meta, catalog_name: Option<&String>) {
+        self.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
+        if matches!(meta.maker, Maker::Ours(_))
+            && self.own.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)
+        {
+            self.own = Some((meta.revision, meta.inputs.clone()));
+        }
+        if self.meta.as_ref().is_none_or(|newest| newest.revision < meta.revision) {
+            self.meta = Some(meta.clone());
+            self.catalog_name = catalog_name.cloned();
+        }
     }
 }
 
@@ -80,7 +95,10 @@ fn key(meta: &Meta) -> Key {
 fn read(record: &Partial<RecordHead>) -> Option<Head> {
     let metadata = &record.metadata;
     match Meta::read(metadata) {
-        Ok(meta) => Some(Head::Good(meta)),
+        Ok(meta) => {
+            let label = metadata.labels.as_ref().and_then(|labels| labels.get(release::RELEASE_LABEL));
+            Some(Head::Good { meta, catalog_name: label.cloned() })
+        }
         Err(malformed) => {
             // Without a name it is no release's, to helm neither.
             let name = metadata.labels.as_ref()?.get("name").filter(|name| !name.is_empty())?;
@@ -99,23 +117,24 @@ pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &Owne
         .map(|(key, newest)| {
             let mut seen = match &newest.meta {
                 Some(meta) => of_meta(meta, &mut owner_of),
-                None => unreadable(),
+                // No record's metadata can be read.
+                None => ReleaseSeen { status: Status::Unknown.to_string(), ..ReleaseSeen::default() },
             };
             seen.was_deployed = newest.was_deployed;
-            seen.undecodable.clone_from(&newest.malformed);
-            if let Some(meta) = &newest.meta {
-                match bodies.of(key, meta) {
-                    Some(Ok(body)) => seen.body = Some(body.clone()),
-                    Some(Err(why)) => seen.undecodable = seen.undecodable.or_else(|| Some(why.clone())),
-                    None => {}
-                }
+            seen.release.clone_from(&newest.catalog_name);
+            seen.own_inputs = newest.own.as_ref().and_then(|(_, inputs)| inputs.clone());
+            match newest.meta.as_ref().and_then(|meta| bodies.of(key, meta)) {
+                Some(Ok(body)) => seen.body = Some(body.clone()),
+                Some(Err(why)) => seen.undecodable = Some(why.clone()),
+                None => {}
             }
+            seen.undecodable = newest.malformed.clone().or(seen.undecodable);
             (key.clone(), seen)
         })
         .collect()
 }
 
-fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> crate::observed::Owner) -> ReleaseSeen {
+fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> Owner) -> ReleaseSeen {
     let attempt = match &meta.maker {
         Maker::Ours(attempt) | Maker::Inherited(attempt) => Some(AttemptSeen {
             instance: attempt.instance().to_owned(),
@@ -131,21 +150,6 @@ fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> crate::observed::Owne
         inputs: meta.inputs.clone(),
         catalog: meta.catalog.clone(),
         attempt,
-        ..unreadable()
-    }
-}
-
-/// A release of which no record's metadata can be read.
-fn unreadable() -> ReleaseSeen {
-    ReleaseSeen {
-        status: Status::Unknown.to_string(),
-        revision: 0,
-        since: None,
-        was_deployed: false,
-        inputs: None,
-        catalog: None,
-        attempt: None,
-        body: None,
-        undecodable: None,
+        ..ReleaseSeen::default()
     }
 }
