@@ -1,5 +1,6 @@
 //! Kubeconfigs: how a client finds the API server and who it is.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -46,7 +47,7 @@ pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Re
     let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
     let status = answer.map_err(Error::api(action()))?.status;
     let missing = || Error::Api { action: action(), reason: "the answer held no token".into() };
-    status.map(|status| status.token).ok_or_else(missing)
+    status.and_then(|status| status.token).ok_or_else(missing)
 }
 
 /// Writes a kubeconfig beside `token_file` that reaches the same API server as `base` as whoever the token is.
@@ -58,7 +59,7 @@ pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Re
     let context = context.and_then(|context| context.context.as_mut());
     context.ok_or_else(|| malformed("it has no current context".into()))?.user = Some(USER.into());
     let auth_info = AuthInfo { token_file: Some(token_file.display().to_string()), ..Default::default() };
-    config.auth_infos = vec![NamedAuthInfo { name: USER.into(), auth_info: Some(auth_info) }];
+    config.auth_infos = vec![NamedAuthInfo { name: USER.into(), auth_info: Some(auth_info), other: BTreeMap::default() }];
     config.contexts.retain(|context| context.name == current);
     write_private(path, format!("{:#}\n", json!(config)))
 }
