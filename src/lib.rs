@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod catalog;
+pub mod charts;
 pub mod cluster;
 pub mod credentials;
 pub mod desired;
