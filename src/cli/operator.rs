@@ -95,7 +95,9 @@ impl Arguments {
     fn store(&self, catalog: &crate::catalog::Catalog, program: &Program) -> anyhow::Result<charts::Store> {
         let source: charts::Source = self.charts.parse()?;
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
-        Ok(charts::Store::new(self.cache.join("charts"), source, lock, helm::pull::Helm::new(program.clone())))
+        let program = program.clone();
+        let puller = helm::pull::Puller::new(move |slot| program.command(slot));
+        Ok(charts::Store::new(self.cache.join("charts"), source, lock, Arc::new(puller)))
     }
 }
 

@@ -1,10 +1,7 @@
 //! Carrying out a plan: children are started in the order of the longest remaining chain; nothing waits for them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-use k8s_openapi::jiff::Timestamp;
 
 use super::Context;
 use super::gather::Wish;
@@ -96,7 +93,7 @@ impl Context {
     ) -> Result<(), Error> {
         let Some(chart) = self.charts.chart(name) else { return Ok(()) };
         self.cluster.ensure_namespace(&release.key.namespace).await?;
-        for manifest in &chart.crds {
+        for manifest in chart.crds.iter() {
             self.cluster.apply_crd(manifest).await?;
         }
         let hook_timeout = Duration::from_secs(release.timeout.into());
@@ -212,6 +209,3 @@ impl Memory {
         self.count(key, verb, inputs, message);
     }
 }
-
-/// Kept for callers that show times.
-pub type Times = BTreeMap<Key, Timestamp>;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 
-use crate::helm::{Instance, Verdict, pod_token};
+use crate::helm::instance::pod_token;
+use crate::helm::{Instance, Verdict};
 use crate::observed::Owner;
 
 /// The label of the operator's own pods, as the chart sets it.

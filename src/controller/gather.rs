@@ -47,7 +47,7 @@ impl Context {
         self.inputs.watch(&references(spec, &namespace));
         let mut observed = self.observe(&known(&selection), memory).await;
         let refused = selection.is_refused();
-        let mut facts = Facts { helm_major: self.runner.program().version().major, ..Facts::default() };
+        let mut facts = Facts { helm_major: self.runner.program().version().major.into(), ..Facts::default() };
         let mut problems = self.tasks.problems();
         let mut wake = None;
         if !refused {
@@ -192,7 +192,6 @@ pub fn policy(deployment: &OpenStackDeployment) -> Policy {
 
 /// The plan of a spec that is refused: everything stays as it is, and is shown.
 pub fn frozen(desired: &Desired, observed: &Observed) -> Plan {
-    let paused = Policy { paused: true, ..Policy::default() };
     let decisions = desired.releases.iter().map(|(name, release)| {
         let state = crate::plan::classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH);
         let step = match state {
@@ -201,6 +200,5 @@ pub fn frozen(desired: &Desired, observed: &Observed) -> Plan {
         };
         (name.clone(), Decision { key: release.key.clone(), step })
     });
-    let _ = paused;
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }
