@@ -18,9 +18,9 @@ const TAR_OVERHEAD: u64 = 1024 * MOST_ENTRIES as u64;
 
 /// Reads a `.tgz` to its end, checking every entry. Archives in its `charts/` folders are unpacked too, so that what helm
 /// would unpack later has been checked and counts in the digest by its content.
-pub fn read(from: impl Read) -> Result<Contents, Problem> {
+pub fn read(mut from: impl Read) -> Result<Contents, Problem> {
     let mut contents = Contents::default();
-    unpack(from, DEEPEST, &mut contents)?;
+    unpack(&mut from, DEEPEST, &mut contents)?;
     if contents.get("Chart.yaml").is_none() {
         return Err(Problem::NoChartYaml);
     }
@@ -28,7 +28,7 @@ pub fn read(from: impl Read) -> Result<Contents, Problem> {
 }
 
 /// Adds the files of the archive to `contents`.
-fn unpack(from: impl Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
+fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
     // Several gzip members in one file are one stream to helm's reader, so they must be to ours.
     let plain = Bounded { from: MultiGzDecoder::new(from), left: LARGEST_CHART + TAR_OVERHEAD };
     let mut archive = tar::Archive::new(plain);
@@ -60,12 +60,12 @@ fn unpack(from: impl Read, depth: usize, contents: &mut Contents) -> Result<(), 
 
 fn insert<R: Read>(
     path: String,
-    entry: tar::Entry<'_, R>,
+    mut entry: tar::Entry<'_, R>,
     depth: usize,
     contents: &mut Contents,
 ) -> Result<(), Problem> {
     if is_packed_chart(&path) {
-        return nested(&path, entry, depth, contents);
+        return nested(&path, &mut entry, depth, contents);
     }
     let size = entry.size();
     contents.read(path, size, entry).map_err(|problem| match problem {
@@ -75,7 +75,7 @@ fn insert<R: Read>(
 }
 
 /// Unpacks an archive that stands in `charts/` to where helm would put it: `charts/<name in its Chart.yaml>/`.
-pub(super) fn nested(path: &str, from: impl Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
+pub(super) fn nested(path: &str, from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
     let Some(depth) = depth.checked_sub(1) else {
         return Err(Problem::TooDeep { path: path.to_owned(), most: DEEPEST });
     };

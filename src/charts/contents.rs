@@ -82,11 +82,6 @@ impl Contents {
     pub(super) fn dependencies(&self) -> impl Iterator<Item = &str> {
         self.files.keys().filter_map(|path| path.strip_prefix("charts/")?.strip_suffix("/Chart.yaml")).filter(|name| !name.contains('/'))
     }
-
-    /// The bytes of all files.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
 }
 
 /// The path within the innermost chart that holds it: what stands behind `charts/<name>/`, repeatedly.

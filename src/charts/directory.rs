@@ -103,9 +103,9 @@ impl Reader<'_> {
             return Err(Problem::NotAFile { path, what: "a device, a socket or a named pipe" });
         }
         self.seen.note(&file);
-        let opened = File::open(&file).map_err(failed)?;
+        let mut opened = File::open(&file).map_err(failed)?;
         if archive::is_packed_chart(&path) {
-            return archive::nested(&path, opened, archive::DEEPEST, contents);
+            return archive::nested(&path, &mut opened, archive::DEEPEST, contents);
         }
         contents.read(path, kind.len(), opened)
     }

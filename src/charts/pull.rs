@@ -24,20 +24,26 @@ pub trait Pull: Send + Sync + 'static {
     fn newest<'a>(&'a self, repository: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, Failure>>;
 }
 
-/// Why a pull failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a pull failed; the texts are the program's own words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The repository answered that it has no such chart or version.
+    #[error("{0}; ask for one that is there")]
     Absent(String),
     /// The repository wants credentials, or others.
+    #[error("it refuses access ({0}); pull the charts into a folder where you are logged in, and use that folder")]
     Forbidden(String),
     /// It did not answer, or not as a repository does.
+    #[error("it cannot be reached ({0}); check address, network and proxy, or use a folder of charts")]
     Unreachable(String),
     /// No room where the archive was to be put.
+    #[error("no room is left for what helm pulls; free some space")]
     Full,
     /// The archive could not be put there for another reason.
+    #[error("helm cannot write what it pulls ({0}); give it a folder that it may write")]
     Unwritable(String),
     /// The program does not run.
+    #[error("helm does not run ({0}); install helm 3.17 or newer, or helm 4")]
     Program(String),
 }
 
