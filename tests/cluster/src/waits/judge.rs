@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
-use super::world::{CustomKind, Key, PodFacts, World, carries};
+use super::world::{Key, PodFacts, World, carries};
 
 /// Steering annotations to set, or to remove, by their names without prefix.
 pub(super) type Annotations = BTreeMap<String, Option<String>>;
@@ -113,12 +113,8 @@ fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
 }
 
 fn is_as_wanted(custom: &CustomDependency, world: &World) -> bool {
-    let kind = CustomKind {
-        api_version: custom.api_version.clone(),
-        kind: custom.kind.clone(),
-        namespace: custom.namespace.clone(),
-    };
-    let Some(object) = world.customs.get(&kind).and_then(|table| table.get(&custom.name)) else { return false };
+    let table = world.customs.get(&custom.kind_in_namespace());
+    let Some(object) = table.and_then(|table| table.get(&custom.name)) else { return false };
     let field = |key: &str| key.split('.').try_fold(object, |value, part| value.get(part)).and_then(Value::as_str);
     let condition = |type_: &str| {
         let all = object.pointer("/status/conditions").and_then(Value::as_array);
