@@ -87,11 +87,17 @@ fn what_helm_says_is_understood() {
              to create typed patch object (lab4/lab-svc; /v1, Kind=Service): .spec.portz: field not declared in schema",
             Failure::Invalid(subject_of("Service", "lab-svc")),
         ),
-        ("Error: file '/charts/x.tgz' does not appear to be a gzipped archive; got 'application/octet-stream'", Failure::ChartUnreadable),
+        (
+            "Error: file '/charts/x.tgz' does not appear to be a gzipped archive; got 'application/octet-stream'",
+            Failure::ChartUnreadable,
+        ),
         ("Error: path \"/charts/none.tgz\" not found", Failure::ChartUnreadable),
         ("Error: unable to load chart archive", Failure::ChartUnreadable),
         ("Error: unexpected EOF", Failure::ChartUnreadable),
-        ("Error: execution error at (lab/templates/all.yaml:59:25): database.password.is.missing", Failure::Unrenderable),
+        (
+            "Error: execution error at (lab/templates/all.yaml:59:25): database.password.is.missing",
+            Failure::Unrenderable,
+        ),
         (
             "Error: lab/templates/broken.yaml:1:11\n  executing \"lab/templates/broken.yaml\" at <.Values.a.b.c>:\n    nil pointer \
              evaluating interface {}.b",
@@ -136,7 +142,10 @@ fn eight_kilobytes_of_pod_template_become_the_object_and_the_reason() {
     assert!(IMMUTABLE_4.len() > 8 * 1024);
     for (said, start) in [
         (IMMUTABLE_3, "cannot patch \"nova-bootstrap\" with kind Job: Job.batch \"nova-bootstrap\" is invalid: "),
-        (IMMUTABLE_4, "server-side apply failed for object lab4/nova-bootstrap batch/v1, Kind=Job: Job.batch \"nova-bootstrap\" is invalid: "),
+        (
+            IMMUTABLE_4,
+            "server-side apply failed for object lab4/nova-bootstrap batch/v1, Kind=Job: Job.batch \"nova-bootstrap\" is invalid: ",
+        ),
     ] {
         let line = condense(said);
         assert!(line.starts_with(start), "{line}");
@@ -171,14 +180,17 @@ fn condensed_words_are_one_line_without_helms_decoration() {
 
 #[test]
 fn a_word_that_was_refused_stays_because_it_explains() {
-    let said = "Error: Service \"a_b\" is invalid: metadata.name: Invalid value: \"a_b\": a DNS label must not hold '_'";
+    let said =
+        "Error: Service \"a_b\" is invalid: metadata.name: Invalid value: \"a_b\": a DNS label must not hold '_'";
     assert!(condense(said).contains("Invalid value: \"a_b\": a DNS label"));
 }
 
 #[test]
 fn a_dump_that_the_bounds_cut_off_still_leaves_object_and_reason() {
     let dump = "{\"Value\":\"x\",\"More\":{}},".repeat(5_000);
-    let said = format!("Error: cannot patch \"a\" with kind Job: spec.template: Invalid value: {{\"Spec\":[{dump}]}}: field is immutable");
+    let said = format!(
+        "Error: cannot patch \"a\" with kind Job: spec.template: Invalid value: {{\"Spec\":[{dump}]}}: field is immutable"
+    );
     for shift in 0..24 {
         let cut = format!("{} … {}", &said[..4096 + shift], &said[said.len() - 4096..]);
         let line = condense(&cut);

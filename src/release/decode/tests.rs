@@ -89,11 +89,27 @@ fn a_damaged_record_is_an_error_that_says_what_is_wrong_and_what_to_do() {
         ("no JSON", packed(b"hello"), "not JSON at line 1"),
         ("cut JSON", packed(b"{\"name\": "), "damaged"),
         ("not an object", packed(b"[]"), "wrong type"),
-        ("no name", of(&json!({"namespace": "b", "version": 1, "info": {"status": "deployed"}})), "wrong type or is missing"),
+        (
+            "no name",
+            of(&json!({"namespace": "b", "version": 1, "info": {"status": "deployed"}})),
+            "wrong type or is missing",
+        ),
         ("no info", of(&json!({"name": "a", "namespace": "b", "version": 1})), "wrong type or is missing"),
-        ("negative", of(&json!({"name": "a", "namespace": "b", "version": -1, "info": {"status": "deployed"}})), "wrong type"),
-        ("hooks", of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}, "hooks": 7})), "wrong type"),
-        ("status", of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "odd"}})), "\"odd\" is no status"),
+        (
+            "negative",
+            of(&json!({"name": "a", "namespace": "b", "version": -1, "info": {"status": "deployed"}})),
+            "wrong type",
+        ),
+        (
+            "hooks",
+            of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}, "hooks": 7})),
+            "wrong type",
+        ),
+        (
+            "status",
+            of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "odd"}})),
+            "\"odd\" is no status",
+        ),
     ];
     for (what, payload, expected) in cases {
         let error = decode(&payload).unwrap_err().to_string();

@@ -44,7 +44,8 @@ fn unknown_fields_and_the_text_of_numbers_survive() {
 fn a_secret_is_rewritten_with_its_label_and_keeps_what_a_put_needs() {
     let mut secret = Secret::default();
     secret.metadata.resource_version = Some("42".into());
-    secret.metadata.labels = Some([("status", "pending-install"), ("name", "a")].map(|(key, value)| (key.into(), value.into())).into());
+    secret.metadata.labels =
+        Some([("status", "pending-install"), ("name", "a")].map(|(key, value)| (key.into(), value.into())).into());
     secret.data = Some([(SECRET_KEY.to_owned(), ByteString(BY_HELM_4.trim().into()))].into());
     let rewritten = fail_secret(secret, "its maker died").unwrap();
     assert_eq!(rewritten.metadata.resource_version.as_deref(), Some("42"));

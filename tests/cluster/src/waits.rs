@@ -39,7 +39,8 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// Watches and judges until the process ends.
 pub(crate) async fn run(client: Client) {
     let (sender, mut failures) = mpsc::unbounded_channel();
-    let mut hand = Hand { client: client.clone(), permits: Arc::new(Semaphore::new(PATCHES)), sender, sent: HashMap::new() };
+    let mut hand =
+        Hand { client: client.clone(), permits: Arc::new(Semaphore::new(PATCHES)), sender, sent: HashMap::new() };
     let mut changes = watch::Changes::new(client);
     let mut world = World::default();
     let mut touched = Touched::default();
@@ -110,7 +111,8 @@ impl Hand {
         tokio::spawn(async move {
             let _permit = permits.acquire().await;
             if let Err(error) = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-                let is_gone = matches!(&error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict());
+                let is_gone =
+                    matches!(&error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict());
                 if !is_gone {
                     eprintln!("cannot steer {name}: {}", crate::error::said(&error));
                 }

@@ -83,14 +83,16 @@ fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<
 fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
     match dependency {
         Dependency::Service { namespace, name } => {
-            let mut slices = world.slices.iter().filter(|(key, slice)| &key.namespace == namespace && &slice.service == name);
+            let mut slices =
+                world.slices.iter().filter(|(key, slice)| &key.namespace == namespace && &slice.service == name);
             slices.any(|(_, slice)| slice.is_ready)
         }
         Dependency::Job { namespace, name } => {
             world.jobs.get(&Key::new(namespace, name)).is_some_and(|job| job.has_succeeded)
         }
         Dependency::Jobs { namespace, labels } => {
-            let jobs = world.jobs.iter().filter(|(key, job)| &key.namespace == namespace && carries(&job.labels, labels));
+            let jobs =
+                world.jobs.iter().filter(|(key, job)| &key.namespace == namespace && carries(&job.labels, labels));
             let mut all = jobs.map(|(_, job)| job.has_succeeded).peekable();
             all.peek().is_some() && all.all(|succeeded| succeeded)
         }

@@ -94,7 +94,8 @@ impl Needs {
 impl Needs {
     /// Whether another pod's readiness can end the wait.
     pub fn waits_for_pods(&self) -> bool {
-        let by_pods = |dependency: &Dependency| matches!(dependency, Dependency::Pod { .. } | Dependency::DaemonSet { .. });
+        let by_pods =
+            |dependency: &Dependency| matches!(dependency, Dependency::Pod { .. } | Dependency::DaemonSet { .. });
         self.dependencies.iter().any(by_pods)
     }
 
@@ -110,11 +111,7 @@ impl Needs {
 impl CustomDependency {
     /// What to watch for it.
     pub fn kind_in_namespace(&self) -> CustomKind {
-        CustomKind {
-            api_version: self.api_version.clone(),
-            kind: self.kind.clone(),
-            namespace: self.namespace.clone(),
-        }
+        CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
     }
 }
 
@@ -181,7 +178,8 @@ fn environment(container: &Container) -> Vec<Source> {
 /// OpenStack-Helm always sets DEPENDENCY_SERVICE, possibly empty: its presence tells an entrypoint container.
 fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     let variables: &[EnvVar] = container.env.as_deref().unwrap_or_default();
-    let value = |name: &str| variables.iter().find(|one| one.name == name).map(|one| one.value.as_deref().unwrap_or(""));
+    let value =
+        |name: &str| variables.iter().find(|one| one.name == name).map(|one| one.value.as_deref().unwrap_or(""));
     let Some(services) = value("DEPENDENCY_SERVICE") else { return Vec::new() };
     let text = |name: &str| value(name).unwrap_or_default();
     let named = |list| names(namespace, list);

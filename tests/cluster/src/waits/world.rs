@@ -29,7 +29,10 @@ impl Key {
     }
 
     fn of(object: &impl kube::Resource<DynamicType = impl Sized>) -> Self {
-        Self::new(object.meta().namespace.as_deref().unwrap_or_default(), object.meta().name.as_deref().unwrap_or_default())
+        Self::new(
+            object.meta().namespace.as_deref().unwrap_or_default(),
+            object.meta().name.as_deref().unwrap_or_default(),
+        )
     }
 }
 
@@ -212,9 +215,10 @@ impl World {
     fn learn_pod(&mut self, event: Event<Pod>, touched: &mut Touched) {
         if let Event::InitApply(pod) | Event::Apply(pod) | Event::Delete(pod) = &event {
             let (key, new) = (Key::of(pod), pod_facts(pod));
-            let concerns_others = self.pods.get(&key).is_none_or(|old| {
-                (old.is_ready, &old.node, &old.labels) != (new.is_ready, &new.node, &new.labels)
-            });
+            let concerns_others = self
+                .pods
+                .get(&key)
+                .is_none_or(|old| (old.is_ready, &old.node, &old.labels) != (new.is_ready, &new.node, &new.labels));
             touched.held_by_pods |= concerns_others || matches!(event, Event::Delete(_));
             touched.pods.insert(key);
             for kind in new.needs.custom_kinds() {
@@ -286,7 +290,8 @@ pub(super) fn carries(labels: &Labels, wanted: &Labels) -> bool {
 fn pod_facts(pod: &Pod) -> PodFacts {
     let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let ours = pod.annotations().iter().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.into(), value.clone())));
+    let ours =
+        pod.annotations().iter().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.into(), value.clone())));
     let owners = pod.owner_references().iter();
     PodFacts {
         uid: pod.uid().unwrap_or_default(),
