@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
@@ -87,7 +87,7 @@ impl Cluster {
             let (Some(namespace), Some(name)) = (service.metadata.namespace, service.metadata.name) else { continue };
             if !kept.contains(&(namespace.clone(), name.clone())) {
                 let api: Api<Service> = Api::namespaced(self.client.clone(), &namespace);
-                super::remove::gone(api.delete(&name, &Default::default()).await, || {
+                super::remove::gone(api.delete(&name, &DeleteParams::default()).await, || {
                     format!("deleting Service {namespace}/{name}")
                 })?;
             }

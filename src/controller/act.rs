@@ -184,8 +184,9 @@ impl Context {
             return;
         }
         let mut message = outcome.text.clone();
-        let own = jobs.iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
-        if let Some((job, trouble)) = own.filter_map(|job| Some((job, job.trouble.as_ref()?))).next() {
+        let mut own =
+            jobs.iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
+        if let Some((job, trouble)) = own.find_map(|job| Some((job, job.trouble.as_ref()?))) {
             message = format!("Job {}: {} ({message})", job.name, trouble.message);
         }
         memory.count(key, outcome.verb, inputs, message);

@@ -36,6 +36,7 @@ impl Context {
             problems: self.tasks.problems(),
             refused: false,
             wake: None,
+            fetching: false,
         };
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
