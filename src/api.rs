@@ -6,8 +6,8 @@ mod spec;
 mod status;
 
 pub use spec::{
-    Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides,
-    ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
+    Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec,
+    Overrides, ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
 };
 pub use status::{
     ChildStatus, ComponentStatus, ComponentVerdict, OpenStackDeploymentStatus, Phase, ReleaseStatus, condition, reason,

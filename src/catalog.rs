@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use error::{Error, Errors};
+pub use check::credentials_in;
+pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Group, Level, WorkloadKind};
 pub use fragment::{Body, Fragment};
 pub use keys::KeyTree;
@@ -74,6 +75,8 @@ pub struct Release {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Jobs that are no hooks: immutable, deleted before an upgrade.
     pub plain_jobs: Vec<String>,
+    /// Secrets that an uninstall leaves behind: removed by Purge alone.
+    pub kept_secrets: Vec<String>,
     /// Helm's `--timeout`, per hook, in seconds.
     pub timeout: u32,
     /// Helm 4's `--server-side`.
@@ -182,7 +185,8 @@ pub struct Check {
 impl Catalog {
     /// The service and release with this release name.
     pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
-        let named = |(service, entry): (&'_ String, &'_ Service)| entry.releases.contains_key(name).then(|| service.clone());
+        let named =
+            |(service, entry): (&'_ String, &'_ Service)| entry.releases.contains_key(name).then(|| service.clone());
         let service = self.services.iter().find_map(named)?;
         let (service, entry) = self.services.get_key_value(&service)?;
         Some((service.as_str(), entry.releases.get(name)?))
@@ -196,6 +200,19 @@ impl Catalog {
         })
     }
 
+    /// Every body that could set values of a release, whatever the spec.
+    pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
+        let own = self.release(release).map(|(_, entry)| entry);
+        let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
+        let fragments = fragments
+            .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
+            .chain(self.presets.values().flat_map(|preset| &preset.fragments))
+            .chain(self.features.values().flat_map(|feature| &feature.fragments));
+        own.map(|entry| &entry.base)
+            .into_iter()
+            .chain(fragments.filter_map(move |fragment| fragment.bodies.get(release)))
+    }
+
     /// Whether `chart` is known to have a key at `path`; `true` for charts whose keys are not known.
     pub fn knows(&self, chart: &str, path: &Path) -> bool {
         self.keys.get(chart).is_none_or(|tree| tree.knows(path))
@@ -203,4 +220,4 @@ impl Catalog {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -68,6 +68,9 @@ pub struct Release {
     /// The names of its Jobs that are no hooks.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
+    /// Secrets that an uninstall leaves behind (upstream's pre-install hooks with `resource-policy: keep`): removed by Purge alone.
+    #[serde(default)]
+    pub kept_secrets: Vec<String>,
     /// Helm's `--timeout`, per hook, in seconds.
     #[serde(default = "fifteen_minutes")]
     pub timeout: u32,
@@ -128,9 +131,12 @@ pub struct Credential {
     /// One line for people.
     #[serde(default)]
     pub description: String,
-    /// Whether changing it needs more than a rollout, and what.
+    /// What changing it needs beyond an upgrade; nothing where empty.
     #[serde(default)]
     pub rotation: String,
+    /// Whether it must be given by the user when the service is external.
+    #[serde(default)]
+    pub external: bool,
 }
 
 fn thirty_two() -> usize {

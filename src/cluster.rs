@@ -1,0 +1,94 @@
+//! The API server: every read that is not a watch, and every write that is not helm's. Shell room.
+
+mod credentials;
+mod deployments;
+mod external;
+mod inputs;
+mod records;
+mod recover;
+mod remove;
+
+use kube::api::{Api, PostParams};
+use kube::runtime::events::{Recorder, Reporter};
+
+pub use credentials::Credentials;
+pub use inputs::{Inputs, Reference};
+pub use remove::Leftovers;
+
+/// The field manager of everything that the operator itself applies.
+pub const MANAGER: &str = "osdpl";
+
+/// What can go wrong between us and the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused, or could not be reached.
+    #[error("{what}: {}", explain(.error))]
+    Api {
+        /// What was tried, on which object.
+        what: String,
+        /// The client's error.
+        error: Box<kube::Error>,
+    },
+    /// An object is not what it should be.
+    #[error("{0}")]
+    Object(String),
+}
+
+/// The API server's own words where there are some; with the remedy for the one mistake that is ours to make: missing permissions.
+fn explain(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() => {
+            format!("{} (grant it with rbac.extraRules of the operator's chart)", status.message)
+        }
+        kube::Error::Api(status) => status.message.clone(),
+        other => format!("the API server does not answer: {other}"),
+    }
+}
+
+trait Explain<T> {
+    fn because(self, what: impl FnOnce() -> String) -> Result<T, Error>;
+}
+
+impl<T> Explain<T> for Result<T, kube::Error> {
+    fn because(self, what: impl FnOnce() -> String) -> Result<T, Error> {
+        self.map_err(|error| Error::Api { what: what(), error: Box::new(error) })
+    }
+}
+
+/// The gate to the API server.
+#[derive(Clone)]
+pub struct Cluster {
+    client: kube::Client,
+    recorder: Recorder,
+}
+
+impl Cluster {
+    /// A gate through this client.
+    pub fn new(client: kube::Client) -> Self {
+        let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
+        Self { recorder: Recorder::new(client.clone(), reporter), client }
+    }
+
+    /// The client, for watches.
+    pub fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// Creates a namespace where it is missing.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn ensure_namespace(&self, name: &str) -> Result<(), Error> {
+        use k8s_openapi::api::core::v1::Namespace;
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        if api.get_opt(name).await.because(|| format!("reading namespace {name}"))?.is_some() {
+            return Ok(());
+        }
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(name.to_owned());
+        match api.create(&PostParams::default(), &namespace).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            other => other.map(drop).because(|| format!("creating namespace {name}")),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The custom resource: its finalizer, its status, its events.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::events::{Event, EventType};
+use kube::{Resource, ResourceExt};
+use serde_json::json;
+
+use super::{Cluster, Error, Explain, MANAGER};
+use crate::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentStatus};
+use crate::status;
+
+impl Cluster {
+    fn deployments(&self, deployment: &OpenStackDeployment) -> Api<OpenStackDeployment> {
+        Api::namespaced(self.client.clone(), &deployment.namespace().unwrap_or_default())
+    }
+
+    /// Adds or removes our finalizer, guarded by the resource's version; does nothing where it is as wanted.
+    ///
+    /// # Errors
+    /// When the API server refuses, or someone else changed the resource meanwhile.
+    pub async fn set_finalizer(&self, deployment: &OpenStackDeployment, wanted: bool) -> Result<bool, Error> {
+        let mut finalizers = deployment.finalizers().to_vec();
+        if finalizers.iter().any(|finalizer| finalizer == FINALIZER) == wanted {
+            return Ok(false);
+        }
+        if wanted {
+            finalizers.push(FINALIZER.into());
+        } else {
+            finalizers.retain(|finalizer| finalizer != FINALIZER);
+        }
+        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": deployment.resource_version()}});
+        let name = deployment.name_any();
+        let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+            other => other.map(|_| true).because(|| format!("changing the finalizers of {name}")),
+        }
+    }
+
+    /// Writes the status where it differs from the one that stands, then tells the events.
+    ///
+    /// # Errors
+    /// When the API server refuses the status. A refused event is logged: it is no reason to write the status again.
+    pub async fn publish(
+        &self,
+        deployment: &OpenStackDeployment,
+        status: OpenStackDeploymentStatus,
+        events: Vec<status::Event>,
+    ) -> Result<bool, Error> {
+        if deployment.status.as_ref() == Some(&status) {
+            return Ok(false);
+        }
+        let name = deployment.name_any();
+        let patch = json!({
+            "apiVersion": OpenStackDeployment::api_version(&()), "kind": OpenStackDeployment::kind(&()), "status": status,
+        });
+        let params = PatchParams::apply(MANAGER).force();
+        match self.deployments(deployment).patch_status(&name, &params, &Patch::Apply(patch)).await {
+            Err(kube::Error::Api(answer)) if answer.is_not_found() => return Ok(false),
+            other => drop(other.because(|| format!("writing the status of {name}"))?),
+        }
+        for event in events {
+            let event = Event {
+                type_: if event.warning { EventType::Warning } else { EventType::Normal },
+                reason: event.reason.into(),
+                note: Some(event.note),
+                action: "Reconcile".into(),
+                secondary: event.release.map(|release| related(deployment, &release)),
+            };
+            if let Err(error) = self.recorder.publish(&event, &deployment.object_ref(&())).await {
+                tracing::warn!(error = super::explain(&error), reason = event.reason, "event not recorded");
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Events that agree in everything but their note are folded into one; the release as related object keeps them apart.
+fn related(deployment: &OpenStackDeployment, release: &str) -> ObjectReference {
+    ObjectReference {
+        kind: Some("Release".into()),
+        api_version: Some("helm.sh/v1".into()),
+        namespace: deployment.namespace(),
+        name: Some(release.to_owned()),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,188 @@
+//! Objects that the spec names: Secrets and ConfigMaps, each watched by its exact name, and nothing else read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::api::{MANAGED, ValuesKind};
+
+/// An object that the spec names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// Its kind.
+    pub kind: ValuesKind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl std::fmt::Display for Reference {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:?} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+type Data = BTreeMap<String, Vec<u8>>;
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Unread,
+    Missing,
+    Read(Data),
+    Failed(String),
+}
+
+struct Watched {
+    task: AbortHandle,
+    state: Arc<Mutex<State>>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The watches on the objects that the spec names, and on namespaces.
+pub struct Inputs {
+    client: kube::Client,
+    poke: Arc<Notify>,
+    watched: Mutex<BTreeMap<Reference, Watched>>,
+    terminating: Arc<Mutex<BTreeSet<String>>>,
+    namespaces: AbortHandle,
+    ours: AbortHandle,
+}
+
+impl Drop for Inputs {
+    fn drop(&mut self) {
+        self.namespaces.abort();
+        self.ours.abort();
+    }
+}
+
+impl Inputs {
+    /// No object is named yet; `poke` is told of every change.
+    pub fn new(client: kube::Client, poke: Arc<Notify>) -> Self {
+        let terminating = Arc::default();
+        let namespaces =
+            tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
+        let ours = tokio::spawn(ours(client.clone(), Arc::clone(&poke))).abort_handle();
+        Self { client, poke, watched: Mutex::default(), terminating, namespaces, ours }
+    }
+
+    /// The namespaces that are being deleted.
+    pub fn terminating(&self) -> BTreeSet<String> {
+        self.terminating.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Watches exactly these objects.
+    pub fn watch(&self, wanted: &BTreeSet<Reference>) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|reference, _| wanted.contains(reference));
+        for reference in wanted {
+            watched.entry(reference.clone()).or_insert_with(|| self.start(reference));
+        }
+    }
+
+    /// One key of an object's data.
+    ///
+    /// # Errors
+    /// What is missing, and what to do; never what the object holds.
+    pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, String> {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = watched.get(reference) else { return Err(format!("{reference} is being read")) };
+        match &*entry.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Unread => Err(format!("{reference} is being read")),
+            State::Missing => Err(format!("{reference} does not exist; create it with the key {key:?}")),
+            State::Failed(error) => Err(format!("{reference} can't be read: {error}")),
+            State::Read(data) => data.get(key).cloned().ok_or_else(|| {
+                let keys = data.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+                format!("{reference} has no key {key:?} (it has: {keys}); add the key or name another one")
+            }),
+        }
+    }
+
+    fn start(&self, reference: &Reference) -> Watched {
+        let state = Arc::<Mutex<State>>::default();
+        let Reference { kind, namespace, name } = reference;
+        let task = match kind {
+            ValuesKind::Secret => {
+                let api = Api::<Secret>::namespaced(self.client.clone(), namespace);
+                self.follow(watcher::watch_object(api, name), &state, |secret| {
+                    secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect()
+                })
+            }
+            ValuesKind::ConfigMap => {
+                let api = Api::<ConfigMap>::namespaced(self.client.clone(), namespace);
+                self.follow(watcher::watch_object(api, name), &state, |map| {
+                    map.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.into_bytes())).collect()
+                })
+            }
+        };
+        Watched { task, state }
+    }
+
+    fn follow<K: Send + 'static>(
+        &self,
+        stream: impl futures::Stream<Item = Result<Option<K>, watcher::Error>> + Send + 'static,
+        state: &Arc<Mutex<State>>,
+        data: fn(K) -> Data,
+    ) -> AbortHandle {
+        let (state, poke) = (Arc::clone(state), Arc::clone(&self.poke));
+        let stream = stream.default_backoff();
+        let task = stream.for_each(move |seen| {
+            *state.lock().unwrap_or_else(PoisonError::into_inner) = match seen {
+                Ok(Some(object)) => State::Read(data(object)),
+                Ok(None) => State::Missing,
+                Err(error) => State::Failed(error.to_string()),
+            };
+            poke.notify_one();
+            std::future::ready(())
+        });
+        tokio::spawn(task).abort_handle()
+    }
+}
+
+/// Keeps the names of the namespaces that are being deleted.
+async fn namespaces(client: kube::Client, terminating: Arc<Mutex<BTreeSet<String>>>, poke: Arc<Notify>) {
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
+        let mut names = terminating.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = match event {
+            Ok(watcher::Event::Apply(namespace) | watcher::Event::InitApply(namespace)) => {
+                let name = namespace.name_any();
+                if namespace.metadata.deletion_timestamp.is_some() { names.insert(name) } else { names.remove(&name) }
+            }
+            Ok(watcher::Event::Delete(namespace)) => names.remove(&namespace.name_any()),
+            Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => false,
+        };
+        if changed {
+            poke.notify_one();
+        }
+    }
+}
+
+/// Pokes when an object of ours is touched: a credential that someone deletes is restored at once.
+async fn ours(client: kube::Client, poke: Arc<Notify>) {
+    let api: Api<PartialObjectMeta<Secret>> = Api::all(client);
+    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
+    events
+        .for_each(|event| {
+            if matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))) {
+                poke.notify_one();
+            }
+            std::future::ready(())
+        })
+        .await;
+}

@@ -1,0 +1,214 @@
+//! What is wanted: `select` says which services, features and releases a spec means, `resolve` merges the layers into each release's values.
+//!
+//! Pure room. Layers, low to high (each overrides the ones before, folded one by one):
+//! 1. the catalogue: shared fragments, the release's base values and corrections, the OpenStack release;
+//! 2. presets, in the order named; 3. features; then `spec.images`, which rewrites what came before;
+//! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`.
+
+mod features;
+mod images;
+mod layers;
+mod nulls;
+mod resolve;
+mod select;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use layers::layers;
+pub use nulls::lost_nulls;
+pub use resolve::{redacted, resolve, resolve_release};
+pub use select::select;
+
+use crate::api::{ReleaseOverrides, ValuesKind};
+use crate::catalog::{Component, Group, Level, WorkloadKind};
+use crate::observed::Key;
+use crate::values::{Layer, Path, Values};
+
+/// Something about the spec that a person should know.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Whether it is refused.
+    pub level: Level,
+    /// The field: `spec.services.nova`.
+    pub field: String,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.field, self.message)
+    }
+}
+
+/// What a spec means, before any value is merged.
+#[derive(Debug)]
+pub struct Selection {
+    /// The resource's name.
+    pub name: String,
+    /// The resource's namespace.
+    pub namespace: String,
+    /// The features: defaults, presets and spec merged.
+    pub features: Values,
+    /// The enabled services that run in the cluster.
+    pub services: BTreeSet<String>,
+    /// The enabled services that run outside, with what pods wait for.
+    pub external: BTreeMap<String, ExternalService>,
+    /// The wanted releases by catalogue name, with their identity.
+    pub releases: BTreeMap<String, Key>,
+    /// What is wrong; any of [`Level::Error`] forbids to go on.
+    pub findings: Vec<Finding>,
+    /// What expressions see, without credentials.
+    pub variables: Values,
+}
+
+/// A service outside of the cluster, reached through a Service of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExternalService {
+    /// The name of the Service that pods wait for.
+    pub service: String,
+    /// The namespace of that Service.
+    pub namespace: String,
+    /// The host outside.
+    pub host: String,
+    /// The TCP port.
+    pub port: u16,
+    /// The name of the port.
+    pub port_name: String,
+}
+
+impl Selection {
+    /// Whether anything forbids to go on.
+    pub fn is_refused(&self) -> bool {
+        self.findings.iter().any(|finding| finding.level == Level::Error)
+    }
+}
+
+/// What must be known from outside to resolve.
+#[derive(Clone, Default, PartialEq)]
+pub struct Facts {
+    /// Credentials by service and name.
+    pub credentials: BTreeMap<String, BTreeMap<String, String>>,
+    /// What the objects named by `valuesFrom` hold, or why they can't be read.
+    pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, String>>,
+    /// Credentials that can't be had, by service and name, and what to do.
+    pub missing: BTreeMap<(String, String), String>,
+    /// Charts by release, or why they can't be had.
+    pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
+    /// Helm's major version.
+    pub helm_major: u64,
+}
+
+/// A chart that is at hand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChartFact {
+    /// The chart's version.
+    pub version: String,
+    /// The digest over its entries.
+    pub digest: String,
+    /// The chart's default `images.tags`.
+    pub images: BTreeMap<String, String>,
+}
+
+/// Why a release can't be submitted, whatever its needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// A condition's reason.
+    pub reason: String,
+    /// What, where, why, and what to do.
+    pub message: String,
+}
+
+/// What is wanted.
+#[derive(Debug, Default)]
+pub struct Desired {
+    /// Releases by catalogue name.
+    pub releases: BTreeMap<String, DesiredRelease>,
+    /// Warnings that came up while merging.
+    pub findings: Vec<Finding>,
+}
+
+/// One wanted release.
+#[derive(Debug)]
+pub struct DesiredRelease {
+    /// Its identity.
+    pub key: Key,
+    /// The chart's name.
+    pub chart: String,
+    /// The service it belongs to.
+    pub service: String,
+    /// The group whose common values it takes.
+    pub group: Group,
+    /// The final values; secrets inside.
+    pub values: Values,
+    /// Paths that must never be shown.
+    pub secret: Vec<Path>,
+    /// The digest of everything helm is given, 63 hexadecimal digits.
+    pub inputs: String,
+    /// The digest of the catalogue's part, 16 hexadecimal digits.
+    pub catalog: String,
+    /// The components that must be available before it may be submitted, each with its provider.
+    pub needs: BTreeMap<Component, Provider>,
+    /// What it provides.
+    pub components: BTreeMap<Component, WorkloadKind>,
+    /// Jobs deleted before an upgrade.
+    pub plain_jobs: Vec<String>,
+    /// Helm's `--timeout`, per hook, in seconds.
+    pub timeout: u32,
+    /// Helm 4's `--server-side`.
+    pub server_side: bool,
+    /// The chart, where it is at hand.
+    pub version: Option<String>,
+    /// Whether the spec pauses it.
+    pub paused: bool,
+    /// Why it can't be submitted.
+    pub blocked: Option<Blocked>,
+}
+
+/// Who provides a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// A wanted release, by catalogue name.
+    Release(String),
+    /// A service outside.
+    External(String),
+}
+
+impl Desired {
+    /// How many releases wait for each one, in the longest chain: who goes first when slots are few.
+    pub fn priorities(&self) -> BTreeMap<&str, usize> {
+        let mut heights: BTreeMap<&str, usize> = self.releases.keys().map(|name| (name.as_str(), 0)).collect();
+        for _ in 0..self.releases.len() {
+            let mut changed = false;
+            for (name, release) in &self.releases {
+                let height = heights[name.as_str()] + 1;
+                for provider in release.needs.values() {
+                    let Provider::Release(provider) = provider else { continue };
+                    if let Some(known) = heights.get_mut(provider.as_str()).filter(|known| **known < height) {
+                        *known = height;
+                        changed = true;
+                    }
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        heights
+    }
+}
+
+/// The origin and layer list of one release, for provenance.
+pub type Layers = Vec<Layer>;
+
+/// What the spec says of one release.
+pub(crate) fn overrides<'a>(
+    spec: &'a crate::api::OpenStackDeploymentSpec,
+    service: &str,
+    release: &str,
+) -> Option<&'a ReleaseOverrides> {
+    spec.services.get(service)?.releases.get(release)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! The layers of one release, low to high.
+
+use super::{Facts, Finding, Selection, images, overrides};
+use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
+use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, credentials_in};
+use crate::expr::Scope;
+use crate::values::{Layer, Origin, Path, Values};
+
+/// What the layers of a release are made from.
+pub(super) struct Source<'a> {
+    pub spec: &'a OpenStackDeploymentSpec,
+    pub catalog: &'a Catalog,
+    pub facts: &'a Facts,
+    pub service: &'a str,
+    pub name: &'a str,
+    pub release: &'a Release,
+    pub scope: &'a Scope,
+}
+
+/// The layers of release `name`, low to high, and what went wrong.
+///
+/// # Errors
+/// A message for each layer that can't be had; the release can't be submitted then.
+pub fn layers(
+    name: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    facts: &Facts,
+) -> Result<Vec<Layer>, Vec<Finding>> {
+    let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
+    let scope = super::resolve::scope(selection, facts, name);
+    Source { spec, catalog, facts, service, name, release, scope: &scope }.layers()
+}
+
+impl Source<'_> {
+    pub(super) fn layers(&self) -> Result<Vec<Layer>, Vec<Finding>> {
+        let mut layers = Vec::new();
+        let mut problems = Vec::new();
+        self.catalogue(&mut layers, &mut problems);
+        let presets = self.spec.presets.iter().filter_map(|name| self.catalog.presets.get(name));
+        presets.for_each(|preset| self.fragments(&preset.fragments, &mut layers, &mut problems));
+        for feature in self.catalog.features.values() {
+            self.fragments(&feature.fragments, &mut layers, &mut problems);
+        }
+        let chart = self.facts.charts.get(self.name).and_then(|chart| chart.as_ref().ok());
+        layers.extend(images::layer(&self.spec.images, &layers, chart));
+        self.users(&mut layers, &mut problems);
+        layers.retain(|layer| !layer.is_empty());
+        if problems.is_empty() { Ok(layers) } else { Err(problems) }
+    }
+
+    fn catalogue(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+        self.fragments(&self.catalog.shared, layers, problems);
+        let file = self.catalog.services.get(self.service).map_or("", |service| service.file.as_str());
+        let field = format!("releases.{}.values", self.name);
+        self.body(&self.release.base, file, field, layers, problems);
+        self.fragments(&self.release.fragments, layers, problems);
+        if let Some(openstack) = self.catalog.openstack.get(&self.spec.openstack_release) {
+            self.fragments(&openstack.fragments, layers, problems);
+        }
+    }
+
+    fn fragments(&self, fragments: &[Fragment], layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+        for fragment in fragments {
+            let Some(body) = fragment.bodies.get(self.name) else { continue };
+            let field = format!("{} {}", fragment.file, fragment.field);
+            if super::select::holds(fragment.when.as_ref(), self.scope, &field, problems) {
+                self.body(body, &fragment.file, fragment.field.clone(), layers, problems);
+            }
+        }
+    }
+
+    fn body(&self, body: &Body, file: &str, field: String, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+        let origin = Origin::File { file: file.to_owned(), field: field.clone() };
+        match body.layer(origin, self.scope) {
+            Ok(layer) => layers.push(layer),
+            Err((path, error)) => problems.push(self.problem(format!("{file} {field}.{path}"), &error)),
+        }
+    }
+
+    /// A credential that can't be had says so itself: the expression that wanted it is not to blame.
+    fn problem(&self, place: String, error: &crate::expr::Error) -> Finding {
+        let mut used = credentials_in(error.expression());
+        let missing = used.find_map(|(service, name)| {
+            let problem = self.facts.missing.get(&(service.to_owned(), name.to_owned()))?;
+            Some((format!("credential {service}.{name}"), problem.clone()))
+        });
+        let (field, message) = missing.unwrap_or_else(|| {
+            (place, format!("{error}; the catalogue expects something that this spec does not give"))
+        });
+        Finding { level: Level::Error, field, message }
+    }
+
+    fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+        let common = &self.spec.common;
+        user(&common.all, "spec.common", layers, problems);
+        let group = self.catalog.services.get(self.service).map(|service| service.group);
+        match group {
+            Some(Group::Infra) => user(&common.infra, "spec.common.infra", layers, problems),
+            Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, problems),
+            None => {}
+        }
+        let Some(own) = overrides(self.spec, self.service, self.name) else { return };
+        let field = format!("spec.services.{}.releases.{}", self.service, self.name);
+        for (index, source) in own.values_from.iter().enumerate() {
+            let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+            let field = format!("{field}.valuesFrom[{index}]");
+            match self.facts.values_from.get(&(source.kind, source.name.clone(), key.clone())) {
+                Some(Ok(values)) => {
+                    let origin = Origin::Object(format!("{:?} {}, key {key} ({field})", source.kind, source.name));
+                    let mut layer = Layer::new(origin, values.clone());
+                    if source.kind == ValuesKind::Secret {
+                        layer.secret = top(values);
+                    }
+                    layers.push(layer);
+                }
+                Some(Err(problem)) if !source.optional => {
+                    problems.push(Finding { level: Level::Error, field, message: problem.clone() });
+                }
+                _ => {}
+            }
+        }
+        user(&own.overrides, &field, layers, problems);
+    }
+}
+
+/// Everything in these values: each key at the top covers all below.
+fn top(values: &Values) -> Vec<Path> {
+    values.keys().map(|key| Path::root().child(key)).collect()
+}
+
+fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+    let mut layer = Layer::new(Origin::Field(format!("{field}.values")), overrides.values.clone());
+    for (index, text) in overrides.unset.iter().enumerate() {
+        match Path::parse(text) {
+            Ok(path) => layer.unset.push(path),
+            Err(error) => problems.push(Finding {
+                level: Level::Error,
+                field: format!("{field}.unset[{index}]"),
+                message: error.to_string(),
+            }),
+        }
+    }
+    layers.push(layer);
+}

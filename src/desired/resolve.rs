@@ -1,0 +1,165 @@
+//! From a selection and facts to each release's values, needs and digests.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::layers::Source;
+use super::{Blocked, Desired, DesiredRelease, Facts, Finding, Provider, Selection, overrides};
+use crate::api::{OpenStackDeploymentSpec, reason};
+use crate::catalog::{Catalog, Component, Fragment, Level, Release};
+use crate::expr::Scope;
+use crate::values::{Path, Values, canonical, digest, fold};
+
+/// Bumped when the operator itself gives helm something else for the same values: such a change waits for approval as well.
+const EPOCH: &str = "1";
+
+/// Merges the layers of every selected release.
+pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
+    let mut desired = Desired { releases: BTreeMap::new(), findings: selection.findings.clone() };
+    for name in selection.releases.keys() {
+        let release = resolve_release(name, spec, catalog, selection, facts, &mut desired.findings);
+        desired.releases.extend(release.map(|release| (name.clone(), release)));
+    }
+    desired
+}
+
+/// Merges the layers of one release; `None` when the catalogue does not know it.
+pub fn resolve_release(
+    name: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    facts: &Facts,
+    findings: &mut Vec<Finding>,
+) -> Option<DesiredRelease> {
+    let (service, release) = catalog.release(name)?;
+    let scope = scope(selection, facts, name);
+    let source = Source { spec, catalog, facts, service, name, release, scope: &scope };
+    let (layers, blocked) = match source.layers() {
+        Ok(layers) => (layers, None),
+        Err(problems) => (Vec::new(), Some(inputs(&problems))),
+    };
+    let values = fold(&layers);
+    let secret: Vec<Path> = layers.into_iter().flat_map(|layer| layer.secret).collect();
+    let own = overrides(spec, service, name);
+    let chart = facts.charts.get(name);
+    let fact = chart.and_then(|chart| chart.as_ref().ok());
+    let key = selection.releases.get(name)?.clone();
+    let wanted = own.and_then(|own| own.version.clone());
+    let catalog_digest = catalog_digest(name, release, catalog, facts, wanted.is_none().then_some(fact).flatten());
+    let identity = format!("{key} {} {} {}", release.timeout, release.server_side, facts.helm_major);
+    let inputs = digest([
+        fact.map_or("", |chart| chart.digest.as_str()),
+        &canonical(&Value::Object(values.clone())),
+        &identity,
+        EPOCH,
+    ]);
+    Some(DesiredRelease {
+        key,
+        chart: release.chart.clone(),
+        service: service.to_owned(),
+        group: catalog.services.get(service)?.group,
+        needs: needs(name, release, catalog, selection, &scope, findings),
+        components: release.components.clone(),
+        plain_jobs: release.plain_jobs.clone(),
+        timeout: release.timeout,
+        server_side: release.server_side,
+        version: fact.map(|chart| chart.version.clone()),
+        paused: own.is_some_and(|own| own.paused),
+        blocked: blocked.or_else(|| chart.and_then(|chart| chart.as_ref().err().cloned())),
+        inputs,
+        catalog: catalog_digest,
+        values,
+        secret,
+    })
+}
+
+fn inputs(problems: &[Finding]) -> Blocked {
+    let message = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    Blocked { reason: reason::INPUTS.into(), message }
+}
+
+/// What the expressions of one release see.
+pub(super) fn scope(selection: &Selection, facts: &Facts, name: &str) -> Scope {
+    let mut variables = selection.variables.clone();
+    variables.insert("credentials".into(), json!(facts.credentials));
+    let release = selection.variables.get("releases").and_then(|releases| releases.get(name)).cloned();
+    variables.insert("release".into(), release.unwrap_or(Value::Object(Map::new())));
+    Scope::new(&variables)
+}
+
+fn needs(
+    name: &str,
+    release: &Release,
+    catalog: &Catalog,
+    selection: &Selection,
+    scope: &Scope,
+    findings: &mut Vec<Finding>,
+) -> BTreeMap<Component, Provider> {
+    let mut needs = BTreeMap::new();
+    for need in &release.needs {
+        let field = format!("spec.services (release {name})");
+        if !super::select::holds(need.when.as_ref(), scope, &field, findings) {
+            continue;
+        }
+        let Some((service, provider)) = catalog.provider(&need.component) else { continue };
+        let provider = if selection.external.contains_key(service) {
+            Provider::External(service.to_owned())
+        } else if selection.releases.contains_key(provider) {
+            Provider::Release(provider.to_owned())
+        } else {
+            findings.push(Finding {
+                level: Level::Error,
+                field: format!("spec.services.{service}"),
+                message: format!(
+                    "{name} needs {}, which service {service} provides; enable {service}, or disable {name}",
+                    need.component
+                ),
+            });
+            continue;
+        };
+        needs.insert(need.component.clone(), provider);
+    }
+    needs
+}
+
+/// The digest of everything the catalogue could say about a release, whatever the spec: it changes when we change, never when the spec does.
+fn catalog_digest(
+    name: &str,
+    release: &Release,
+    catalog: &Catalog,
+    facts: &Facts,
+    chart: Option<&super::ChartFact>,
+) -> String {
+    let fragments = catalog.shared.iter().chain(&release.fragments);
+    let fragments = fragments
+        .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
+        .chain(catalog.presets.values().flat_map(|preset| &preset.fragments))
+        .chain(catalog.features.values().flat_map(|feature| &feature.fragments));
+    let said = |fragment: &Fragment| {
+        let body = fragment.bodies.get(name)?;
+        Some(format!("{:?}{}", fragment.when, body.source))
+    };
+    let mut parts: Vec<String> = fragments.filter_map(said).collect();
+    parts.push(release.base.source.clone());
+    parts.push(catalog.features.values().map(|feature| canonical(&feature.default)).collect());
+    let variables = catalog.openstack.values().map(|release| canonical(&Value::Object(release.variables.clone())));
+    parts.push(variables.collect());
+    parts.push(format!("{} {} {} {EPOCH}", facts.helm_major, release.timeout, release.server_side));
+    parts.extend(chart.map(|chart| chart.digest.clone()));
+    let mut text = digest(parts.iter().map(String::as_str));
+    text.truncate(16);
+    text
+}
+
+/// The values with everything secret replaced, for people.
+pub fn redacted(values: &Values, secret: &[Path]) -> Values {
+    let mut shown = values.clone();
+    for path in secret {
+        if crate::values::get(&shown, path).is_some_and(|value| !value.is_null()) {
+            crate::values::set(&mut shown, path, "<redacted>".into());
+        }
+    }
+    shown
+}

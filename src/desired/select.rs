@@ -1,0 +1,241 @@
+//! Which services, features and releases a spec means; every wrong name is a finding with its field and a suggestion.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::{ExternalService, Finding, Selection, features, overrides};
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, Level, did_you_mean};
+use crate::expr::{Expression, Scope};
+use crate::observed::Key;
+use crate::values::Values;
+
+/// Says what a spec means.
+pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
+    let mut findings = Vec::new();
+    names(spec, catalog, &mut findings);
+    let features = features::merged(spec, catalog, &mut findings);
+    let enabled = enabled(spec, catalog, &mut findings);
+    let external = external(namespace, spec, catalog, &enabled, &mut findings);
+    let mut variables = variables(namespace, spec, catalog, &features, &enabled, &external);
+    let scope = Scope::new(&variables);
+    let services: BTreeSet<_> = enabled.into_iter().filter(|name| !external.contains_key(name)).collect();
+    let mut releases = BTreeMap::new();
+    for service in &services {
+        for (release, entry) in catalog.services.get(service).into_iter().flat_map(|service| &service.releases) {
+            if holds(entry.when.as_ref(), &scope, &format!("spec.services.{service}"), &mut findings) {
+                releases.insert(release.clone(), key(namespace, spec, service, release));
+            }
+        }
+    }
+    if let Some(Value::Object(known)) = variables.get_mut("releases") {
+        for (name, release) in known {
+            release["enabled"] = releases.contains_key(name).into();
+        }
+    }
+    let mut selection = Selection {
+        name: name.into(),
+        namespace: namespace.into(),
+        features,
+        services,
+        external,
+        releases,
+        findings,
+        variables,
+    };
+    duplicates(&mut selection);
+    checks(spec, catalog, &mut selection);
+    selection
+}
+
+fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {
+    Finding { level: Level::Error, field: field.into(), message: message.into() }
+}
+
+fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Finding {
+    let hint = did_you_mean(name, known.clone());
+    let list = known.into_iter().collect::<Vec<_>>().join(", ");
+    refused(field, format!("there is no {kind} {name:?}{hint}; there are {list}"))
+}
+
+fn names(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) {
+    let wanted = &spec.openstack_release;
+    if !catalog.openstack.contains_key(wanted) {
+        let known = catalog.openstack.keys().map(String::as_str);
+        findings.push(unknown("spec.openstackRelease".into(), "OpenStack release", wanted, known));
+    }
+    for (index, preset) in spec.presets.iter().enumerate() {
+        if !catalog.presets.contains_key(preset) {
+            let known = catalog.presets.keys().map(String::as_str);
+            findings.push(unknown(format!("spec.presets[{index}]"), "preset", preset, known));
+        }
+    }
+    for (service, overrides) in &spec.services {
+        let field = format!("spec.services.{service}");
+        let Some(entry) = catalog.services.get(service) else {
+            findings.push(unknown(field, "service", service, catalog.services.keys().map(String::as_str)));
+            continue;
+        };
+        for release in overrides.releases.keys().filter(|release| !entry.releases.contains_key(*release)) {
+            let known = entry.releases.keys().map(String::as_str);
+            findings.push(unknown(format!("{field}.releases.{release}"), "release", release, known));
+        }
+        for credential in overrides.credentials.keys().filter(|name| !entry.credentials.contains_key(*name)) {
+            let known = entry.credentials.keys().map(String::as_str);
+            findings.push(unknown(format!("{field}.credentials.{credential}"), "credential", credential, known));
+        }
+    }
+}
+
+/// The services of the presets, and what the spec changes about that.
+fn enabled(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
+    let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
+    let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();
+    for (service, overrides) in spec.services.iter().filter(|(name, _)| catalog.services.contains_key(*name)) {
+        match overrides.enabled {
+            Some(true) => drop(enabled.insert(service.clone())),
+            Some(false) => drop(enabled.remove(service)),
+            None if !enabled.contains(service) => findings.push(Finding {
+                level: Level::Warning,
+                field: format!("spec.services.{service}"),
+                message: "the service is in none of the presets, so this has no effect; set `enabled: true` to add it"
+                    .into(),
+            }),
+            None => {}
+        }
+    }
+    if enabled.is_empty() && findings.iter().all(|finding| finding.level != Level::Error) {
+        let presets = catalog.presets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        findings.push(refused(
+            "spec.presets",
+            format!("no service is wanted; name a preset ({presets}) or enable services"),
+        ));
+    }
+    enabled
+}
+
+fn external(
+    namespace: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    enabled: &BTreeSet<String>,
+    findings: &mut Vec<Finding>,
+) -> BTreeMap<String, ExternalService> {
+    let mut external = BTreeMap::new();
+    for (service, wanted) in spec.services.iter().filter(|(name, _)| enabled.contains(*name)) {
+        let (Some(wanted), Some(entry)) = (&wanted.external, catalog.services.get(service)) else { continue };
+        let field = format!("spec.services.{service}.external");
+        let Some(how) = &entry.external else {
+            let able = catalog.services.iter().filter(|(_, entry)| entry.external.is_some());
+            let able = able.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            findings.push(refused(field, format!("service {service} can't be external; these can: {able}")));
+            continue;
+        };
+        let given = &spec.services[service].credentials;
+        let missing =
+            entry.credentials.iter().filter(|(name, credential)| credential.external && !given.contains_key(*name));
+        for (name, _) in missing {
+            let message =
+                format!("an external {service} needs this credential from a Secret of yours; set name and key");
+            findings.push(refused(format!("spec.services.{service}.credentials.{name}"), message));
+        }
+        let release = entry.releases.keys().next().map_or(service.as_str(), String::as_str);
+        external.insert(
+            service.clone(),
+            ExternalService {
+                service: how.service.clone(),
+                namespace: key(namespace, spec, service, release).namespace,
+                host: wanted.host.clone(),
+                port: wanted.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(how.port),
+                port_name: how.port_name.clone(),
+            },
+        );
+    }
+    external
+}
+
+fn key(namespace: &str, spec: &OpenStackDeploymentSpec, service: &str, release: &str) -> Key {
+    let overrides = overrides(spec, service, release);
+    let named = |field: Option<&String>, usual: &str| field.cloned().unwrap_or_else(|| usual.to_owned());
+    Key {
+        namespace: named(overrides.and_then(|o| o.namespace.as_ref()), namespace),
+        name: named(overrides.and_then(|o| o.name.as_ref()), release),
+    }
+}
+
+/// What expressions see, without credentials. Services and releases that are not wanted are there too, so that no expression trips over them.
+fn variables(
+    namespace: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    features: &Values,
+    enabled: &BTreeSet<String>,
+    external: &BTreeMap<String, ExternalService>,
+) -> Values {
+    let mut services = Map::new();
+    let mut releases = Map::new();
+    for (service, entry) in &catalog.services {
+        let outside = external.get(service).map(|e| json!({"host": e.host, "port": e.port, "service": e.service}));
+        services.insert(service.clone(), json!({"enabled": enabled.contains(service), "external": outside}));
+        for release in entry.releases.keys() {
+            let key = key(namespace, spec, service, release);
+            releases.insert(release.clone(), json!({"name": key.name, "namespace": key.namespace, "enabled": false}));
+        }
+    }
+    let openstack = catalog.openstack.get(&spec.openstack_release).map(|release| release.variables.clone());
+    let spec = json!({
+        "namespace": namespace,
+        "openstackRelease": spec.openstack_release,
+        "presets": spec.presets,
+        "region": spec.region.as_deref().unwrap_or("RegionOne"),
+        "publicDomain": spec.public_domain.as_deref().unwrap_or_default(),
+        "storageClass": spec.storage_class.as_deref().unwrap_or("general"),
+        "pullPolicy": spec.images.pull_policy,
+    });
+    let Value::Object(variables) = json!({
+        "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
+    }) else {
+        return Map::new();
+    };
+    variables
+}
+
+pub(super) fn holds(when: Option<&Expression>, scope: &Scope, field: &str, findings: &mut Vec<Finding>) -> bool {
+    when.is_none_or(|when| {
+        when.holds(scope).unwrap_or_else(|error| {
+            findings
+                .push(refused(field, format!("{error}; set the field it needs, or report the catalogue's mistake")));
+            false
+        })
+    })
+}
+
+fn duplicates(selection: &mut Selection) {
+    let mut seen: BTreeMap<&Key, &str> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (release, key) in &selection.releases {
+        if let Some(other) = seen.insert(key, release) {
+            found.push(refused(
+                format!("spec.services (release {release})"),
+                format!("releases {other} and {release} would both be helm release {key}; give one another name"),
+            ));
+        }
+    }
+    selection.findings.extend(found);
+}
+
+fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
+    let scope = Scope::new(&selection.variables);
+    let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
+    let all = presets.chain(catalog.features.values().flat_map(|feature| &feature.checks));
+    if selection.is_refused() {
+        return;
+    }
+    for check in all {
+        if holds(Some(&check.when), &scope, &check.field, &mut selection.findings) {
+            let finding = Finding { level: check.level, field: check.field.clone(), message: check.message.clone() };
+            selection.findings.push(finding);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What is: helm's release records, the workloads and Jobs in the cluster, the children that run now.
+//!
+//! Pure room: plain data, gathered by the shell (`tasks`, `helm`, `cluster`) and read by `plan` and `status`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::catalog::{Component, WorkloadKind};
+
+pub use crate::release::Key;
+
+/// Everything that `plan` and `status` may look at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// What helm recorded, by release.
+    pub releases: BTreeMap<Key, ReleaseSeen>,
+    /// Deployments, `StatefulSets` and `DaemonSets` of releases.
+    pub workloads: Vec<Workload>,
+    /// Jobs of releases, hooks included.
+    pub jobs: Vec<JobSeen>,
+    /// The children that run now.
+    pub running: BTreeMap<Key, RunningSeen>,
+    /// Operations of ours that failed and were not followed by a success, by release.
+    pub failures: BTreeMap<Key, Failed>,
+    /// External services whose addresses are published: needs on their components are met.
+    pub external_ready: BTreeSet<String>,
+    /// Namespaces that are being deleted: nothing can start in them.
+    pub terminating: BTreeSet<String>,
+}
+
+/// What helm recorded of one release: its newest record, and whether one is deployed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReleaseSeen {
+    /// The status of the newest record (highest revision), in helm's words: `deployed`, `pending-upgrade` …
+    pub status: String,
+    /// The newest revision.
+    pub revision: i64,
+    /// When the newest record was made.
+    pub since: Option<Timestamp>,
+    /// Whether any revision was ever deployed.
+    pub was_deployed: bool,
+    /// The label that digests the inputs, as it stands on the newest record.
+    pub inputs: Option<String>,
+    /// The label that digests the catalogue's part, as it stands on the newest record.
+    pub catalog: Option<String>,
+    /// The label that names the release in the catalogue, as it stands on the newest record.
+    pub release: Option<String>,
+    /// The inputs of the newest record that an operator of ours made for that very revision: what we last applied.
+    pub own_inputs: Option<String>,
+    /// Who made the newest record, as it stands on its label.
+    pub attempt: Option<AttemptSeen>,
+    /// What is known from the record's body, once it was read.
+    pub body: Option<BodySeen>,
+    /// Why the newest record can't be read.
+    pub undecodable: Option<String>,
+}
+
+/// Who made a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptSeen {
+    /// The operator process.
+    pub instance: String,
+    /// The revision it was made for: where it differs from the record's own, the label was inherited or revived.
+    pub revision: i64,
+    /// Whether the process that made it lives.
+    pub owner: Owner,
+}
+
+/// Whether the maker of a record lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// This process.
+    Us,
+    /// A process of the operator that is gone: its helm is gone with it.
+    Dead,
+    /// A process of the operator that lives.
+    Alive,
+    /// Nobody can tell, such as a process on another machine.
+    Unknown,
+}
+
+/// What a record's body says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BodySeen {
+    /// The chart's version.
+    pub chart_version: String,
+    /// Helm's own description of the last operation.
+    pub description: String,
+    /// The hook that runs now, or that the operation failed with.
+    pub hook: Option<HookSeen>,
+    /// The workloads in the manifest: what must become available.
+    pub workloads: BTreeSet<(WorkloadKind, String, String)>,
+    /// The plain Jobs and post-hook Jobs of this revision, as (namespace, name): what must be complete.
+    pub jobs: BTreeSet<(String, String)>,
+    /// Whether every pre-install hook was satisfied: decides how a pending install is recovered.
+    pub pre_install_satisfied: bool,
+}
+
+/// A hook that runs now or failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HookSeen {
+    /// `post-upgrade Job keystone-db-sync`.
+    pub name: String,
+    /// The name of its Job, where it is one.
+    pub job: Option<String>,
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// Whether it ended with a failure: then it does not run any more, and the record says `failed`.
+    pub failed: bool,
+}
+
+/// A Deployment, `StatefulSet` or `DaemonSet`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Its kind.
+    pub kind: WorkloadKind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Helm's release that owns it.
+    pub release: String,
+    /// Its labels `application` and `component` (of its pods, where it has none).
+    pub component: Component,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `status.observedGeneration`.
+    pub observed_generation: i64,
+    /// How many pods should be there; for a `DaemonSet` on how many nodes.
+    pub desired: i32,
+    /// How many are ready.
+    pub ready: i32,
+    /// How many are of the newest template; equal to `desired` for update strategy `OnDelete`.
+    pub updated: i32,
+    /// How many pods of an older template are still there, of a Deployment: they may be the ones that are ready.
+    pub outdated: i32,
+    /// Whether this template's pods were all available once: what is missing now was lost, not yet to come.
+    pub was_available: bool,
+    /// Why pods are not ready, the first cause: `neutron-server-abc: ImagePullBackOff quay.io/…`.
+    pub trouble: Option<Trouble>,
+}
+
+/// Why a pod is not ready.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Trouble {
+    /// Whether it can't go on without help (image pull, crash loop, failed); else it waits or starts.
+    pub stuck: bool,
+    /// One line, scrubbed.
+    pub message: String,
+}
+
+/// A Job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobSeen {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Helm's release, by ownership annotation or the label `release_group`.
+    pub release: String,
+    /// Whether it is complete.
+    pub complete: bool,
+    /// Whether it has failed for good.
+    pub failed: bool,
+    /// How many of its pods have failed.
+    pub failures: i32,
+    /// Why it does not get on, with the last lines of its log, scrubbed.
+    pub trouble: Option<Trouble>,
+}
+
+/// A child that runs now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunningSeen {
+    /// `upgrade` or `uninstall`.
+    pub verb: String,
+    /// The digest of the inputs it was started with; empty for an uninstall.
+    pub inputs: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Whether it was told to stop.
+    pub stopping: bool,
+    /// Whether it still waits for a free slot.
+    pub queued: bool,
+    /// Whether it was started without hooks.
+    pub skips_hooks: bool,
+}
+
+/// An operation of ours that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failed {
+    /// `upgrade` or `uninstall`.
+    pub verb: String,
+    /// The digest of the inputs that failed: other inputs are tried at once.
+    pub inputs: String,
+    /// When it failed.
+    pub at: Timestamp,
+    /// How many times in a row.
+    pub count: u32,
+    /// What went wrong, scrubbed, and what to do.
+    pub message: String,
+    /// Whether trying again can't help.
+    pub terminal: bool,
+}

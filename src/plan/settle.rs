@@ -1,0 +1,60 @@
+//! Whether a release in sync is done: its workloads, and this revision's Jobs.
+
+use super::Step;
+use crate::api::ComponentVerdict;
+use crate::catalog::{Component, WorkloadKind};
+use crate::desired::DesiredRelease;
+use crate::health;
+use crate::observed::{Key, Observed, ReleaseSeen, Workload};
+
+/// Whether a component of the release `key` is available to those that need it.
+pub fn component_available(component: &Component, key: &Key, observed: &Observed) -> bool {
+    let mut own = workloads(key, observed).filter(|workload| workload.component == *component).peekable();
+    own.peek().is_some() && own.all(health::available)
+}
+
+fn workloads<'a>(key: &'a Key, observed: &'a Observed) -> impl Iterator<Item = &'a Workload> {
+    observed.workloads.iter().filter(|workload| workload.namespace == key.namespace && workload.release == key.name)
+}
+
+/// The step of a release in sync: ready, or what is not ready yet.
+pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observed) -> Step {
+    let Some(body) = &seen.body else { return Step::Settle(vec!["its release record is being read".into()]) };
+    let mut lines = Vec::new();
+    for (kind, namespace, name) in &body.workloads {
+        let is =
+            |workload: &&Workload| workload.kind == *kind && workload.namespace == *namespace && workload.name == *name;
+        let Some(workload) = observed.workloads.iter().find(is) else {
+            lines.push(format!("{kind:?} {name} is not there yet"));
+            continue;
+        };
+        let needed = release.components.contains_key(&workload.component);
+        if !is_ready(workload) && (needed || !is_idle(workload)) {
+            lines.push(line(workload));
+        }
+    }
+    for (namespace, name) in &body.jobs {
+        let job = observed.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
+        // A Job that is gone was complete before helm recorded the revision as deployed, or is a plain one that is still to come.
+        if let Some(job) = job.filter(|job| !job.complete) {
+            let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
+            lines.push(format!("Job {name} is not complete{why}"));
+        }
+    }
+    if lines.is_empty() { Step::Ready } else { Step::Settle(lines) }
+}
+
+/// A `DaemonSet` without nodes that no preset asked for is nothing to wait for.
+fn is_idle(workload: &Workload) -> bool {
+    workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
+}
+
+fn is_ready(workload: &Workload) -> bool {
+    health::verdict(workload).status == ComponentVerdict::Ready
+}
+
+fn line(workload: &Workload) -> String {
+    let verdict = health::verdict(workload);
+    let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
+    format!("{} {}{reason}", workload.component, verdict.ready)
+}

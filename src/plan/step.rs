@@ -1,0 +1,350 @@
+//! From state to step: the table.
+
+use std::fmt;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{Context, Policy, State, delay, settling};
+use crate::catalog::Component;
+use crate::desired::DesiredRelease;
+use crate::observed::{Failed, Key, ReleaseSeen, RunningSeen};
+
+/// The decision about one release.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The release's identity.
+    pub key: Key,
+    /// What to do, or what it waits for.
+    pub step: Step,
+}
+
+/// What to do with a release now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Start this.
+    Do(Action, Why),
+    /// Nothing to start, for this reason.
+    Wait(Wait),
+    /// In sync; these workloads and Jobs are not ready yet, one line each.
+    Settle(Vec<String>),
+    /// In sync and ready.
+    Ready,
+}
+
+/// Something that the shell can start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// `helm upgrade --install`, after deleting these plain Jobs.
+    Upgrade {
+        /// Plain Jobs to delete before: they are immutable.
+        delete_jobs: Vec<String>,
+    },
+    /// `helm uninstall`.
+    Uninstall {
+        /// Whether hooks are left out.
+        skip_hooks: bool,
+    },
+    /// Unlock the record that a dead attempt left behind.
+    Recover,
+    /// Stop the child that runs: its inputs are not wanted any more and can't succeed.
+    Stop,
+}
+
+/// Why something is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is not installed.
+    Install,
+    /// The spec (or an input it names) changed.
+    Spec,
+    /// The operator or its catalogue changed, not the spec.
+    Catalog,
+    /// The last attempt failed.
+    Retry(u32),
+    /// Repair was asked for.
+    Repair,
+    /// It is not wanted any more.
+    Unwanted,
+    /// An uninstall began and did not end.
+    Unfinished,
+    /// A dead attempt left this status.
+    Abandoned(String),
+    /// The spec changed while helm waits for something that can't succeed.
+    Superseded(String),
+}
+
+/// Why a release waits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wait {
+    /// For components to become available.
+    Needs(Vec<Component>),
+    /// For our own helm.
+    Helm {
+        /// `upgrade` or `uninstall`.
+        verb: String,
+        /// Whether it waits for a free slot.
+        queued: bool,
+        /// The hook that it waits for, and what is wrong with it.
+        hook: Option<String>,
+    },
+    /// For a helm that is not ours, or an operator that still lives.
+    Locked(String),
+    /// For a person's approval.
+    Approval(Why),
+    /// For time to pass after a failure.
+    Backoff {
+        /// Until when.
+        until: Timestamp,
+        /// How often it failed in a row.
+        count: u32,
+        /// What went wrong.
+        message: String,
+    },
+    /// For the spec, or what it refers to, to be mended.
+    Blocked {
+        /// A condition's reason.
+        reason: String,
+        /// What, where, why, what to do.
+        message: String,
+    },
+    /// For `paused` to be taken back.
+    Paused,
+    /// For the spec to be mended: nothing is done for one that is refused.
+    Refused,
+    /// For releases that need it to be gone.
+    Dependents(Vec<String>),
+    /// A person must decide: someone else's revision.
+    Foreign(i64),
+    /// A person must decide: never ours.
+    Unmanaged,
+    /// A person must look: unreadable.
+    Undecodable(String),
+    /// The namespace is being deleted.
+    Terminating(String),
+}
+
+impl Step {
+    /// When only time has to pass: until when.
+    pub fn wake(&self) -> Option<Timestamp> {
+        match self {
+            Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
+            _ => None,
+        }
+    }
+}
+
+impl Context<'_> {
+    pub(super) fn wanted(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
+        match state {
+            State::Running(child) => self.running(name, &release.key, child, Some(&release.inputs)),
+            State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
+            State::Unmanaged(_) => Step::Wait(Wait::Unmanaged),
+            State::Locked(seen, until) => Step::Wait(locked(seen, until)),
+            State::InSync(seen) => settling(release, seen, self.observed),
+            _ if self.policy.paused || release.paused => Step::Wait(Wait::Paused),
+            _ if self.observed.terminating.contains(&release.key.namespace) => {
+                Step::Wait(Wait::Terminating(release.key.namespace.clone()))
+            }
+            State::Abandoned(seen) => Step::Do(Action::Recover, Why::Abandoned(seen.status.clone())),
+            State::Uninstalling(_) => Step::Do(self.uninstall(name), Why::Unfinished),
+            State::Absent => self.submit(release, false, Why::Install),
+            State::Failed(seen) => self.failed(release, seen),
+            State::OutOfDate(seen) => self.approve(release, seen),
+            State::Foreign(seen) => self.foreign(name, release, seen),
+        }
+    }
+
+    pub(super) fn unwanted(&self, name: &str, key: &Key, state: State<'_>) -> Step {
+        match state {
+            State::Running(child) => self.running(name, key, child, None),
+            State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
+            State::Unmanaged(_) | State::Absent => Step::Ready,
+            State::Locked(seen, until) => Step::Wait(locked(seen, until)),
+            _ if self.policy.paused && !self.policy.deleting => Step::Wait(Wait::Paused),
+            State::Abandoned(_)
+            | State::Uninstalling(_)
+            | State::Failed(_)
+            | State::OutOfDate(_)
+            | State::InSync(_)
+            | State::Foreign(_) => self.remove(name, key),
+        }
+    }
+
+    /// Helm's uninstall works on any status, a pending one included, and needs no unlocking first.
+    fn remove(&self, name: &str, key: &Key) -> Step {
+        let dependents = self.dependents(name);
+        if !dependents.is_empty() {
+            return Step::Wait(Wait::Dependents(dependents));
+        }
+        if !self.policy.deleting && !self.approved() {
+            return Step::Wait(Wait::Approval(Why::Unwanted));
+        }
+        if let Some(wait) = self.backoff(key, "uninstall", "") {
+            return wait;
+        }
+        Step::Do(self.uninstall(name), Why::Unwanted)
+    }
+
+    fn uninstall(&self, name: &str) -> Action {
+        Action::Uninstall { skip_hooks: Policy::names(&self.policy.skip_hooks, name) }
+    }
+
+    /// A child of ours runs: it goes on, unless what it was started with is not wanted any more and it can't succeed.
+    fn running(&self, name: &str, key: &Key, child: &RunningSeen, inputs: Option<&String>) -> Step {
+        let (hook, stuck) = self.hook(key);
+        let outdated = child.verb == "upgrade" && inputs != Some(&child.inputs);
+        let stop = outdated && !child.stopping && (child.queued || stuck) && !self.policy.paused;
+        // An uninstall whose hooks can never end is stopped once a person said to skip them.
+        let skip = child.verb == "uninstall"
+            && !child.stopping
+            && !child.skips_hooks
+            && Policy::names(&self.policy.skip_hooks, name);
+        if stop || skip {
+            return Step::Do(Action::Stop, Why::Superseded(hook.unwrap_or_else(|| "it had not begun".into())));
+        }
+        Step::Wait(Wait::Helm { verb: child.verb.clone(), queued: child.queued, hook })
+    }
+
+    /// The hook that helm waits for, in words, and whether it can't succeed.
+    fn hook(&self, key: &Key) -> (Option<String>, bool) {
+        let body = self.observed.releases.get(key).and_then(|seen| seen.body.as_ref());
+        let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };
+        let is =
+            |job: &&crate::observed::JobSeen| job.namespace == key.namespace && Some(&job.name) == hook.job.as_ref();
+        let Some(job) = self.observed.jobs.iter().find(is) else { return (Some(hook.name.clone()), false) };
+        let stuck = job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
+        let text = job
+            .trouble
+            .as_ref()
+            .map_or_else(|| hook.name.clone(), |trouble| format!("{}: {}", hook.name, trouble.message));
+        (Some(text), stuck)
+    }
+
+    fn submit(&self, release: &DesiredRelease, exists: bool, why: Why) -> Step {
+        if let Some(blocked) = &release.blocked {
+            return Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() });
+        }
+        if let Some(wait) = self.backoff(&release.key, "upgrade", &release.inputs) {
+            return wait;
+        }
+        let unmet = self.unmet(release);
+        if !unmet.is_empty() {
+            return Step::Wait(Wait::Needs(unmet));
+        }
+        let delete_jobs = if exists { release.plain_jobs.clone() } else { Vec::new() };
+        Step::Do(Action::Upgrade { delete_jobs }, why)
+    }
+
+    fn failed(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+        let same = seen.inputs.as_deref() == Some(release.inputs.as_str());
+        let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
+        match same {
+            true => self.submit(release, true, Why::Retry(count)),
+            // A release that once was deployed is running: what changes it is judged as any other change.
+            false if seen.was_deployed => self.approve(release, seen),
+            false => self.submit(release, true, Why::Spec),
+        }
+    }
+
+    fn approve(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+        let ours = seen.catalog.as_deref() != Some(release.catalog.as_str());
+        match (ours, self.approved()) {
+            (true, false) if release.blocked.is_none() => Step::Wait(Wait::Approval(Why::Catalog)),
+            (true, _) => self.submit(release, true, Why::Catalog),
+            (false, _) => self.submit(release, true, Why::Spec),
+        }
+    }
+
+    fn foreign(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+        let new_spec = seen.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
+        if Policy::names(&self.policy.repair, name) {
+            self.submit(release, true, Why::Repair)
+        } else if new_spec {
+            self.approve(release, seen)
+        } else {
+            Step::Wait(Wait::Foreign(seen.revision))
+        }
+    }
+
+    fn backoff(&self, key: &Key, verb: &str, inputs: &str) -> Option<Step> {
+        let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
+        let Failed { at, count, message, terminal, .. } = failed;
+        if *terminal {
+            let reason = crate::api::reason::FAILED.to_owned();
+            return Some(Step::Wait(Wait::Blocked { reason, message: message.clone() }));
+        }
+        let until = at.checked_add(delay(key, *count)).unwrap_or(Timestamp::MAX);
+        (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
+    }
+}
+
+fn locked(seen: &ReleaseSeen, until: Option<Timestamp>) -> Wait {
+    let who = match until {
+        None => "another operator process that still lives".to_owned(),
+        Some(until) => format!("a helm that is not ours (it is taken for dead at {until:.0})"),
+    };
+    Wait::Locked(format!("revision {} is {}, held by {who}", seen.revision, seen.status))
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Install => formatter.write_str("it is not installed"),
+            Self::Spec => formatter.write_str("the spec changed"),
+            Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
+            Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
+            Self::Repair => formatter.write_str("repair was asked for"),
+            Self::Unwanted => formatter.write_str("it is not wanted any more"),
+            Self::Unfinished => formatter.write_str("an uninstall began and did not end"),
+            Self::Abandoned(status) => write!(formatter, "a dead attempt left it {status}"),
+            Self::Superseded(hook) => write!(formatter, "the wish changed while helm waits in vain ({hook})"),
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Upgrade { delete_jobs } if delete_jobs.is_empty() => formatter.write_str("helm upgrade --install"),
+            Self::Upgrade { delete_jobs } => {
+                write!(formatter, "delete Jobs {}, helm upgrade --install", delete_jobs.join(", "))
+            }
+            Self::Uninstall { skip_hooks: false } => formatter.write_str("helm uninstall"),
+            Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
+            Self::Recover => formatter.write_str("unlock the record"),
+            Self::Stop => formatter.write_str("stop helm"),
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Needs(components) => {
+                let names = components.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                write!(formatter, "waits for {names}")
+            }
+            Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for a free slot"),
+            Self::Helm { verb, hook: Some(hook), .. } => write!(formatter, "helm {verb} runs: {hook}"),
+            Self::Helm { verb, .. } => write!(formatter, "helm {verb} runs"),
+            Self::Locked(text) | Self::Blocked { message: text, .. } => formatter.write_str(text),
+            Self::Approval(why) => write!(formatter, "{why}: waits for approval (osdpl approve)"),
+            Self::Backoff { until, count, message } => {
+                write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
+            }
+            Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
+            Self::Refused => formatter.write_str("stays as it is until the spec is mended"),
+            Self::Dependents(names) => write!(formatter, "stays until {} are gone", names.join(", ")),
+            Self::Foreign(revision) => write!(
+                formatter,
+                "revision {revision} was not made by osdpl (helm upgrade or rollback by hand); change the spec to overwrite it, or annotate {}=<release>",
+                crate::api::REPAIR
+            ),
+            Self::Unmanaged => formatter.write_str(
+                "a release of this name exists that osdpl did not make; uninstall it, or give this one another name in services.<service>.releases.<release>.name",
+            ),
+            Self::Undecodable(problem) => write!(formatter, "its release record can't be read: {problem}"),
+            Self::Terminating(namespace) => write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more"),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The truth for people and programs: `report(previous, …, now)` makes the next status and the events of what changed.
+//!
+//! Pure room. Equal inputs give equal statuses, so that nothing is written when nothing changed; transition times are kept from `previous`.
+
+mod children;
+mod conditions;
+mod events;
+mod verdict;
+
+use k8s_openapi::jiff::Timestamp;
+
+pub use events::Event;
+
+use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus};
+use crate::catalog::Level;
+use crate::desired::{Desired, Finding};
+use crate::observed::Observed;
+use crate::plan::{Plan, Step};
+
+/// Everything that a status speaks of.
+pub struct Report<'a> {
+    /// The spec.
+    pub spec: &'a OpenStackDeploymentSpec,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// What is wanted.
+    pub desired: &'a Desired,
+    /// What is.
+    pub observed: &'a Observed,
+    /// What is done about it.
+    pub plan: &'a Plan,
+    /// What is wrong with the spec, or should be known about it.
+    pub findings: &'a [Finding],
+    /// Troubles that belong to no release: a watch that is refused, an API that does not answer.
+    pub problems: &'a [String],
+    /// The older resource that rules, when this one does not.
+    pub not_the_one: Option<String>,
+    /// Whether the resource is being deleted; what is still to do after the releases are gone.
+    pub deleting: Option<String>,
+}
+
+/// The next status, and what changed in it that people should hear of.
+pub fn report(
+    previous: Option<&OpenStackDeploymentStatus>,
+    report: &Report<'_>,
+    now: Timestamp,
+) -> (OpenStackDeploymentStatus, Vec<Event>) {
+    let before = previous.cloned().unwrap_or_default();
+    let children = children::children(report);
+    let health = children::health(report);
+    let verdict = verdict::verdict(report, &health);
+    let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
+    let components = health.values().flatten().count();
+    let healthy = children::healthy(&health);
+    let waiting = report.plan.awaiting().next().is_some();
+    let status = OpenStackDeploymentStatus {
+        observed_generation: Some(report.generation),
+        phase: Some(verdict.phase),
+        message: verdict.message.clone(),
+        releases: format!("{ready}/{}", report.plan.decisions.len()),
+        components: format!("{healthy}/{components}"),
+        openstack_release: openstack_release(&before.openstack_release, report),
+        approval: waiting.then(|| report.plan.hash.clone()),
+        conditions: conditions::conditions(&before.conditions, &verdict, report, now),
+        children,
+        health,
+    };
+    let events = events::events(&before, &status);
+    (status, events)
+}
+
+/// What is deployed: settled once by the first release in sync, changed only when all are.
+fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
+    let target = Some(report.spec.openstack_release.clone());
+    let synced = |step: &Step| matches!(step, Step::Ready | Step::Settle(_));
+    let mut steps = report.plan.decisions.values().map(|decision| &decision.step);
+    let deployed = match &before.deployed {
+        _ if !report.desired.releases.is_empty() && steps.clone().all(synced) => target.clone(),
+        None if steps.any(synced) => target.clone(),
+        known => known.clone(),
+    };
+    ReleaseStatus { target, deployed }
+}
+
+/// Refuses a change of the OpenStack release of a deployed cloud: database migrations go one way, and the upgrade's order is not built yet.
+pub fn release_change(previous: Option<&OpenStackDeploymentStatus>, spec: &OpenStackDeploymentSpec) -> Option<Finding> {
+    let deployed = previous?.openstack_release.deployed.as_ref()?;
+    (*deployed != spec.openstack_release).then(|| Finding {
+        level: Level::Error,
+        field: "spec.openstackRelease".into(),
+        message: format!(
+            "{deployed} is deployed and can't be changed to {} yet: upgrades between OpenStack releases are not supported by this version; set it back to {deployed}",
+            spec.openstack_release
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests;

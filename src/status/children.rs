@@ -1,0 +1,92 @@
+//! `status.children` and `status.health`.
+
+use std::collections::BTreeMap;
+
+use super::Report;
+use crate::api::{ChildStatus, ComponentStatus, ComponentVerdict};
+use crate::health;
+use crate::plan::{Decision, Step, Wait};
+
+/// Each release by its name in the catalogue.
+pub fn children(report: &Report<'_>) -> BTreeMap<String, ChildStatus> {
+    report.plan.decisions.iter().map(|(name, decision)| (name.clone(), child(name, decision, report))).collect()
+}
+
+fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
+    let desired = report.desired.releases.get(name);
+    let seen = report.observed.releases.get(&decision.key);
+    let body = seen.and_then(|seen| seen.body.as_ref());
+    let status = match (seen, &decision.step) {
+        (_, Step::Wait(Wait::Unmanaged)) => "unmanaged".to_owned(),
+        (Some(seen), _) => seen.status.clone(),
+        (None, Step::Wait(Wait::Helm { .. })) => "starting".into(),
+        (None, _) => "absent".into(),
+    };
+    let version = body.map(|body| body.chart_version.clone()).filter(|version| !version.is_empty());
+    ChildStatus {
+        status,
+        ready: decision.step == Step::Ready,
+        revision: seen.map(|seen| seen.revision),
+        chart: desired.map(|desired| desired.chart.clone()).unwrap_or_default(),
+        version: version.or_else(|| desired.and_then(|desired| desired.version.clone())),
+        digest: seen.and_then(|seen| seen.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
+        since: seen.and_then(|seen| seen.since).map(|since| format!("{since:.0}")),
+        hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
+        message: message(&decision.step),
+    }
+}
+
+fn message(step: &Step) -> String {
+    match step {
+        Step::Do(action, why) => format!("{action}: {why}"),
+        Step::Wait(wait) => wait.to_string(),
+        Step::Settle(lines) => first(lines),
+        Step::Ready => String::new(),
+    }
+}
+
+/// The first line, and how many more there are: status is for a glance, `osdpl status` has them all.
+pub fn first(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        [one] => one.clone(),
+        [one, more @ ..] => format!("{one} (and {} more)", more.len()),
+    }
+}
+
+/// The health of every component of the releases that are wanted, or still there.
+pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
+    let mut all: BTreeMap<String, BTreeMap<String, ComponentStatus>> = BTreeMap::new();
+    for (name, decision) in &report.plan.decisions {
+        let components = report.desired.releases.get(name).into_iter().flat_map(|release| release.components.keys());
+        for component in components {
+            all.entry(component.application.clone())
+                .or_default()
+                .entry(component.component.clone())
+                .or_insert_with(unknown);
+        }
+        let key = &decision.key;
+        let own = report.observed.workloads.iter().filter(|w| w.namespace == key.namespace && w.release == key.name);
+        let mut grouped: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        own.for_each(|workload| grouped.entry(&workload.component).or_default().push(workload));
+        for (component, workloads) in grouped {
+            let slot = all.entry(component.application.clone()).or_default();
+            slot.insert(component.component.clone(), health::aggregate(&workloads));
+        }
+    }
+    all
+}
+
+fn unknown() -> ComponentStatus {
+    ComponentStatus {
+        status: ComponentVerdict::Unknown,
+        generation: None,
+        ready: "0/0".into(),
+        reason: "its workload is not there yet".into(),
+    }
+}
+
+/// How many components are ready.
+pub fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
+    health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentVerdict::Ready).count()
+}

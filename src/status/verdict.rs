@@ -1,0 +1,218 @@
+//! The one answer for the whole cloud: an ordered list of small questions, the first that holds decides.
+
+use std::collections::BTreeMap;
+
+use super::{Report, children::first};
+use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
+use crate::catalog::{Level, WorkloadKind};
+use crate::plan::{Step, Wait, Why};
+
+type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
+
+/// What holds for the whole cloud.
+pub struct Verdict {
+    pub phase: Phase,
+    pub reason: &'static str,
+    pub message: String,
+    /// Whether something is on its way.
+    pub progressing: bool,
+    /// What is broken, where anything is.
+    pub degraded: Option<(&'static str, String)>,
+    /// Whether it can't go on without a person.
+    pub stalled: bool,
+}
+
+pub fn verdict(report: &Report<'_>, health: &Health) -> Verdict {
+    let steps = || report.plan.decisions.values().map(|decision| &decision.step);
+    let progressing = report.not_the_one.is_none()
+        && !report.findings.iter().any(|finding| finding.level == Level::Error)
+        && steps().any(|step| match step {
+            Step::Do(..)
+            | Step::Settle(_)
+            | Step::Wait(Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Dependents(_)) => true,
+            Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::CHART_PENDING,
+            Step::Ready | Step::Wait(_) => false,
+        });
+    let degraded = degraded(report, health);
+    let (phase, reason, message) = QUESTIONS
+        .iter()
+        .find_map(|question| question(report, health))
+        .unwrap_or_else(|| (Phase::Ready, reason::READY, ready(report)));
+    let stalled = matches!(
+        reason,
+        reason::INVALID | reason::NOT_THE_ONE | reason::FOREIGN | reason::INPUTS | reason::CHART | reason::NO_NODES
+    ) || (reason == reason::FAILED && !progressing);
+    Verdict { phase, reason, message, progressing, degraded, stalled }
+}
+
+type Answer = Option<(Phase, &'static str, String)>;
+
+/// The order is the order of what a person must hear first.
+const QUESTIONS: [fn(&Report<'_>, &Health) -> Answer; 9] =
+    [not_the_one, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
+
+fn ready(report: &Report<'_>) -> String {
+    let count = report.plan.decisions.len();
+    let warnings: Vec<_> = report.findings.iter().map(|finding| format!("; warning: {finding}")).collect();
+    format!("{count} releases are in sync, their workloads are available and their Jobs complete{}", first(&warnings))
+}
+
+fn not_the_one(report: &Report<'_>, _: &Health) -> Answer {
+    let other = report.not_the_one.as_ref()?;
+    let message = format!(
+        "{other} is older and there is one deployment per cluster; delete one of the two, nothing is done for this one"
+    );
+    Some((Phase::Failed, reason::NOT_THE_ONE, message))
+}
+
+fn deleting(report: &Report<'_>, _: &Health) -> Answer {
+    let rest = report.deleting.as_ref()?;
+    let waits = lines(report, |step| match step {
+        Step::Do(action, _) => Some(action.to_string()),
+        Step::Wait(wait) => Some(wait.to_string()),
+        Step::Settle(_) | Step::Ready => None,
+    });
+    let message = if waits.is_empty() { rest.clone() } else { first(&waits) };
+    Some((Phase::Deleting, reason::DELETING, message))
+}
+
+fn invalid(report: &Report<'_>, _: &Health) -> Answer {
+    let errors: Vec<_> =
+        report.findings.iter().filter(|finding| finding.level == Level::Error).map(ToString::to_string).collect();
+    (!errors.is_empty()).then(|| (Phase::Failed, reason::INVALID, first(&errors)))
+}
+
+fn paused(report: &Report<'_>, _: &Health) -> Answer {
+    report.spec.paused.then(|| (Phase::Paused, reason::PAUSED, Wait::Paused.to_string()))
+}
+
+fn broken(report: &Report<'_>, _: &Health) -> Answer {
+    let (_, reason, message) = broken_release(report)?;
+    Some((Phase::Failed, reason, message))
+}
+
+/// The first release that can't go on, or that failed.
+fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, String)> {
+    report.plan.decisions.iter().find_map(|(name, decision)| {
+        let reason = match &decision.step {
+            Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
+            Step::Wait(Wait::Foreign(_) | Wait::Unmanaged | Wait::Locked(_)) => reason::FOREIGN,
+            Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
+                reason::CHART_PENDING => return None,
+                reason::INPUTS => reason::INPUTS,
+                reason::FAILED => reason::FAILED,
+                _ => reason::CHART,
+            },
+            // A hook that fails again and again is a failure, though helm still waits for it.
+            Step::Wait(Wait::Helm { .. }) if failing_hook(report, name) => reason::FAILED,
+            _ => return None,
+        };
+        let Step::Wait(wait) = &decision.step else { return None };
+        Some((name.as_str(), reason, format!("{name}: {wait}")))
+    })
+}
+
+fn failing_hook(report: &Report<'_>, name: &str) -> bool {
+    let Some(decision) = report.plan.decisions.get(name) else { return false };
+    let body = report.observed.releases.get(&decision.key).and_then(|seen| seen.body.as_ref());
+    let job = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref());
+    report.observed.jobs.iter().any(|seen| {
+        seen.namespace == decision.key.namespace && Some(&seen.name) == job && (seen.failures > 0 || seen.failed)
+    })
+}
+
+fn problems(report: &Report<'_>, _: &Health) -> Answer {
+    let problem = report.problems.first()?;
+    Some((Phase::Degraded, reason::INPUTS, problem.clone()))
+}
+
+fn awaiting(report: &Report<'_>, _: &Health) -> Answer {
+    let waiting: Vec<_> = report.plan.awaiting().collect();
+    let (_, why) = waiting.first()?;
+    let names = waiting.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let what = match why {
+        Why::Unwanted => "uninstalled",
+        _ => "upgraded",
+    };
+    let message = format!(
+        "{names} would be {what} because {why}; see `osdpl plan`, then let it go with `osdpl approve {}`",
+        report.plan.hash
+    );
+    Some((Phase::AwaitingApproval, reason::APPROVAL, message))
+}
+
+fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
+    let waits = lines(report, |step| match step {
+        Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
+        Step::Wait(Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused | Wait::Blocked { .. }) => Some(step_text(step)),
+        Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
+    });
+    if waits.is_empty() {
+        return None;
+    }
+    let busy: Vec<_> = names(report, |step| matches!(step, Step::Wait(Wait::Helm { .. }) | Step::Do(..)));
+    let message = if busy.is_empty() { first(&waits) } else { format!("helm is at {}", busy.join(", ")) };
+    let installed = report.observed.releases.values().any(|seen| seen.was_deployed && seen.revision > 1);
+    Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
+}
+
+fn settling(report: &Report<'_>, health: &Health) -> Answer {
+    let nodeless = report.observed.workloads.iter().find(|workload| {
+        workload.kind == WorkloadKind::DaemonSet
+            && workload.desired == 0
+            && workload.observed_generation >= workload.generation
+            && report.desired.releases.values().any(|release| {
+                release.key.name == workload.release
+                    && release.key.namespace == workload.namespace
+                    && release.components.contains_key(&workload.component)
+            })
+    });
+    let lines = lines(report, |step| match step {
+        Step::Settle(lines) => Some(first(lines)),
+        Step::Do(..) | Step::Wait(_) | Step::Ready => None,
+    });
+    if lines.is_empty() {
+        return None;
+    }
+    if let Some(workload) = nodeless {
+        let message = format!(
+            "no node has the labels that {} of {} asks for; label nodes (see `kubectl -n {} get daemonset {}`) or leave its service out",
+            workload.component, workload.release, workload.namespace, workload.name
+        );
+        return Some((Phase::Degraded, reason::NO_NODES, message));
+    }
+    let unhealthy =
+        health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentVerdict::Unhealthy);
+    let phase = if unhealthy { Phase::Degraded } else { Phase::Updating };
+    Some((phase, if unhealthy { reason::UNHEALTHY } else { reason::WORKLOADS }, first(&lines)))
+}
+
+fn step_text(step: &Step) -> String {
+    match step {
+        Step::Wait(wait) => wait.to_string(),
+        Step::Do(action, why) => format!("{action}: {why}"),
+        Step::Settle(lines) => first(lines),
+        Step::Ready => String::new(),
+    }
+}
+
+/// `name: text` for every release whose step `text` has something to say of.
+fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
+    let said = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
+    said.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()
+}
+
+fn names<'a>(report: &'a Report<'_>, holds: impl Fn(&Step) -> bool) -> Vec<&'a str> {
+    report.plan.decisions.iter().filter(|(_, decision)| holds(&decision.step)).map(|(name, _)| name.as_str()).collect()
+}
+
+fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, String)> {
+    if let Some((_, reason, message)) = broken_release(report) {
+        return Some((reason, message));
+    }
+    let unhealthy = health.iter().find_map(|(application, components)| {
+        let (component, status) = components.iter().find(|(_, status)| status.status == ComponentVerdict::Unhealthy)?;
+        Some(format!("{application}/{component} {}: {}", status.ready, status.reason))
+    });
+    unhealthy.map(|message| (reason::UNHEALTHY, message))
+}
