@@ -110,7 +110,11 @@ impl Place {
 }
 
 pub fn labels(words: &[(&str, &str)]) -> Value {
-    words.iter().map(|(word, value)| (format!("kwok.osdpl.dev/{word}"), json!(value))).collect::<serde_json::Map<_, _>>().into()
+    words
+        .iter()
+        .map(|(word, value)| (format!("kwok.osdpl.dev/{word}"), json!(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 pub fn has_condition(pod: &Pod, type_: &str, status: &str) -> bool {

@@ -147,5 +147,8 @@ fn asking_for_a_cluster_that_is_not_there_says_how_to_start_it() {
     let folder = temporary.path().to_str().unwrap();
     let answer = run(&["env", folder]);
     assert!(!answer.status.success());
-    assert_eq!(text(&answer.stderr), format!("cluster: no cluster runs in {folder}: start one with `cluster up {folder}`\n"));
+    assert_eq!(
+        text(&answer.stderr),
+        format!("cluster: no cluster runs in {folder}: start one with `cluster up {folder}`\n")
+    );
 }

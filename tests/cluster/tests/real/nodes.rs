@@ -29,7 +29,8 @@ async fn a_node_goes_down_by_label_and_its_pods_with_it_and_comes_back() {
     place.create::<Pod>(pod("before")).await;
     place.ready("before").await;
 
-    let label = |value: Option<&str>| Patch::Merge(json!({ "metadata": { "labels": { "kwok.osdpl.dev/ready": value } } }));
+    let label =
+        |value: Option<&str>| Patch::Merge(json!({ "metadata": { "labels": { "kwok.osdpl.dev/ready": value } } }));
     nodes.patch("spare", &PatchParams::default(), &label(Some("false"))).await.unwrap();
     in_time("the node going down", await_condition(nodes.clone(), "spare", ready("False"))).await.unwrap();
     place.pod_where("before", "losing readiness", |pod| !is_ready(pod)).await;

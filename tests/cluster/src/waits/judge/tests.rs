@@ -86,11 +86,14 @@ fn job(name: &str, succeeded: i32) -> Change {
 }
 
 fn agent(name: &str, node: &str, ready: &str) -> Change {
-    apply(&pod(name, json!({
-        "metadata": { "labels": { "component": "agent" } },
-        "spec": { "nodeName": node },
-        "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] },
-    })))
+    apply(&pod(
+        name,
+        json!({
+            "metadata": { "labels": { "component": "agent" } },
+            "spec": { "nodeName": node },
+            "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] },
+        }),
+    ))
 }
 
 #[test]
@@ -136,7 +139,9 @@ fn a_daemon_set_holds_until_its_pod_here_is_ready() {
     let set = || {
         let selector = json!({ "matchLabels": { "component": "agent" } });
         let spec = json!({ "selector": selector, "template": {} });
-        Change::DaemonSet(Event::Apply(object(json!({ "metadata": { "name": "ovs", "namespace": "openstack" }, "spec": spec }))))
+        Change::DaemonSet(Event::Apply(object(
+            json!({ "metadata": { "name": "ovs", "namespace": "openstack" }, "spec": spec }),
+        )))
     };
     let me = waiting("DEPENDENCY_DAEMONSET", "ovs");
     assert_eq!(waits_for(&me, vec![]), "daemonset openstack/ovs");
@@ -166,10 +171,13 @@ fn a_custom_resource_must_have_the_fields_and_conditions() {
 #[test]
 fn a_missing_volume_comes_before_the_entrypoint_and_the_environment_after_it() {
     let mut me = waiting("DEPENDENCY_JOBS", "db-sync");
-    merge(&mut me, json!({ "spec": {
+    merge(
+        &mut me,
+        json!({ "spec": {
         "volumes": [{ "name": "etc", "secret": { "secretName": "glance-etc" } }],
         "containers": [{ "name": "api", "envFrom": [{ "secretRef": { "name": "keys" } }] }],
-    } }));
+    } }),
+    );
     let secret = |name: &str| {
         Change::Secret(Event::Apply(object(json!({ "metadata": { "name": name, "namespace": "openstack" } }))))
     };
@@ -199,7 +207,8 @@ fn on_a_node_that_is_down_nothing_starts_and_nothing_is_ready() {
 }
 
 fn faults(rule: &str) -> Change {
-    let map: ConfigMap = object(json!({ "metadata": { "name": rules::FAULTS, "uid": "f" }, "data": { "rule-1": rule } }));
+    let map: ConfigMap =
+        object(json!({ "metadata": { "name": rules::FAULTS, "uid": "f" }, "data": { "rule-1": rule } }));
     Change::Faults(Event::Apply(map))
 }
 

@@ -47,7 +47,8 @@ fn names_without_a_namespace_are_in_the_pods_own() {
 #[test]
 fn malformed_entries_are_ignored_as_upstream_ignores_them() {
     assert_eq!(entrypoint(&[("DEPENDENCY_SERVICE", ",a:b:c,:d,ok")]), [service("openstack", "ok")]);
-    let broken = entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_POD_JSON", "[{"), ("DEPENDENCY_JOBS_JSON", "null")]);
+    let broken =
+        entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_POD_JSON", "[{"), ("DEPENDENCY_JOBS_JSON", "null")]);
     assert_eq!(broken, []);
 }
 
@@ -62,7 +63,8 @@ fn the_json_list_of_jobs_wins_over_the_plain_one() {
 #[test]
 fn pods_are_needed_by_label_and_on_the_same_node_where_asked() {
     let json = r#"[{"labels":{"application":"neutron"},"requireSameNode":true},{"labels":{"a":"b"},"namespace":"n"}]"#;
-    let pod = |namespace: &str, labels: Labels, same_node| Dependency::Pod { namespace: namespace.into(), labels, same_node };
+    let pod =
+        |namespace: &str, labels: Labels, same_node| Dependency::Pod { namespace: namespace.into(), labels, same_node };
     assert_eq!(
         entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_POD_JSON", json)]),
         [pod("openstack", labels(&[("application", "neutron")]), true), pod("n", labels(&[("a", "b")]), false)]
