@@ -44,14 +44,11 @@ const OBJECT_MESSAGE: &str = "must be the name of an object in this namespace: l
 
 /// Every rule.
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        field: Some(".metadata.name"),
-        ..rule(
-            "",
-            "self.metadata.name.size() <= 63",
-            "the resource's name may have 63 characters, because what it owns carries it as a label; choose a shorter one",
-        )
-    },
+    rule(
+        "",
+        "self.metadata.name.size() <= 63",
+        "metadata.name may have 63 characters at most, because what the resource owns carries it as a label; choose a shorter one",
+    ),
     rule(
         "spec.openstackRelease",
         "self.matches('^20[0-9]{2}[.][12]$')",
@@ -101,8 +98,10 @@ pub(super) const RULES: &[Rule] = &[
         "must be the name of a namespace: lower case letters, digits and `-`, such as openstack",
     ),
     rule("spec.services.*.releases.*.name", LABEL, "must be a name for a helm release: lower case letters, digits and `-`, such as keystone"),
-    Rule { field: Some(".services"), ..rule("spec", FIXED_NAMESPACE, FIXED_NAMESPACE_MESSAGE) },
-    Rule { field: Some(".services"), ..rule("spec", FIXED_NAME, FIXED_NAME_MESSAGE) },
+    rule("spec.services.*.releases.*.namespace", "self == oldSelf", FIXED_MESSAGE),
+    rule("spec.services.*.releases.*.name", "self == oldSelf", FIXED_MESSAGE),
+    rule("spec.services.*", STAYS, STAYS_MESSAGE),
+    rule("spec", SERVICE_STAYS, STAYS_MESSAGE),
     rule(
         "spec.charts.repository",
         "self.matches('^(https?|oci)://[^ ]+$')",
@@ -115,20 +114,17 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-/// Once set, a release's namespace stays, also when its whole entry is removed: the release would be installed anew elsewhere, with empty databases.
-/// It is free again while the service is off or external.
-const FIXED_NAMESPACE: &str = "!has(oldSelf.services) || oldSelf.services.all(s, (has(oldSelf.services[s].enabled) && !oldSelf.services[s].enabled) \
-     || !has(oldSelf.services[s].releases) || oldSelf.services[s].releases.all(r, !has(oldSelf.services[s].releases[r].namespace) \
-     || (has(self.services) && s in self.services && (has(self.services[s].external) || (has(self.services[s].releases) \
-     && r in self.services[s].releases && has(self.services[s].releases[r].namespace) \
-     && self.services[s].releases[r].namespace == oldSelf.services[s].releases[r].namespace)))))";
-const FIXED_NAMESPACE_MESSAGE: &str = "a release's namespace can't be changed or removed once set, because its data would stay behind; set it back, or \
-     set the service's `enabled` to false first, wait until the release is gone, and change it then";
-/// The same for helm's name of a release.
-const FIXED_NAME: &str = "!has(oldSelf.services) || oldSelf.services.all(s, (has(oldSelf.services[s].enabled) && !oldSelf.services[s].enabled) \
-     || !has(oldSelf.services[s].releases) || oldSelf.services[s].releases.all(r, !has(oldSelf.services[s].releases[r].name) \
-     || (has(self.services) && s in self.services && (has(self.services[s].external) || (has(self.services[s].releases) \
-     && r in self.services[s].releases && has(self.services[s].releases[r].name) \
-     && self.services[s].releases[r].name == oldSelf.services[s].releases[r].name)))))";
-const FIXED_NAME_MESSAGE: &str = "a release's name can't be changed or removed once set, because its data would stay behind; set it back, or \
-     set the service's `enabled` to false first, wait until the release is gone, and change it then";
+/// Once set, a release's namespace or name stays: the release would be installed anew elsewhere, with empty databases.
+const FIXED_MESSAGE: &str = "can't be changed once set, because the release's data would stay behind; set it back, or move the release: set the service's \
+     `enabled` to false, wait until the release is gone, remove this field, and set it anew";
+/// They may be removed while the service is off or external. A comparison in here would be charged without a bound: `self == oldSelf` at the fields
+/// judges changes.
+const STAYS: &str = "(has(oldSelf.enabled) && !oldSelf.enabled) || has(self.external) || !has(oldSelf.releases) \
+     || oldSelf.releases.all(r, (!has(oldSelf.releases[r].namespace) && !has(oldSelf.releases[r].name)) \
+     || (has(self.releases) && r in self.releases && (!has(oldSelf.releases[r].namespace) || has(self.releases[r].namespace)) \
+     && (!has(oldSelf.releases[r].name) || has(self.releases[r].name))))";
+const STAYS_MESSAGE: &str = "a release's namespace and name can't be removed once set, because its data would stay behind; put them back, or set the \
+     service's `enabled` to false first, wait until the release is gone, and change them then";
+const SERVICE_STAYS: &str = "!has(oldSelf.services) || oldSelf.services.all(s, (has(self.services) && s in self.services) \
+     || (has(oldSelf.services[s].enabled) && !oldSelf.services[s].enabled) || !has(oldSelf.services[s].releases) \
+     || oldSelf.services[s].releases.all(r, !has(oldSelf.services[s].releases[r].namespace) && !has(oldSelf.services[s].releases[r].name)))";

@@ -94,7 +94,7 @@ pub struct Overrides {
     pub values: Map<String, Value>,
     /// Paths (`conf.nova.DEFAULT.debug`; a key with dots in quotes) whose chart default is removed: sent to helm as nulls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
+    #[schemars(length(max = 40), inner(length(min = 1, max = 128)))]
     pub unset: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ pub struct ServiceOverrides {
     pub credentials: BTreeMap<String, SecretKey>,
     /// What to change about single releases of the service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 8))]
+    #[schemars(extend("maxProperties" = 6))]
     pub releases: BTreeMap<String, ReleaseOverrides>,
 }
 
@@ -173,7 +173,7 @@ pub struct ReleaseOverrides {
     pub overrides: Overrides,
     /// Values kept in Secrets or ConfigMaps, merged in order, below `values`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 8))]
     pub values_from: Vec<ValuesFrom>,
     /// The chart's version; the catalogue's lock where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
