@@ -1,0 +1,23 @@
+//! Clients for the API server.
+
+use std::path::Path;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use crate::Error;
+
+/// A client as a kubeconfig describes it.
+pub(crate) async fn for_kubeconfig(path: &Path) -> Result<Client, Error> {
+    let failed = |reason: String| Error::Malformed { path: path.into(), reason };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| failed(error.to_string()))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    Client::try_from(config.map_err(|error| failed(error.to_string()))?).map_err(|error| failed(error.to_string()))
+}
+
+/// Whether the API server says that it is ready.
+pub(crate) async fn is_ready(client: &Client) -> bool {
+    let request = axum::http::Request::get("/readyz").body(Vec::new());
+    let Ok(request) = request else { return false };
+    client.request_text(request).await.is_ok_and(|answer| answer == "ok")
+}

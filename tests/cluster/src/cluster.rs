@@ -1,0 +1,204 @@
+//! A control plane in the hands of a test, the demo, or the command line.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use kube::Client;
+
+use crate::components::Component;
+use crate::folder::{Folder, write_private};
+use crate::launch::Attached;
+use crate::options::Options;
+use crate::spec::{Spec, State};
+use crate::supervisor::control::{Request, ask};
+use crate::{AuditEntry, Error, Program, Programs, audit, client, kubeconfig, launch, programs};
+
+/// A running control plane.
+///
+/// One that was started by [`Cluster::start`] ends when this value is dropped, when the process ends, and
+/// when it is killed; one that was brought up by [`Cluster::up`] stays until [`Cluster::down`].
+pub struct Cluster {
+    folder: Folder,
+    kubeconfig: PathBuf,
+    programs: Programs,
+    client: Client,
+    _supervisor: Option<Attached>,
+    ours: bool,
+    _temporary: Option<tempfile::TempDir>,
+}
+
+impl Cluster {
+    /// Starts a control plane that lives as long as the returned value and this process, or uses the
+    /// existing one that the options name. Missing programs are built first, which takes minutes once.
+    pub async fn start(options: Options) -> Result<Self, Error> {
+        Self::bring_up(options, true).await
+    }
+
+    /// Brings a control plane up that stays when this process ends. Does nothing but return it when it is
+    /// up already. Needs [`Options::folder`].
+    pub async fn up(options: Options) -> Result<Self, Error> {
+        if let Some(path) = &options.folder {
+            let folder = Folder::new(path)?;
+            if State::of_running(&folder).is_ok_and(|state| state.ready) {
+                return Self::attach(path).await;
+            }
+        }
+        Self::bring_up(options, false).await
+    }
+
+    /// A control plane that [`Cluster::up`] brought up earlier.
+    pub async fn attach(folder: &Path) -> Result<Self, Error> {
+        let folder = Folder::new(folder)?;
+        State::of_running(&folder)?;
+        let programs = Spec::read(&folder)?.programs;
+        Self::new(folder.kubeconfig(), folder, programs, true).await
+    }
+
+    /// Ends the control plane in a folder and removes what it left. `false` when none ran.
+    pub fn down(folder: &Path) -> Result<bool, Error> {
+        launch::end(&Folder::new(folder)?)
+    }
+
+    async fn bring_up(options: Options, attached: bool) -> Result<Self, Error> {
+        let temporary = options.folder.is_none().then(temporary_folder).transpose()?;
+        let path = temporary.as_ref().map(tempfile::TempDir::path);
+        let folder = Folder::new(path.or(options.folder.as_deref()).unwrap_or(Path::new(".")))?;
+        let mut wanted = options.programs.clone();
+        if let Some(kubeconfig) = options.existing {
+            wanted.push(Program::Kubectl);
+            let programs = blocking(move || programs::ensure(&wanted, &mut programs::print_progress)).await?;
+            let identities = folder.identities();
+            std::fs::create_dir_all(&identities).map_err(Error::file("create", &identities))?;
+            return Ok(Self { _temporary: temporary, ..Self::new(kubeconfig, folder, programs, false).await? });
+        }
+        wanted.extend(Program::CONTROL_PLANE);
+        let is_temporary = temporary.is_some();
+        // From here on the supervisor removes it, which it also does when this process is killed.
+        drop(temporary.map(tempfile::TempDir::keep));
+        let started = folder.clone();
+        let (child, programs) = blocking(move || {
+            let programs = programs::ensure(&wanted, &mut programs::print_progress)?;
+            let spec = Spec {
+                programs,
+                nodes: options.nodes,
+                audit: options.audit,
+                emulated_version: options.emulated_version,
+                attached,
+                temporary: is_temporary,
+            };
+            Ok((launch::start(&started, &spec)?, spec.programs))
+        })
+        .await?;
+        let supervisor = attached.then(|| Attached(child));
+        Ok(Self { _supervisor: supervisor, ..Self::new(folder.kubeconfig(), folder, programs, true).await? })
+    }
+
+    async fn new(kubeconfig: PathBuf, folder: Folder, programs: Programs, ours: bool) -> Result<Self, Error> {
+        let client = client::for_kubeconfig(&kubeconfig).await?;
+        Ok(Self { folder, kubeconfig, programs, client, _supervisor: None, ours, _temporary: None })
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A token of a service account, good for a week.
+    pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String, Error> {
+        kubeconfig::token(&self.client, namespace, service_account).await
+    }
+
+    /// A kubeconfig for a process that is to run under a service account's own rights. It names a file that
+    /// holds the token, as the one in a pod would.
+    pub async fn kubeconfig_for(&self, namespace: &str, service_account: &str) -> Result<PathBuf, Error> {
+        let token = self.token(namespace, service_account).await?;
+        let file = |ending: &str| self.folder.identities().join(format!("{namespace}.{service_account}.{ending}"));
+        write_private(&file("token"), token)?;
+        kubeconfig::write_for_token(&self.kubeconfig, &file("kubeconfig"), &file("token"))?;
+        Ok(file("kubeconfig"))
+    }
+
+    /// Where everything of this cluster lies.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// The path of a program that was asked for in the options (kubectl always is).
+    pub fn program(&self, program: Program) -> Result<&Path, Error> {
+        self.programs.path(program)
+    }
+
+    /// The path of helm 3 or 4, which must have been asked for in the options.
+    pub fn helm(&self, major: u8) -> Result<&Path, Error> {
+        self.program(if major == 3 { Program::Helm3 } else { Program::Helm4 })
+    }
+
+    /// The path of kubectl.
+    pub fn kubectl(&self) -> Result<&Path, Error> {
+        self.program(Program::Kubectl)
+    }
+
+    /// Every request in the audit log so far, oldest first. Needs [`Options::audit`].
+    pub fn audit(&self) -> Result<Vec<AuditEntry>, Error> {
+        self.only_ours("reading the audit log")?;
+        audit::read(&self.folder.audit_log())
+    }
+
+    /// Kills a component (SIGKILL) and returns when it is gone.
+    pub async fn kill(&self, component: Component) -> Result<(), Error> {
+        self.ask(Request::Kill(component)).await
+    }
+
+    /// Freezes a component (SIGSTOP): its connections stay, and nothing is answered.
+    pub async fn freeze(&self, component: Component) -> Result<(), Error> {
+        self.ask(Request::Freeze(component)).await
+    }
+
+    /// Lets a frozen component go on (SIGCONT).
+    pub async fn thaw(&self, component: Component) -> Result<(), Error> {
+        self.ask(Request::Thaw(component)).await
+    }
+
+    /// Starts a killed component again with the same command line; the API server is ready on return.
+    pub async fn restart(&self, component: Component) -> Result<(), Error> {
+        self.ask(Request::Start(component)).await
+    }
+
+    /// Ends the control plane; the same as dropping it.
+    pub fn stop(self) {
+        drop(self);
+    }
+
+    async fn ask(&self, request: Request) -> Result<(), Error> {
+        self.only_ours("killing or freezing its programs")?;
+        ask(&self.folder, request).await
+    }
+
+    fn only_ours(&self, what: &'static str) -> Result<(), Error> {
+        if self.ours { Ok(()) } else { Err(Error::NotOurs { what }) }
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Cluster").field("kubeconfig", &self.kubeconfig).finish_non_exhaustive()
+    }
+}
+
+fn temporary_folder() -> Result<tempfile::TempDir, Error> {
+    let prefix = "local-control-plane-";
+    tempfile::Builder::new().prefix(prefix).tempdir().map_err(Error::file("create", &std::env::temp_dir()))
+}
+
+/// Runs something that blocks for long off the async threads.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(lost) => Err(Error::Supervisor { reason: lost.to_string() }),
+    }
+}

@@ -1,0 +1,67 @@
+//! Kubeconfigs: how a client finds the API server and who it is.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::PostParams;
+use kube::config::{AuthInfo, Kubeconfig, NamedAuthInfo};
+use kube::{Api, Client};
+use serde_json::json;
+
+use crate::Error;
+use crate::folder::{Folder, write_private};
+use crate::ports::Ports;
+
+/// How long a token for a service account lives, in seconds: a week, longer than any demo.
+const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
+
+/// Writes the kubeconfig of a user with a client certificate of ours. JSON, because every JSON text is YAML.
+pub(crate) fn write(folder: &Folder, path: &Path, ports: Ports, certificate: &str) -> Result<(), Error> {
+    let cluster = json!({
+        "server": format!("https://127.0.0.1:{}", ports.apiserver),
+        "certificate-authority": folder.pki("ca.crt"),
+    });
+    let user = json!({
+        "client-certificate": folder.pki(&format!("{certificate}.crt")),
+        "client-key": folder.pki(&format!("{certificate}.key")),
+    });
+    let document = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "local", "cluster": cluster }],
+        "users": [{ "name": "local", "user": user }],
+        "contexts": [{ "name": "local", "context": { "cluster": "local", "user": "local" } }],
+        "current-context": "local",
+    });
+    write_private(path, format!("{document:#}\n"))
+}
+
+/// A fresh token of a service account, good for a week.
+pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Result<String, Error> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let spec = TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..Default::default() };
+    let request = TokenRequest { spec: Some(spec), ..Default::default() };
+    let action = || format!("asking for a token of service account {namespace}/{account}");
+    let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
+    let status = answer.map_err(Error::api(action()))?.status;
+    let missing = || Error::Api { action: action(), reason: "the answer held no token".into() };
+    status.and_then(|status| status.token).ok_or_else(missing)
+}
+
+/// Writes a kubeconfig beside `token_file` that reaches the same API server as `base` as whoever the token is.
+pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Result<(), Error> {
+    let malformed = |reason: String| Error::Malformed { path: base.into(), reason };
+    let mut config = Kubeconfig::read_from(base).map_err(|error| malformed(error.to_string()))?;
+    let current = config.current_context.clone().unwrap_or_default();
+    let context = config.contexts.iter_mut().find(|context| context.name == current);
+    let context = context.and_then(|context| context.context.as_mut());
+    context.ok_or_else(|| malformed("it has no current context".into()))?.user = Some(USER.into());
+    let auth_info = AuthInfo { token_file: Some(token_file.display().to_string()), ..Default::default() };
+    config.auth_infos = vec![NamedAuthInfo { name: USER.into(), auth_info: Some(auth_info), other: BTreeMap::default() }];
+    config.contexts.retain(|context| context.name == current);
+    write_private(path, format!("{:#}\n", json!(config)))
+}
+
+const USER: &str = "service-account";

@@ -1,0 +1,185 @@
+//! `cluster`: the local control plane from a shell.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand, ValueEnum};
+use cluster::{Audit, Cluster, Component, Folder, Node, Options, Program, programs, supervisor};
+
+/// A real Kubernetes control plane on this machine, without containers.
+#[derive(Parser)]
+#[command(name = "cluster", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Bring a cluster up in a folder; it stays until `down`. Does nothing when it is up.
+    Up(Up),
+    /// End the cluster of a folder and remove what it left.
+    Down {
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Print what to `eval` in a shell: KUBECONFIG, and PATH with kubectl and helm.
+    Env {
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Write a kubeconfig that acts as a service account, and print its path; or print its token.
+    Token {
+        /// The cluster's folder.
+        folder: PathBuf,
+        /// `NAMESPACE/NAME` of the service account.
+        account: String,
+        /// Print the bare token instead.
+        #[arg(long)]
+        bare: bool,
+    },
+    /// Find or build programs, and print their paths.
+    Programs {
+        /// Which; the control plane's own when none is named.
+        names: Vec<Program>,
+    },
+    /// Break or mend one of the cluster's programs.
+    Fault {
+        /// The cluster's folder.
+        folder: PathBuf,
+        /// What to do.
+        action: Action,
+        /// What to do it to.
+        component: Component,
+    },
+    /// Run a cluster in this process until standard input closes or a signal comes.
+    #[command(hide = true)]
+    Supervise { folder: PathBuf },
+    /// Become a program that dies with its parent.
+    #[command(hide = true)]
+    Exec {
+        parent: i32,
+        program: PathBuf,
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+}
+
+#[derive(clap::Args)]
+struct Up {
+    /// Where everything of the cluster lies; made when it is not there.
+    folder: PathBuf,
+    /// Programs beside the control plane's own.
+    #[arg(long = "with", value_name = "PROGRAM")]
+    programs: Vec<Program>,
+    /// Number of simulated nodes, each with every role.
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
+    /// Write an audit log of every mutating request.
+    #[arg(long)]
+    audit: bool,
+    /// Audit reads of Secrets too.
+    #[arg(long, requires = "audit")]
+    audit_secret_reads: bool,
+    /// Kubernetes minor version to behave as, such as 1.34.
+    #[arg(long, value_name = "VERSION")]
+    emulated_version: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Action {
+    /// SIGKILL.
+    Kill,
+    /// SIGSTOP.
+    Freeze,
+    /// SIGCONT.
+    Thaw,
+    /// Start it again with the same command line.
+    Start,
+}
+
+// One thread: the kernel ties a program's life to the thread that started it.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run(Arguments::parse().command).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("cluster: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(up) => up_and_report(up).await?,
+        Command::Down { folder } => {
+            let ran = Cluster::down(&folder)?;
+            println!("{}", if ran { "down" } else { "no cluster ran there" });
+        }
+        Command::Env { folder } => env(&Cluster::attach(&folder).await?),
+        Command::Token { folder, account, bare } => token(&folder, &account, bare).await?,
+        Command::Programs { names } => print_programs(names)?,
+        Command::Fault { folder, action, component } => fault(&folder, action, component).await?,
+        Command::Supervise { folder } => {
+            return Ok(ExitCode::from(supervisor::run(&Folder::new(&folder)?).await));
+        }
+        Command::Exec { parent, program, arguments } => {
+            let error = supervisor::exec(parent, &program, &arguments);
+            return Err(error).with_context(|| format!("cannot run {}", program.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn up_and_report(up: Up) -> anyhow::Result<()> {
+    let started = std::time::Instant::now();
+    let options = Options {
+        folder: Some(up.folder),
+        programs: up.programs,
+        nodes: Node::all_in_one(up.nodes),
+        audit: up.audit.then_some(Audit { secret_reads: up.audit_secret_reads }),
+        emulated_version: up.emulated_version,
+        existing: None,
+    };
+    let cluster = Cluster::up(options).await?;
+    println!("up after {:.1} s: {}", started.elapsed().as_secs_f32(), cluster.folder().path().display());
+    env(&cluster);
+    Ok(())
+}
+
+fn env(cluster: &Cluster) {
+    println!("export KUBECONFIG={}", cluster.kubeconfig().display());
+    println!("export PATH={}:$PATH", cluster.folder().bin().display());
+}
+
+async fn token(folder: &std::path::Path, account: &str, bare: bool) -> anyhow::Result<()> {
+    let (namespace, name) = account.split_once('/').context("the service account must be given as NAMESPACE/NAME")?;
+    let cluster = Cluster::attach(folder).await?;
+    if bare {
+        println!("{}", cluster.token(namespace, name).await?);
+    } else {
+        println!("{}", cluster.kubeconfig_for(namespace, name).await?.display());
+    }
+    Ok(())
+}
+
+fn print_programs(names: Vec<Program>) -> anyhow::Result<()> {
+    let wanted = if names.is_empty() { Program::CONTROL_PLANE.to_vec() } else { names };
+    for (program, path) in programs::ensure(&wanted, &mut programs::print_progress)?.iter() {
+        println!("{program}\t{}", path.display());
+    }
+    Ok(())
+}
+
+async fn fault(folder: &std::path::Path, action: Action, component: Component) -> anyhow::Result<()> {
+    let cluster = Cluster::attach(folder).await?;
+    match action {
+        Action::Kill => cluster.kill(component).await?,
+        Action::Freeze => cluster.freeze(component).await?,
+        Action::Thaw => cluster.thaw(component).await?,
+        Action::Start => cluster.restart(component).await?,
+    }
+    Ok(())
+}

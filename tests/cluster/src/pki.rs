@@ -1,0 +1,97 @@
+//! Keys and certificates of one cluster, made anew at every start; nothing of them outlives its folder.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+
+use crate::Error;
+use crate::folder::{Folder, write_private};
+
+/// Names the API server answers to: what pods use, and what we use.
+const API_SERVER_NAMES: [&str; 7] = [
+    "127.0.0.1",
+    "10.96.0.1",
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+/// Client certificates: file name, user, group. kwok acts on every kind of object, as kubelets
+/// and controllers together would, and therefore is an administrator.
+const CLIENTS: [(&str, &str, Option<&str>); 6] = [
+    ("admin", "admin", Some("system:masters")),
+    ("kube-controller-manager", "system:kube-controller-manager", None),
+    ("kube-scheduler", "system:kube-scheduler", None),
+    ("kwok", "kwok", Some("system:masters")),
+    ("waits", "waits", Some("system:masters")),
+    ("seed", "seed", Some("system:masters")),
+];
+
+/// Makes the authority, all certificates, and the service accounts' key pair.
+pub(crate) fn write(folder: &Folder) -> Result<(), Error> {
+    let key = key_pair("ca")?;
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params.distinguished_name.push(DnType::CommonName, "local-control-plane");
+    let certificate = params.self_signed(&key).map_err(failed("ca"))?;
+    write_private(&folder.pki("ca.crt"), certificate.pem())?;
+    write_private(&folder.pki("ca.key"), key.serialize_pem())?;
+    let authority = Issuer::new(params, key);
+
+    server(folder, &authority, "apiserver", &API_SERVER_NAMES)?;
+    server(folder, &authority, "kubelet", &["127.0.0.1", "localhost"])?;
+    for (name, user, group) in CLIENTS {
+        client(folder, &authority, name, user, group)?;
+    }
+    let accounts = key_pair("service-accounts")?;
+    write_private(&folder.pki("service-accounts.key"), accounts.serialize_pem())?;
+    write_private(&folder.pki("service-accounts.pub"), accounts.public_key_pem())
+}
+
+fn server(folder: &Folder, authority: &Issuer<'_, KeyPair>, name: &str, names: &[&str]) -> Result<(), Error> {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names).map_err(failed(name))?;
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    sign(folder, authority, name, params)
+}
+
+fn client(
+    folder: &Folder,
+    authority: &Issuer<'_, KeyPair>,
+    name: &str,
+    user: &str,
+    group: Option<&str>,
+) -> Result<(), Error> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, user);
+    if let Some(group) = group {
+        params.distinguished_name.push(DnType::OrganizationName, group);
+    }
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    sign(folder, authority, name, params)
+}
+
+fn sign(
+    folder: &Folder,
+    authority: &Issuer<'_, KeyPair>,
+    name: &str,
+    params: CertificateParams,
+) -> Result<(), Error> {
+    let key = key_pair(name)?;
+    let certificate = params.signed_by(&key, authority).map_err(failed(name))?;
+    write_private(&folder.pki(&format!("{name}.crt")), certificate.pem())?;
+    write_private(&folder.pki(&format!("{name}.key")), key.serialize_pem())
+}
+
+fn key_pair(name: &str) -> Result<KeyPair, Error> {
+    KeyPair::generate().map_err(failed(name))
+}
+
+fn failed(name: &str) -> impl FnOnce(rcgen::Error) -> Error {
+    let name = name.to_string();
+    move |error| Error::Certificate { name, reason: error.to_string() }
+}

@@ -1,0 +1,146 @@
+//! The programs of a control plane: found in the cache, found on PATH at a good version, or built
+//! from their published Go modules.
+//!
+//! The cache lies outside any clone (`$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else
+//! `~/.cache/osdpl`), one folder a program. A folder's name carries a key over `go.mod`, `go.sum`,
+//! the build's flags and Go's version, and it appears by a rename once the program is whole: an
+//! interrupted build never counts and two builds never mix.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+mod build;
+mod path;
+mod recipe;
+
+pub use build::Progress;
+pub(crate) use recipe::Recipe;
+
+/// A program that runs in, or talks to, the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Program {
+    /// The API server's store.
+    Etcd,
+    /// The API server.
+    KubeApiserver,
+    /// Kubernetes' own controllers: Deployments, Jobs, the garbage collector …
+    KubeControllerManager,
+    /// Puts pods on nodes.
+    KubeScheduler,
+    /// Simulates the kubelets.
+    Kwok,
+    /// Kubernetes' command line.
+    Kubectl,
+    /// helm 4.
+    #[value(name = "helm4")]
+    #[serde(rename = "helm4")]
+    Helm4,
+    /// helm 3.
+    #[value(name = "helm3")]
+    #[serde(rename = "helm3")]
+    Helm3,
+}
+
+impl Program {
+    /// What a control plane consists of; helm is for whoever asks for it.
+    pub const CONTROL_PLANE: [Self; 6] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::KubeScheduler,
+        Self::Kwok,
+        Self::Kubectl,
+    ];
+
+    /// Every program.
+    pub const ALL: [Self; 8] = [
+        Self::Etcd,
+        Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::KubeScheduler,
+        Self::Kwok,
+        Self::Kubectl,
+        Self::Helm4,
+        Self::Helm3,
+    ];
+
+    /// The name of its executable file. Both helms are called `helm`, as people and scripts know it.
+    pub fn executable(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
+            Self::KubeScheduler => "kube-scheduler",
+            Self::Kwok => "kwok",
+            Self::Kubectl => "kubectl",
+            Self::Helm4 | Self::Helm3 => "helm",
+        }
+    }
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Helm4 => "helm 4",
+            Self::Helm3 => "helm 3",
+            other => other.executable(),
+        })
+    }
+}
+
+/// Where the asked-for programs lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Programs(BTreeMap<Program, PathBuf>);
+
+impl Programs {
+    /// The path of a program; an error when it was not asked for.
+    pub fn path(&self, program: Program) -> Result<&Path, Error> {
+        let path = self.0.get(&program).map(PathBuf::as_path);
+        path.ok_or_else(|| Error::NotAskedFor { program: program.to_string() })
+    }
+
+    /// Every program with its path.
+    pub fn iter(&self) -> impl Iterator<Item = (Program, &Path)> {
+        self.0.iter().map(|(program, path)| (*program, path.as_path()))
+    }
+}
+
+/// Finds or builds `wanted`, telling `say` about every build. Blocks, on a fresh machine for minutes;
+/// warm it takes milliseconds. A second caller waits for the first one's builds.
+///
+/// The cache comes first, because it holds exactly the version that the tests were written against;
+/// then PATH, at the same minor version (etcd: 3.5.13 or newer, older ones have no watch progress);
+/// only then is anything built, hence Go is needed only where something is missing.
+pub fn ensure(wanted: &[Program], say: &mut dyn FnMut(&Progress)) -> Result<Programs, Error> {
+    let go = build::Go::find();
+    let mut found = BTreeMap::new();
+    let mut missing = Vec::new();
+    for program in wanted {
+        let recipe = Recipe::of(*program);
+        let cached = go.as_ref().ok().map(|go| build::target(&recipe, go)).transpose()?;
+        match cached.filter(|path| path.is_file()).or_else(|| path::find(&recipe)) {
+            Some(path) => drop(found.insert(*program, path)),
+            None if missing.contains(program) => {}
+            None => missing.push(*program),
+        }
+    }
+    if let Some(first) = missing.first() {
+        let go = go.map_err(|reason| build::no_go(&Recipe::of(*first), reason))?;
+        for (index, program) in missing.iter().enumerate() {
+            let place = build::Place { number: index + 1, of: missing.len() };
+            found.insert(*program, build::build(&Recipe::of(*program), &go, place, say)?);
+        }
+    }
+    Ok(Programs(found))
+}
+
+/// Prints progress on standard error, one line a step.
+pub fn print_progress(progress: &Progress) {
+    eprintln!("{progress}");
+}

@@ -1,0 +1,245 @@
+//! Building one program with Go into the cache.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+
+use super::{Program, Recipe};
+use crate::Error;
+use crate::folder::tail;
+
+/// Flags of every build: the machine's Go and nothing downloaded in its place, no C, paths that
+/// do not depend on the folder.
+const FLAGS: [&str; 1] = ["-trimpath"];
+const ENVIRONMENT: [(&str, &str); 4] =
+    [("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "0"), ("GOWORK", "off"), ("GOFLAGS", "-mod=readonly")];
+
+/// How often a long build reports that it is still at it.
+const TICK: Duration = Duration::from_secs(15);
+
+/// Which of the programs to build this one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+/// What a person waiting for a build wants to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// Another process builds this program; its result will be used.
+    Waiting(Program),
+    /// A build begins.
+    Building {
+        /// The program.
+        program: Program,
+        /// Its version.
+        version: &'static str,
+        /// Its number among the programs to build.
+        place: Place,
+        /// Go's version.
+        go: String,
+    },
+    /// A build goes on.
+    Still {
+        /// The program.
+        program: Program,
+        /// For how long it has been built.
+        elapsed: Duration,
+    },
+    /// A build is done.
+    Built {
+        /// The program.
+        program: Program,
+        /// How long it took.
+        elapsed: Duration,
+    },
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting(program) => write!(formatter, "waiting for another process that builds {program}"),
+            Self::Building { program, version, place, go } => write!(
+                formatter,
+                "building {} {version} with {go} ({} of {}; once for this machine, minutes the first time)",
+                program.executable(), place.number, place.of
+            ),
+            Self::Still { program, elapsed } => write!(formatter, "  … {program}, {} s", elapsed.as_secs()),
+            Self::Built { program, elapsed } => write!(formatter, "  built {program} in {} s", elapsed.as_secs()),
+        }
+    }
+}
+
+/// The Go toolchain of this machine.
+#[derive(Clone, Debug)]
+pub(super) struct Go {
+    /// Such as `go1.26.8`.
+    version: String,
+}
+
+impl Go {
+    /// Asks `go` on PATH; the error says what was wrong.
+    pub fn find() -> Result<Self, String> {
+        let output = Command::new("go").args(["env", "GOVERSION"]).envs(ENVIRONMENT).output();
+        let output = output.map_err(|error| format!("the go command does not run ({error})"))?;
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        if version.starts_with("go") { Ok(Self { version }) } else { Err(format!("go says its version is {version:?}")) }
+    }
+
+    fn is_at_least(&self, needed: &str) -> bool {
+        let parts = |text: &str| -> Vec<u32> {
+            text.split('.').map(|part| part.chars().take_while(char::is_ascii_digit).collect::<String>())
+                .map(|digits| digits.parse().unwrap_or(0))
+                .collect()
+        };
+        parts(self.version.trim_start_matches("go")) >= parts(needed)
+    }
+}
+
+/// The error for a machine without a usable Go.
+pub(super) fn no_go(recipe: &Recipe, reason: String) -> Error {
+    Error::Go { program: recipe.program.to_string(), reason, needed: recipe.go_needed().to_string() }
+}
+
+/// Where the cache holds, or will hold, a program.
+pub(super) fn target(recipe: &Recipe, go: &Go) -> Result<PathBuf, Error> {
+    Ok(cache()?.join(folder_name(recipe, go)).join(recipe.program.executable()))
+}
+
+/// Builds a program unless someone else just did, and returns its path.
+pub(super) fn build(
+    recipe: &Recipe,
+    go: &Go,
+    place: Place,
+    say: &mut dyn FnMut(&Progress),
+) -> Result<PathBuf, Error> {
+    if !go.is_at_least(recipe.go_needed()) {
+        return Err(no_go(recipe, format!("Go here is {}", go.version)));
+    }
+    let cache = cache()?;
+    std::fs::create_dir_all(&cache).map_err(Error::file("create", &cache))?;
+    let name = folder_name(recipe, go);
+    let _lock = lock(&cache.join(format!("{name}.lock")), || say(&Progress::Waiting(recipe.program)))?;
+    let target = target(recipe, go)?;
+    if target.is_file() {
+        return Ok(target);
+    }
+    let started = Instant::now();
+    say(&Progress::Building { program: recipe.program, version: recipe.version, place, go: go.version.clone() });
+    let prefix = format!(".building-{name}-");
+    remove_leftovers(&cache, &prefix);
+    let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
+    compile(recipe, work.path(), &mut |elapsed| say(&Progress::Still { program: recipe.program, elapsed }))?;
+    let whole = cache.join(name);
+    std::fs::rename(work.path().join("bin"), &whole).map_err(Error::file("create", &whole))?;
+    say(&Progress::Built { program: recipe.program, elapsed: started.elapsed() });
+    Ok(target)
+}
+
+/// Runs `go build` in `work`, calling `tick` now and then.
+fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Result<(), Error> {
+    let source = work.join("source");
+    std::fs::create_dir_all(&source).map_err(Error::file("create", &source))?;
+    for (file, contents) in [("go.mod", recipe.go_mod), ("go.sum", recipe.go_sum)] {
+        let path = source.join(file);
+        std::fs::write(&path, contents).map_err(Error::file("write", &path))?;
+    }
+    let log = work.join("log");
+    let output = File::create(&log).map_err(Error::file("create", &log))?;
+    let mut command = Command::new("go");
+    command.arg("-C").arg(&source).arg("build").args(FLAGS).arg("-ldflags").arg(&recipe.linker_flags);
+    command.arg("-o").arg(work.join("bin").join(recipe.program.executable())).arg(recipe.package);
+    command.envs(ENVIRONMENT).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+    let failed = |reason: String| Error::Build { program: recipe.program.to_string(), reason, tail: tail(&log, 20) };
+    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait()));
+    let started = Instant::now();
+    loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(Ok(status)) if status.success() => return Ok(()),
+            Ok(Ok(status)) => return Err(failed(format!("go build ended with {status}"))),
+            Ok(Err(error)) => return Err(failed(error.to_string())),
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => tick(started.elapsed()),
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Err(failed("go build was lost".into())),
+        }
+    }
+}
+
+fn cache() -> Result<PathBuf, Error> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let ours = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
+    let ours = ours.or_else(|| Some(std::env::home_dir()?.join(".cache/osdpl")));
+    let path = ours.unwrap_or_else(|| std::env::temp_dir().join("osdpl")).join("programs");
+    std::path::absolute(&path).map_err(Error::file("resolve", &path))
+}
+
+/// Such as `kubectl-1.36.3-0123456789abcdef`: readable for whoever cleans up, unique for what decides the build.
+fn folder_name(recipe: &Recipe, go: &Go) -> String {
+    let mut hash = Sha256::new();
+    let platform = [std::env::consts::OS, std::env::consts::ARCH];
+    let environment = ENVIRONMENT.iter().flat_map(|(name, value)| [*name, *value]);
+    let parts = [recipe.go_mod, recipe.go_sum, recipe.package, &recipe.linker_flags, &go.version];
+    for part in parts.into_iter().chain(FLAGS).chain(environment).chain(platform) {
+        // Lengths keep neighbours apart.
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{key}", recipe.program.executable(), recipe.version)
+}
+
+/// Holds the lock file until dropped; `waiting` is called when someone else has it.
+fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(Error::file("create", path))?;
+    if file.try_lock().is_err() {
+        waiting();
+        file.lock().map_err(Error::file("lock", path))?;
+    }
+    Ok(file)
+}
+
+/// What interrupted builds left; we hold the lock, so no one is at work there.
+fn remove_leftovers(cache: &Path, prefix: &str) {
+    let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
+        // A leftover that cannot be removed costs space and nothing else.
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_go_compare_by_number_not_by_text() {
+        let go = |version: &str| Go { version: version.into() };
+        assert!(go("go1.26.8").is_at_least("1.26.0"));
+        assert!(go("go1.100.0").is_at_least("1.26.0"));
+        assert!(go("go1.27rc1").is_at_least("1.26.0"));
+        assert!(!go("go1.9.7").is_at_least("1.26.0"));
+    }
+
+    #[test]
+    fn another_go_is_another_folder_and_the_helms_have_one_each() {
+        let name = |program, go: &str| folder_name(&Recipe::of(program), &Go { version: go.into() });
+        assert_ne!(name(Program::Kwok, "go1.26.8"), name(Program::Kwok, "go1.26.9"));
+        assert_ne!(name(Program::Helm3, "go1.26.8"), name(Program::Helm4, "go1.26.8"));
+    }
+
+    #[test]
+    fn progress_says_what_is_built_and_for_how_long() {
+        let progress = Progress::Still { program: Program::KubeApiserver, elapsed: Duration::from_millis(30_400) };
+        assert_eq!(progress.to_string(), "  … kube-apiserver, 30 s");
+    }
+}

@@ -1,0 +1,62 @@
+//! Programs that the machine already has.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{Program, Recipe};
+
+/// A program on PATH whose version will do.
+pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let candidates = std::env::split_paths(&path).map(|folder| folder.join(recipe.program.executable()));
+    candidates.filter(|path| path.is_file()).find(|path| {
+        let output = Command::new(path).args(recipe.version_arguments).env_remove("KUBECONFIG").output();
+        output.is_ok_and(|output| will_do(recipe, &String::from_utf8_lossy(&output.stdout)))
+    })
+}
+
+/// Whether what a program printed about its version makes it a stand-in for the one we would build.
+fn will_do(recipe: &Recipe, printed: &str) -> bool {
+    let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
+    match recipe.program {
+        // Older ones (Debian 12 ships 3.4.23) lack watch progress and make everything ten times
+        // slower without an error.
+        Program::Etcd => found >= [3, 5, 13],
+        _ => found[..2] == ours[..2],
+    }
+}
+
+/// The first `N.N.N` in a text; pre-releases count as their release.
+fn version_in(text: &str) -> Option<[u32; 3]> {
+    let mut words = text.split(|character: char| !(character.is_ascii_digit() || character == '.'));
+    words.find_map(|word| {
+        let parts: Vec<u32> = word.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
+        parts.try_into().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_versions_that_behave_the_same_stand_in() {
+        let cases = [
+            (Program::Etcd, "etcd Version: 3.6.8\nGit SHA: Not provided\nGo Version: go1.26.8", true),
+            (Program::Etcd, "etcd Version: 3.5.13", true),
+            (Program::Etcd, "etcd Version: 3.5.12", false),
+            (Program::Etcd, "etcd Version: 3.4.23", false),
+            (Program::KubeApiserver, "Kubernetes v1.36.0", true),
+            (Program::KubeApiserver, "Kubernetes v1.35.9", false),
+            (Program::Kubectl, "Client Version: v1.36.3\nKustomize Version: v5.7.1", true),
+            (Program::Kwok, "kwok version 0.8.0 go1.26.8 (linux/amd64)", true),
+            (Program::Helm4, "v4.3.0+gabc", true),
+            (Program::Helm4, "v3.22.0", false),
+            (Program::Helm3, "v4.3.1", false),
+            (Program::Helm3, "", false),
+        ];
+        for (program, printed, expected) in cases {
+            assert_eq!(will_do(&Recipe::of(program), printed), expected, "{program}: {printed}");
+        }
+    }
+}

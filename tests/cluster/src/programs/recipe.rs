@@ -1,0 +1,162 @@
+//! How each program is built: module, package, version and linker flags.
+//!
+//! Versions are read out of the embedded `go.mod`: raising one there is all that an update takes.
+
+use super::Program;
+
+/// One Go module of ours that only names modules and versions. Four of them, because one graph
+/// would raise the API server's own dependencies.
+#[derive(Clone, Copy, Debug)]
+struct Module {
+    go_mod: &'static str,
+    go_sum: &'static str,
+}
+
+const KUBE: Module = Module {
+    go_mod: include_str!("../../programs/kube/go.mod"),
+    go_sum: include_str!("../../programs/kube/go.sum"),
+};
+const KWOK: Module = Module {
+    go_mod: include_str!("../../programs/kwok/go.mod"),
+    go_sum: include_str!("../../programs/kwok/go.sum"),
+};
+const HELM3: Module = Module {
+    go_mod: include_str!("../../programs/helm3/go.mod"),
+    go_sum: include_str!("../../programs/helm3/go.sum"),
+};
+const HELM4: Module = Module {
+    go_mod: include_str!("../../programs/helm4/go.mod"),
+    go_sum: include_str!("../../programs/helm4/go.sum"),
+};
+
+/// Everything that decides what a built program is.
+#[derive(Clone, Debug)]
+pub(crate) struct Recipe {
+    pub program: Program,
+    /// Contents of `go.mod`.
+    pub go_mod: &'static str,
+    /// Contents of `go.sum`.
+    pub go_sum: &'static str,
+    /// The command's package.
+    pub package: &'static str,
+    /// The program's version, without the leading `v`.
+    pub version: &'static str,
+    /// `-ldflags`. Without the stamped versions, charts' `kubeVersion` checks see nonsense.
+    pub linker_flags: String,
+    /// Arguments that make the program print its version.
+    pub version_arguments: &'static [&'static str],
+}
+
+impl Recipe {
+    /// The recipe of a program.
+    pub fn of(program: Program) -> Self {
+        let kubernetes = || stamps_of_kubernetes(version(KUBE, "k8s.io/kubernetes"));
+        let (module, package, named, stamps) = match program {
+            Program::Etcd => (KUBE, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", vec![]),
+            Program::KubeApiserver => (KUBE, "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes", kubernetes()),
+            Program::KubeControllerManager => {
+                (KUBE, "k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes", kubernetes())
+            }
+            Program::KubeScheduler => (KUBE, "k8s.io/kubernetes/cmd/kube-scheduler", "k8s.io/kubernetes", kubernetes()),
+            Program::Kubectl => (KUBE, "k8s.io/kubernetes/cmd/kubectl", "k8s.io/kubernetes", kubernetes()),
+            Program::Kwok => (KWOK, "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok", stamps_of_kwok()),
+            Program::Helm3 => (HELM3, "helm.sh/helm/v3/cmd/helm", "helm.sh/helm/v3", stamps_of_helm3()),
+            Program::Helm4 => (HELM4, "helm.sh/helm/v4/cmd/helm", "helm.sh/helm/v4", stamps_of_helm4()),
+        };
+        let stamps: Vec<String> = stamps.into_iter().map(|stamp| format!("-X {stamp}")).collect();
+        Self {
+            program,
+            go_mod: module.go_mod,
+            go_sum: module.go_sum,
+            package,
+            version: version(module, named),
+            linker_flags: format!("-s -w {}", stamps.join(" ")).trim().to_string(),
+            version_arguments: version_arguments(program),
+        }
+    }
+
+    /// The oldest Go that `go.mod` allows.
+    pub fn go_needed(&self) -> &'static str {
+        let line = self.go_mod.lines().find_map(|line| line.strip_prefix("go "));
+        line.map_or("", str::trim)
+    }
+}
+
+fn version_arguments(program: Program) -> &'static [&'static str] {
+    match program {
+        Program::Kubectl => &["version", "--client"],
+        Program::Helm3 | Program::Helm4 => &["version", "--short"],
+        _ => &["--version"],
+    }
+}
+
+/// The version that a `require` line of `go.mod` gives a module; empty when there is none, which a test rules out.
+fn version(module: Module, named: &str) -> &'static str {
+    let mut lines = module.go_mod.lines().map(str::trim);
+    lines.find_map(|line| line.strip_prefix(named)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()
+}
+
+fn stamps_of_kubernetes(version: &str) -> Vec<String> {
+    let mut parts = version.split('.');
+    let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let packages = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
+    let stamps = |package: &str| {
+        [
+            format!("{package}.gitVersion=v{version}"),
+            format!("{package}.gitMajor={major}"),
+            format!("{package}.gitMinor={minor}"),
+            format!("{package}.gitTreeState=clean"),
+        ]
+    };
+    packages.into_iter().flat_map(stamps).collect()
+}
+
+fn stamps_of_kwok() -> Vec<String> {
+    let package = "sigs.k8s.io/kwok/pkg/consts";
+    let version = version(KWOK, "sigs.k8s.io/kwok");
+    vec![format!("{package}.Version={version}"), format!("{package}.PreRelease=GA")]
+}
+
+/// helm 3 takes the Kubernetes version that it assumes without a cluster from stamps; helm 4 reads client-go's.
+fn stamps_of_helm3() -> Vec<String> {
+    let minor = version(HELM3, "k8s.io/client-go").split('.').nth(1).unwrap_or_default();
+    let mut stamps = vec![format!("helm.sh/helm/v3/internal/version.version=v{}", version(HELM3, "helm.sh/helm/v3"))];
+    for package in ["helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules"] {
+        stamps.push(format!("{package}.k8sVersionMajor=1"));
+        stamps.push(format!("{package}.k8sVersionMinor={minor}"));
+    }
+    stamps
+}
+
+fn stamps_of_helm4() -> Vec<String> {
+    vec![format!("helm.sh/helm/v4/internal/version.version=v{}", version(HELM4, "helm.sh/helm/v4"))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_has_a_version_and_its_module_names_its_package_as_a_tool() {
+        for program in Program::ALL {
+            let recipe = Recipe::of(program);
+            assert_eq!(recipe.version.split('.').count(), 3, "{program}: {:?}", recipe.version);
+            assert!(recipe.go_mod.contains(recipe.package), "{program}");
+            assert!(recipe.go_needed().starts_with("1."), "{program}");
+        }
+    }
+
+    #[test]
+    fn kubernetes_is_stamped_in_both_packages_that_are_asked() {
+        let flags = Recipe::of(Program::KubeApiserver).linker_flags;
+        for package in ["component-base", "client-go/pkg"] {
+            assert!(flags.contains(&format!("-X k8s.io/{package}/version.gitVersion=v1.")), "{flags}");
+        }
+    }
+
+    #[test]
+    fn helm_3_is_told_the_minor_version_of_its_own_client() {
+        let flags = Recipe::of(Program::Helm3).linker_flags;
+        assert!(flags.contains("chartutil.k8sVersionMinor=3"), "{flags}");
+    }
+}

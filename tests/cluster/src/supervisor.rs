@@ -1,0 +1,153 @@
+//! The one process above a cluster's programs. It starts them, obeys its control socket, and ends them all
+//! when told to or when its caller is gone; should it be killed itself, the kernel kills them.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::Error;
+use crate::folder::{Folder, SOCKET};
+use crate::ports;
+use crate::process::Process;
+use crate::spec::{Spec, State};
+
+mod boot;
+mod children;
+pub(crate) mod control;
+mod seed;
+
+use children::Children;
+
+/// What the supervisor tells its caller on standard output, one JSON object a line, until it is up.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Report {
+    /// Everything is up.
+    Ready,
+    /// It will not come up; the text of the error.
+    Failed(String),
+}
+
+/// Runs the cluster of a folder until it is told to end. Returns the process' exit code.
+pub async fn run(folder: &Folder) -> u8 {
+    // A session of its own, so that Ctrl-C in the caller's terminal reaches the caller only. Fails for a
+    // process that leads a group already, which then is out of the terminal's way too.
+    let _ = rustix::process::setsid();
+    match supervise(folder).await {
+        Ok(()) => 0,
+        Err(error) => {
+            report(&Report::Failed(error.to_string()));
+            1
+        }
+    }
+}
+
+async fn supervise(folder: &Folder) -> Result<(), Error> {
+    let spec = Spec::read(folder)?;
+    std::env::set_current_dir(folder.path()).map_err(Error::file("enter", folder.path()))?;
+    let mut end = End::new(spec.attached)?;
+    let claim = ports::claim(std::process::id())?;
+    let mut children = Children::new(folder.clone(), spec.clone(), claim.ports)?;
+    let listener = UnixListener::bind(SOCKET).map_err(Error::file("listen on", &folder.socket()))?;
+
+    let booted = tokio::select! {
+        booted = boot::boot(&mut children) => booted,
+        () = end.wait() => Ok(()),
+    };
+    if booted.is_ok() && !end.is_due {
+        report(&Report::Ready);
+        control::serve(listener, &mut children, &mut end).await;
+    }
+    children.end().await;
+    clean_up(folder, &spec);
+    booted
+}
+
+fn clean_up(folder: &Folder, spec: &Spec) {
+    // What is gone already needs no removal.
+    let _ = std::fs::remove_file(folder.state());
+    let _ = std::fs::remove_file(folder.socket());
+    if spec.temporary {
+        let _ = std::env::set_current_dir("/");
+        let _ = std::fs::remove_dir_all(folder.path());
+    }
+}
+
+fn report(report: &Report) {
+    // The caller may have gone; there is no one else to tell.
+    let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(report));
+}
+
+/// The reasons to end: a signal, or the caller's end of the pipe closing.
+pub(crate) struct End {
+    reasons: mpsc::Receiver<()>,
+    is_due: bool,
+}
+
+impl End {
+    fn new(attached: bool) -> Result<Self, Error> {
+        let (sender, reasons) = mpsc::channel(1);
+        for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
+            let mut signals = signal(kind).map_err(Error::file("listen for", Path::new("signals")))?;
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                signals.recv().await;
+                let _ = sender.send(()).await;
+            });
+        }
+        if attached {
+            // A thread, because tokio's own standard input cannot be given up while it reads.
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+                let _ = sender.blocking_send(());
+            });
+        }
+        Ok(Self { reasons, is_due: false })
+    }
+
+    /// Returns when there is a reason to end, and from then on at once.
+    pub async fn wait(&mut self) {
+        if !self.is_due {
+            self.reasons.recv().await;
+            self.is_due = true;
+        }
+    }
+}
+
+/// The hidden subcommand that every program is started through: asks the kernel to kill this process when
+/// the supervisor dies, and becomes the program. Returns only when that fails.
+///
+/// The kernel means the *thread* that started us; the supervisor has only one that does.
+pub fn exec(parent: i32, program: &Path, arguments: &[String]) -> std::io::Error {
+    use std::os::unix::process::CommandExt;
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return error.into();
+    }
+    // Died between our start and the line above: nobody would ever end us.
+    if rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero).map(i32::from) != Some(parent) {
+        return std::io::Error::other("the supervisor is gone");
+    }
+    std::process::Command::new(program).args(arguments).exec()
+}
+
+/// Opens a log for appending.
+fn log_file(path: &Path) -> Result<File, Error> {
+    OpenOptions::new().create(true).append(true).open(path).map_err(Error::file("open", path))
+}
+
+/// This process, as the state file names it.
+fn myself() -> Result<Process, Error> {
+    let found = Process::find(std::process::id());
+    found.ok_or_else(|| Error::Supervisor { reason: "cannot read its own /proc entry; is /proc mounted?".into() })
+}
+
+/// The state file's contents for the given children.
+fn state(children: &Children, ready: bool) -> Result<State, Error> {
+    Ok(State { supervisor: myself()?, ports: children.ports, ready, components: children.processes() })
+}

@@ -1,0 +1,109 @@
+//! Bringing a cluster up: keys, programs in order, then the objects that every cluster has.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+use super::{Children, seed, state};
+use crate::components::Component;
+use crate::folder::Folder;
+use crate::{Error, client, kubeconfig, pki, stages};
+
+/// How long a program may take to answer. Generous: machines that also compile are slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often it is asked.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Starts everything and returns when pods can be created.
+pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
+    prepare(children)?;
+    children.start(Component::Etcd)?;
+    etcd_answers(children).await?;
+    start_apiserver(children).await?;
+    for component in [Component::ControllerManager, Component::Scheduler, Component::Kwok] {
+        children.start(component)?;
+    }
+    state(children, false)?.write(&children.folder)?;
+    let client = client::for_kubeconfig(&children.folder.kubeconfig_of("seed")).await?;
+    let seeded = tokio::time::timeout(PATIENCE, seed::seed(&client, &children.spec.nodes)).await;
+    seeded.unwrap_or_else(|_| Err(late(children, Component::ControllerManager)))?;
+    state(children, true)?.write(&children.folder)
+}
+
+/// Everything that programs find on disk.
+fn prepare(children: &Children) -> Result<(), Error> {
+    let folder = &children.folder;
+    pki::write(folder)?;
+    kubeconfig::write(folder, &folder.kubeconfig(), children.ports, "admin")?;
+    for name in ["kube-controller-manager", "kube-scheduler", "kwok", "waits", "seed"] {
+        kubeconfig::write(folder, &folder.kubeconfig_of(name), children.ports, name)?;
+    }
+    stages::write(folder, children.ports, &children.kubernetes_version())?;
+    link_programs(folder, children)?;
+    state(children, false)?.write(folder)
+}
+
+/// kubectl and helm under the names that people type.
+fn link_programs(folder: &Folder, children: &Children) -> Result<(), Error> {
+    use crate::Program::{Helm3, Helm4, Kubectl};
+    let has_helm4 = children.spec.programs.path(Helm4).is_ok();
+    for (program, path) in children.spec.programs.iter() {
+        let names: &[&str] = match program {
+            Kubectl => &["kubectl"],
+            Helm4 => &["helm", "helm4"],
+            Helm3 if has_helm4 => &["helm3"],
+            Helm3 => &["helm", "helm3"],
+            _ => &[],
+        };
+        for name in names {
+            let link = folder.bin().join(name);
+            std::os::unix::fs::symlink(path, &link).map_err(Error::file("create", &link))?;
+        }
+    }
+    Ok(())
+}
+
+async fn etcd_answers(children: &mut Children) -> Result<(), Error> {
+    let started = Instant::now();
+    while !is_healthy(children.ports.etcd).await {
+        still_coming(children, Component::Etcd, started)?;
+        sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Asks etcd's `/health`, by hand: one request does not need a client.
+async fn is_healthy(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return false };
+    let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let mut answer = String::new();
+    stream.write_all(request).await.is_ok()
+        && stream.read_to_string(&mut answer).await.is_ok()
+        && answer.contains(r#""health":"true""#)
+}
+
+/// Starts the API server, or starts it again with the same command line, and waits until it is ready.
+pub(super) async fn start_apiserver(children: &mut Children) -> Result<(), Error> {
+    children.start(Component::Apiserver)?;
+    let client = client::for_kubeconfig(&children.folder.kubeconfig_of("seed")).await?;
+    let started = Instant::now();
+    while !client::is_ready(&client).await {
+        still_coming(children, Component::Apiserver, started)?;
+        sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// An error once a component has ended or taken too long.
+fn still_coming(children: &mut Children, component: Component, started: Instant) -> Result<(), Error> {
+    if let Some(status) = children.died(component) {
+        return Err(children.boot_error(component, &format!("it ended with {status}")));
+    }
+    if started.elapsed() > PATIENCE { Err(late(children, component)) } else { Ok(()) }
+}
+
+fn late(children: &Children, component: Component) -> Error {
+    children.boot_error(component, &format!("not ready after {} s", PATIENCE.as_secs()))
+}

@@ -1,0 +1,102 @@
+//! The supervisor's children: started, killed, frozen, and never left behind.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use tokio::process::{Child, Command};
+
+use super::log_file;
+use crate::components::Component;
+use crate::folder::{Folder, tail};
+use crate::ports::Ports;
+use crate::process::Process;
+use crate::spec::Spec;
+use crate::{Error, Program};
+
+/// All programs of one cluster.
+pub(crate) struct Children {
+    pub folder: Folder,
+    pub spec: Spec,
+    pub ports: Ports,
+    running: BTreeMap<Component, (Child, Process)>,
+    me: std::path::PathBuf,
+}
+
+impl Children {
+    pub fn new(folder: Folder, spec: Spec, ports: Ports) -> Result<Self, Error> {
+        let me = std::env::current_exe().map_err(Error::file("find", &folder.path().join("cluster")))?;
+        Ok(Self { folder, spec, ports, running: BTreeMap::new(), me })
+    }
+
+    /// The processes started and not yet ended by us.
+    pub fn processes(&self) -> BTreeMap<Component, Process> {
+        self.running.iter().map(|(component, (_, process))| (*component, *process)).collect()
+    }
+
+    /// Starts a component, in a process group of its own.
+    pub fn start(&mut self, component: Component) -> Result<(), Error> {
+        if self.died(component).is_none() && self.running.contains_key(&component) {
+            return Ok(());
+        }
+        let program = self.spec.programs.path(component.program())?;
+        let log = self.folder.log(component.name());
+        let output = log_file(&log)?;
+        let errors = output.try_clone().map_err(Error::file("open", &log))?;
+        let mut command = Command::new(&self.me);
+        command.arg("exec").arg(std::process::id().to_string()).arg(program).arg("--");
+        command.args(component.arguments(&self.folder, &self.spec, self.ports)?);
+        // Nothing of the caller's surroundings (proxies, kubeconfigs, feature switches) reaches the programs.
+        command.env_clear().env("HOME", self.folder.path()).env("PATH", "/usr/bin:/bin");
+        command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+        let child = command.spawn().map_err(|error| self.boot_error(component, &error.to_string()))?;
+        let process = child.id().and_then(Process::find);
+        let process = process.ok_or_else(|| self.boot_error(component, "it ended at once"))?;
+        self.running.insert(component, (child, process));
+        Ok(())
+    }
+
+    /// How a component ended by itself, if it did.
+    pub fn died(&mut self, component: Component) -> Option<String> {
+        let (child, _) = self.running.get_mut(&component)?;
+        child.try_wait().ok().flatten().map(|status| status.to_string())
+    }
+
+    /// Sends a signal to a component's process group.
+    pub fn signal(&self, component: Component, signal: Signal) {
+        if let Some((_, process)) = self.running.get(&component) {
+            process.signal_group(signal);
+        }
+    }
+
+    /// Kills a component and waits until it is gone.
+    pub async fn kill(&mut self, component: Component) {
+        if let Some((mut child, process)) = self.running.remove(&component) {
+            process.signal_group(Signal::KILL);
+            // Only fails for a child that was waited for already.
+            let _ = child.wait().await;
+        }
+    }
+
+    /// Kills everything. At once, because nothing here is meant to outlive the cluster.
+    pub async fn end(&mut self) {
+        for (_, process) in self.running.values() {
+            process.signal_group(Signal::KILL);
+        }
+        for (child, _) in self.running.values_mut() {
+            let _ = child.wait().await;
+        }
+        self.running.clear();
+    }
+
+    /// An error about a component, with the end of its log.
+    pub fn boot_error(&self, component: Component, reason: &str) -> Error {
+        let tail = tail(&self.folder.log(component.name()), 15);
+        Error::Boot { component: component.name().into(), reason: reason.into(), tail }
+    }
+
+    /// The Kubernetes version that the API server reports.
+    pub fn kubernetes_version(&self) -> String {
+        format!("v{}", crate::programs::Recipe::of(Program::KubeApiserver).version)
+    }
+}

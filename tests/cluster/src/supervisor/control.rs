@@ -1,0 +1,92 @@
+//! The supervisor's control socket: one JSON request a connection, one JSON answer.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::timeout;
+
+use super::{Children, End, boot, state};
+use crate::Error;
+use crate::components::Component;
+use crate::folder::{Folder, SOCKET};
+use crate::spec::State;
+
+/// What the supervisor can be asked to do to a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Request {
+    /// SIGKILL, and wait until it is gone.
+    Kill(Component),
+    /// SIGSTOP: it holds its connections and answers nothing.
+    Freeze(Component),
+    /// SIGCONT.
+    Thaw(Component),
+    /// Start it again with the same command line; for the API server, wait until it is ready.
+    Start(Component),
+}
+
+type Answer = Result<(), String>;
+
+/// How long a client may take to say what it wants; it is another process of ours, so: not long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Obeys requests until there is a reason to end.
+pub(super) async fn serve(listener: UnixListener, children: &mut Children, end: &mut End) {
+    loop {
+        tokio::select! {
+            () = end.wait() => return,
+            accepted = listener.accept() => {
+                if let Ok((stream, _)) = accepted {
+                    tokio::select! {
+                        () = end.wait() => return,
+                        () = answer(stream, children) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn answer(stream: UnixStream, children: &mut Children) {
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    if !matches!(timeout(PATIENCE, stream.read_line(&mut line)).await, Ok(Ok(_))) {
+        return;
+    }
+    let answer: Answer = match serde_json::from_str(&line) {
+        Ok(request) => obey(request, children).await.map_err(|error| error.to_string()),
+        Err(error) => Err(format!("not a request: {error}")),
+    };
+    // A client that has gone does not need its answer.
+    let _ = stream.write_all(format!("{}\n", serde_json::json!(answer)).as_bytes()).await;
+}
+
+async fn obey(request: Request, children: &mut Children) -> Result<(), Error> {
+    match request {
+        Request::Kill(component) => children.kill(component).await,
+        Request::Freeze(component) => children.signal(component, Signal::STOP),
+        Request::Thaw(component) => children.signal(component, Signal::CONT),
+        Request::Start(Component::Apiserver) => boot::start_apiserver(children).await?,
+        Request::Start(component) => children.start(component)?,
+    }
+    state(children, true)?.write(&children.folder)
+}
+
+/// Asks the supervisor of a folder's cluster.
+pub(crate) async fn ask(folder: &Folder, request: Request) -> Result<(), Error> {
+    let failed = |reason: String| Error::Supervisor { reason };
+    let state = State::of_running(folder)?;
+    let socket = format!("/proc/{}/cwd/{SOCKET}", state.supervisor.pid);
+    let stream = UnixStream::connect(&socket).await.map_err(|error| failed(format!("no answer: {error}")))?;
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    let request = format!("{}\n", serde_json::json!(request));
+    let written = stream.write_all(request.as_bytes()).await;
+    let read = stream.read_line(&mut line).await;
+    written.and(read).map_err(|error| failed(format!("no answer: {error}")))?;
+    let answer: Answer = serde_json::from_str(&line).map_err(|_| failed(format!("no answer to {}", request.trim())))?;
+    answer.map_err(failed)
+}

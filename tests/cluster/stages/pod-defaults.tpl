@@ -1,0 +1,15 @@
+{{ $now := Now }}
+{{ $annotations := or .metadata.annotations dict }}
+{{ $labels := or .metadata.labels dict }}
+{{ $message := or (index $annotations "kwok.osdpl.dev/message") "" }}
+{{ $exitCode := or (index $annotations "kwok.osdpl.dev/exit-code") (index $labels "kwok.osdpl.dev/exit-code") "1" | int }}
+{{ $restarts := 0 }}
+{{ range .status.containerStatuses }}{{ $restarts = max $restarts (or .restartCount 0 | int) }}{{ end }}
+{{ $phase := "Running" }}
+{{ $ready := "False" }}
+{{ $reason := "ContainersNotReady" }}
+{{ $sandbox := "True" }}
+{{ $initialized := "True" }}
+{{ $initState := dict "terminated" (dict "exitCode" 0 "reason" "Completed" "startedAt" $now "finishedAt" $now) }}
+{{ $state := dict "running" (dict "startedAt" $now) }}
+{{ $lastState := dict }}

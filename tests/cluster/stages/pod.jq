@@ -1,0 +1,62 @@
+# What a simulated kubelet does next with a pod, and how long it takes. Joined to one line and put
+# into the stages' selectors and delays in place of $POD_ACTION and $POD_DELAY.
+
+# A steering word, from an annotation or else a label.
+def steer($key):
+  .metadata.annotations["kwok.osdpl.dev/" + $key] // .metadata.labels["kwok.osdpl.dev/" + $key] // "";
+
+def condition($type): [.status.conditions[]? | select(.type == $type) | .status][0] // "";
+
+def restarts: [.status.containerStatuses[]?.restartCount] | max // 0;
+
+# Where the pod stands: ready, running (and not ready), the reason its first container waits for, or new.
+def observed:
+  .status.containerStatuses[0].state as $state
+  | if condition("Ready") == "True" then "ready"
+    elif $state.running then "running"
+    elif $state.waiting then $state.waiting.reason
+    else "new" end;
+
+# Job pods end; all others stay.
+def ends: (.spec.restartPolicy // "Always") != "Always";
+
+# Pods that are meant to work: started at once, or first running for as long as `delay` says.
+def works:
+  observed as $at
+  | if ends then
+      (if steer("delay") != "" and $at != "running" and $at != "ready" then "run" else "complete" end)
+    elif steer("ready") == "false" or steer("node-ready") == "false" then
+      (if $at == "running" then "none" else "run" end)
+    elif $at == "ready" then "none"
+    elif steer("delay") != "" and $at != "running" then "run"
+    else "start" end;
+
+def fails: if .spec.restartPolicy == "Never" then "fail" else "crash" end;
+
+def action:
+  observed as $at
+  | steer("behaviour") as $behaviour
+  | if .metadata.deletionTimestamp then "delete"
+    elif (.spec.nodeName // "") == "" or .status.phase == "Succeeded" or .status.phase == "Failed" then "none"
+    elif steer("released") != "true" and steer("waits-in") != "" then
+      (if steer("waits-in") == "init" and $at != "PodInitializing" then "wait"
+       elif steer("waits-in") == "volumes" and $at != "ContainerCreating" then "create"
+       else "none" end)
+    elif $behaviour == "hang" then (if $at == "running" or ($at == "ready" and ends) then "none" else "run" end)
+    elif $behaviour == "creating" then (if $at == "ContainerCreating" then "none" else "create" end)
+    elif $behaviour == "image-pull-error" then (if $at == "ImagePullBackOff" then "none" else "pull" end)
+    elif $behaviour == "crash-loop" or $behaviour == "fail" then fails
+    elif $behaviour == "fail-once" and restarts == 0 and steer("failed-before") != "true" then fails
+    else works end;
+
+def or_else($default): if . == "" then $default else . end;
+
+def delay:
+  action as $action
+  | if $action == "crash" then
+      (if observed == "CrashLoopBackOff" then (steer("restart-delay") | or_else("2s")) else "100ms" end)
+    elif observed == "CrashLoopBackOff" then (steer("restart-delay") | or_else("500ms"))
+    elif $action == "start" or $action == "complete" then (steer("delay") | or_else("200ms"))
+    elif $action == "fail" then (steer("delay") | or_else("100ms"))
+    elif $action == "delete" then (steer("termination-delay") | or_else("0s"))
+    else "0s" end;
