@@ -119,12 +119,13 @@ const FIXED_MESSAGE: &str = "can't be changed once set, because the release's da
      `enabled` to false, wait until the release is gone, remove this field, and set it anew";
 /// They may be removed while the service is off or external. A comparison in here would be charged without a bound: `self == oldSelf` at the fields
 /// judges changes.
+/// `namespace` is a reserved word in CEL, so Kubernetes has it escaped.
 const STAYS: &str = "(has(oldSelf.enabled) && !oldSelf.enabled) || has(self.external) || !has(oldSelf.releases) \
-     || oldSelf.releases.all(r, (!has(oldSelf.releases[r].namespace) && !has(oldSelf.releases[r].name)) \
-     || (has(self.releases) && r in self.releases && (!has(oldSelf.releases[r].namespace) || has(self.releases[r].namespace)) \
+     || oldSelf.releases.all(r, (!has(oldSelf.releases[r].__namespace__) && !has(oldSelf.releases[r].name)) \
+     || (has(self.releases) && r in self.releases && (!has(oldSelf.releases[r].__namespace__) || has(self.releases[r].__namespace__)) \
      && (!has(oldSelf.releases[r].name) || has(self.releases[r].name))))";
 const STAYS_MESSAGE: &str = "a release's namespace and name can't be removed once set, because its data would stay behind; put them back, or set the \
      service's `enabled` to false first, wait until the release is gone, and change them then";
 const SERVICE_STAYS: &str = "!has(oldSelf.services) || oldSelf.services.all(s, (has(self.services) && s in self.services) \
      || (has(oldSelf.services[s].enabled) && !oldSelf.services[s].enabled) || !has(oldSelf.services[s].releases) \
-     || oldSelf.services[s].releases.all(r, !has(oldSelf.services[s].releases[r].namespace) && !has(oldSelf.services[s].releases[r].name)))";
+     || oldSelf.services[s].releases.all(r, !has(oldSelf.services[s].releases[r].__namespace__) && !has(oldSelf.services[s].releases[r].name)))";
