@@ -1,45 +1,140 @@
-//! Verdicts on workloads.
+//! Verdicts on workloads and Jobs: what is available, what is on its way, what can't get on, and why.
+//!
+//! Two questions are asked of a workload, and their answers differ on purpose. *May a dependent start?* ([`available`]) is
+//! what upstream's own init containers ask: one ready pod is enough. *Is it as wanted?* ([`verdict`]) is kstatus' question:
+//! the newest generation seen, every pod of the newest template, all of them ready, none of an older template left.
+//!
+//! ```text
+//! workload  a Deployment, StatefulSet or DaemonSet as the API server shows it → observed::Workload
+//! job       a Job → observed::JobSeen
+//! pod       a pod that is not ready → why, and for whom
+//! ```
+//!
+//! Pure: no client, no clock.
+
+pub mod job;
+pub mod pod;
+pub mod workload;
 
 use crate::api::{ComponentStatus, ComponentVerdict};
-use crate::observed::Workload;
+use crate::catalog::WorkloadKind;
+use crate::observed::{JobSeen, Workload};
 
-/// Whether a need on the workload's component is met.
+/// The reason of a component whose `DaemonSet` has no node to run on.
+pub const NO_NODES: &str = "no node has the label that its DaemonSet selects";
+
+/// The reason of a component of which no workload was seen.
+pub const NOT_SEEN: &str = "none of its workloads is there yet";
+
+/// Whether dependents may start: at least one pod is ready, as upstream's init containers have it.
 pub fn available(workload: &Workload) -> bool {
-    workload.ready > 0
+    workload.desired > 0 && workload.ready > 0
+}
+
+/// Whether it is a `DaemonSet` that no node has a place for, said by a controller that has seen its newest generation.
+pub fn has_no_nodes(workload: &Workload) -> bool {
+    workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
 
 /// The verdict on one workload.
 pub fn verdict(workload: &Workload) -> ComponentStatus {
-    let current = workload.observed_generation >= workload.generation;
-    let done = current && workload.desired > 0 && workload.ready >= workload.desired && workload.updated >= workload.desired;
-    let trouble = workload.trouble.as_ref();
+    let (status, reason) = judge(workload);
     ComponentStatus {
-        status: match (done, trouble) {
-            (true, _) => ComponentVerdict::Ready,
-            (false, Some(trouble)) if trouble.stuck => ComponentVerdict::Unhealthy,
-            _ => ComponentVerdict::Progressing,
-        },
+        status,
         generation: Some(workload.generation),
         ready: format!("{}/{}", workload.ready, workload.desired),
-        reason: trouble.map(|trouble| trouble.message.clone()).unwrap_or_default(),
+        reason,
     }
 }
 
-/// The verdict on a component with several workloads: the worst one, pods summed.
+/// The verdict on one component from all its workloads: the worst of them, and their counts together.
+///
+/// A `DaemonSet` without nodes counts only when the component has nothing else: upstream splits a `DaemonSet` by per-node
+/// overrides, and the default one is left with no node when the others cover all.
 pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
-    let worst = workloads.iter().map(|workload| verdict(workload)).max_by_key(|status| match status.status {
-        ComponentVerdict::Ready => 0,
-        ComponentVerdict::Unknown => 1,
-        ComponentVerdict::Progressing => 2,
-        ComponentVerdict::Unhealthy => 3,
-    });
-    let sum = |count: fn(&Workload) -> i32| workloads.iter().map(|workload| count(workload)).sum::<i32>();
-    let ready = format!("{}/{}", sum(|workload| workload.ready), sum(|workload| workload.desired));
-    let worst = worst.unwrap_or(ComponentStatus {
-        status: ComponentVerdict::Unknown,
-        generation: None,
-        ready: String::new(),
-        reason: String::new(),
-    });
-    ComponentStatus { ready, ..worst }
+    let somewhere: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
+    let counted = if somewhere.is_empty() { workloads } else { &somewhere };
+    let Some(worst) = counted.iter().map(|workload| verdict(workload)).reduce(worse) else {
+        return ComponentStatus {
+            status: ComponentVerdict::Unknown,
+            generation: None,
+            ready: "0/0".into(),
+            reason: NOT_SEEN.into(),
+        };
+    };
+    let ready: i32 = counted.iter().map(|workload| workload.ready).sum();
+    let desired: i32 = counted.iter().map(|workload| workload.desired).sum();
+    ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
 }
+
+/// The first of two equally bad ones stays.
+fn worse(left: ComponentStatus, right: ComponentStatus) -> ComponentStatus {
+    if right.status > left.status { right } else { left }
+}
+
+fn is_observed(workload: &Workload) -> bool {
+    workload.observed_generation >= workload.generation
+}
+
+fn judge(workload: &Workload) -> (ComponentVerdict, String) {
+    let Workload { generation, desired, ready, updated, outdated, .. } = *workload;
+    let missing = desired.saturating_sub(ready);
+    if !is_observed(workload) {
+        return (ComponentVerdict::Progressing, format!("its controller has not seen generation {generation} yet"));
+    }
+    if has_no_nodes(workload) {
+        return (ComponentVerdict::Unknown, NO_NODES.into());
+    }
+    if missing <= 0 && updated >= desired && outdated <= 0 {
+        return (ComponentVerdict::Ready, String::new());
+    }
+    if let Some(trouble) = &workload.trouble {
+        let lost = trouble.stuck || workload.was_available;
+        let status = if lost { ComponentVerdict::Unhealthy } else { ComponentVerdict::Progressing };
+        return (status, trouble.message.clone());
+    }
+    // Where pods are missing, `ready` says so already.
+    if workload.was_available && missing > 0 {
+        return (ComponentVerdict::Unhealthy, "not all of its pods are ready any more".into());
+    }
+    if missing > 0 {
+        return (ComponentVerdict::Progressing, String::new());
+    }
+    let what = if updated < desired {
+        format!("{updated} of {desired} pods are of the newest template")
+    } else {
+        format!("{outdated} pods of an older template are still there")
+    };
+    (ComponentVerdict::Progressing, what)
+}
+
+/// How far a Job is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobVerdict {
+    /// It is complete.
+    Complete,
+    /// It runs, or its pod waits or starts.
+    Running(String),
+    /// Its pods fail, and Kubernetes goes on trying.
+    Failing(String),
+    /// Kubernetes has given up on it.
+    Failed(String),
+}
+
+/// The verdict on a Job; the text says why it is not complete.
+pub fn job(job: &JobSeen) -> JobVerdict {
+    let message = |otherwise: String| job.trouble.as_ref().map_or(otherwise, |trouble| trouble.message.clone());
+    let stuck = job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
+    if job.complete {
+        JobVerdict::Complete
+    } else if job.failed {
+        JobVerdict::Failed(message("it has failed".into()))
+    } else if stuck || job.failures > 0 {
+        JobVerdict::Failing(message(format!("{} of its pods have failed", job.failures)))
+    } else {
+        JobVerdict::Running(message(String::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

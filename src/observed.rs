@@ -87,7 +87,7 @@ pub struct BodySeen {
     pub chart_version: String,
     /// Helm's own description of the last operation.
     pub description: String,
-    /// The hook that runs now: its Job's name and since when.
+    /// The hook that runs now, or that the operation failed with.
     pub hook: Option<HookSeen>,
     /// The workloads in the manifest: what must become available.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
@@ -97,7 +97,7 @@ pub struct BodySeen {
     pub pre_install_satisfied: bool,
 }
 
-/// A hook that runs now.
+/// A hook that runs now or failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookSeen {
     /// `post-upgrade Job keystone-db-sync`.
@@ -106,6 +106,8 @@ pub struct HookSeen {
     pub job: Option<String>,
     /// Since when.
     pub since: Option<Timestamp>,
+    /// Whether it ended with a failure: then it does not run any more, and the record says `failed`.
+    pub failed: bool,
 }
 
 /// A Deployment, `StatefulSet` or `DaemonSet`.
@@ -131,6 +133,10 @@ pub struct Workload {
     pub ready: i32,
     /// How many are of the newest template; equal to `desired` for update strategy `OnDelete`.
     pub updated: i32,
+    /// How many pods of an older template are still there, of a Deployment: they may be the ones that are ready.
+    pub outdated: i32,
+    /// Whether this template's pods were all available once: what is missing now was lost, not yet to come.
+    pub was_available: bool,
     /// Why pods are not ready, the first cause: `neutron-server-abc: ImagePullBackOff quay.io/…`.
     pub trouble: Option<Trouble>,
 }

@@ -38,6 +38,9 @@ pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 /// Label on a record: the digest of the catalogue that made those inputs.
 pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 
+/// Label on a record: the release's name in the catalogue, which need not be helm's name for it.
+pub const RELEASE_LABEL: &str = "osdpl.dev/release";
+
 /// Label on a record: the [`Attempt`] that made this revision.
 pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 

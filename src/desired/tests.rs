@@ -111,3 +111,25 @@ fn a_layer_that_cannot_be_had_blocks_only_its_release() {
     assert!(blocked.message.starts_with("spec.services.front.releases.front.unset[0]: \"a..b\" is no path"), "{blocked:?}");
     assert!(desired.releases["store"].blocked.is_none());
 }
+
+#[test]
+fn a_null_that_kubectl_stripped_is_a_warning_with_the_remedy() {
+    let applied = r#"{"spec": {"common": {"values": {"conf": {"a": null, "b": null}}}}}"#;
+    let stands = spec(json!({"common": {"values": {"conf": {"b": null}}}}));
+    let found: Vec<_> = lost_nulls(applied, &stands).iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("spec.common.values.conf.a: the null was stripped by client-side `kubectl apply`"), "{found:?}");
+    assert!(found[0].ends_with("or add conf.a to `unset` beside `values`"), "{found:?}");
+}
+
+#[test]
+fn a_credential_that_cannot_be_had_says_so() {
+    let (spec, catalog) = (spec(json!({})), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let mut facts = facts();
+    facts.credentials.remove("front");
+    facts.missing.insert(("front".into(), "user".into()), "Secret openstack/s does not exist".into());
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    let blocked = desired.releases["front"].blocked.as_ref().unwrap();
+    assert_eq!(blocked.message, "credential front.user: Secret openstack/s does not exist");
+}

@@ -109,6 +109,8 @@ pub enum Wait {
     },
     /// For `paused` to be taken back.
     Paused,
+    /// For the spec to be mended: nothing is done for one that is refused.
+    Refused,
     /// For releases that need it to be gone.
     Dependents(Vec<String>),
     /// A person must decide: someone else's revision.
@@ -322,6 +324,7 @@ impl fmt::Display for Wait {
                 write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
             }
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
+            Self::Refused => formatter.write_str("stays as it is until the spec is mended"),
             Self::Dependents(names) => write!(formatter, "stays until {} are gone", names.join(", ")),
             Self::Foreign(revision) => write!(
                 formatter,

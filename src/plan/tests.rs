@@ -78,6 +78,8 @@ fn available(release: &str, component: &str, ready: i32) -> Workload {
         desired: 1,
         ready,
         updated: ready,
+        outdated: 0,
+        was_available: false,
         trouble: None,
     }
 }
@@ -121,7 +123,7 @@ fn child(inputs: &str) -> RunningSeen {
 fn hook(world: &mut World, failures: i32) {
     let mut pending = seen("pending-upgrade");
     let name = "post-upgrade Job store-init".to_owned();
-    pending.body = Some(BodySeen { hook: Some(HookSeen { name, job: Some("store-init".into()), since: None }), ..BodySeen::default() });
+    pending.body = Some(BodySeen { hook: Some(HookSeen { name, job: Some("store-init".into()), since: None, failed: false }), ..BodySeen::default() });
     world.observed.releases.insert(Key::new("openstack", "store"), pending);
     world.observed.jobs.push(JobSeen {
         namespace: "openstack".into(),

@@ -31,7 +31,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         version: version.or_else(|| desired.and_then(|desired| desired.version.clone())),
         digest: seen.and_then(|seen| seen.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
         since: seen.and_then(|seen| seen.since).map(|since| format!("{since:.0}")),
-        hook: body.and_then(|body| body.hook.as_ref()).map(|hook| hook.name.clone()),
+        hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
         message: message(&decision.step),
     }
 }

@@ -28,6 +28,7 @@ pub fn verdict(report: &Report<'_>, health: &Health) -> Verdict {
         && !report.findings.iter().any(|finding| finding.level == Level::Error)
         && steps().any(|step| match step {
             Step::Do(..) | Step::Settle(_) | Step::Wait(Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Dependents(_)) => true,
+            Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::CHART_PENDING,
             Step::Ready | Step::Wait(_) => false,
         });
     let degraded = degraded(report, health);
@@ -50,7 +51,8 @@ const QUESTIONS: [fn(&Report<'_>, &Health) -> Answer; 9] =
 
 fn ready(report: &Report<'_>) -> String {
     let count = report.plan.decisions.len();
-    format!("{count} releases are in sync, their workloads are available and their Jobs complete")
+    let warnings: Vec<_> = report.findings.iter().map(|finding| format!("; warning: {finding}")).collect();
+    format!("{count} releases are in sync, their workloads are available and their Jobs complete{}", first(&warnings))
 }
 
 fn not_the_one(report: &Report<'_>, _: &Health) -> Answer {
@@ -92,6 +94,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
             Step::Wait(Wait::Foreign(_) | Wait::Unmanaged | Wait::Locked(_)) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
+                reason::CHART_PENDING => return None,
                 reason::INPUTS => reason::INPUTS,
                 reason::FAILED => reason::FAILED,
                 _ => reason::CHART,
@@ -135,7 +138,7 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Answer {
 fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        Step::Wait(Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused) => Some(step_text(step)),
+        Step::Wait(Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused | Wait::Blocked { .. }) => Some(step_text(step)),
         Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
     });
     if waits.is_empty() {

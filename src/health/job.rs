@@ -1,0 +1,64 @@
+//! A Job as the API server shows it, as little of it as a verdict needs.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+
+use super::workload::{Condition, RELEASE_ANNOTATION, Template};
+use crate::observed::{JobSeen, Trouble};
+
+/// Upstream's label with the release's name: hooks carry no annotation of helm's.
+pub const RELEASE_GROUP: &str = "release_group";
+
+/// The fields of `spec` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Spec {
+    template: Template,
+}
+
+/// The fields of `status` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    failed: i32,
+    conditions: Vec<Condition>,
+}
+
+/// The Job, if it belongs to a release: by helm's annotation, else by upstream's label on it or on its pods (some Jobs lack
+/// it themselves). Jobs that a `CronJob` made are none of a revision, and one that is being deleted is as good as gone.
+pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<JobSeen> {
+    let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == "CronJob");
+    if periodic || metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let annotated = metadata.annotations.as_ref().and_then(|annotations| annotations.get(RELEASE_ANNOTATION));
+    let labelled = || metadata.labels.as_ref().and_then(|labels| labels.get(RELEASE_GROUP));
+    let templated = || spec.template.labels().and_then(|labels| labels.get(RELEASE_GROUP));
+    let release = annotated.or_else(labelled).or_else(templated)?.clone();
+    let failure = condition(status, "Failed");
+    Some(JobSeen {
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone()?,
+        release,
+        complete: condition(status, "Complete").is_some(),
+        failed: failure.is_some(),
+        failures: status.failed,
+        trouble: failure.map(|failure| Trouble { stuck: true, message: explain(failure) }),
+    })
+}
+
+fn condition<'a>(status: &'a Status, kind: &str) -> Option<&'a Condition> {
+    status.conditions.iter().find(|condition| condition.kind == kind && condition.status == "True")
+}
+
+fn explain(condition: &Condition) -> String {
+    match (condition.reason.as_str(), condition.message.as_str()) {
+        ("", "") => "it has failed".into(),
+        ("", message) => message.into(),
+        (reason, "") => reason.into(),
+        (reason, message) => format!("{reason}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

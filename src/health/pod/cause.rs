@@ -1,0 +1,140 @@
+//! Why a pod is not ready: a list of small questions, the gravest first.
+
+use super::wire::{ContainerStatus, Spec, Status, Terminated};
+use super::{Cause, Failing, Severity};
+
+/// Upstream's init container that waits for what its pod depends on (kubernetes-entrypoint).
+const ENTRYPOINT: &str = "init";
+
+/// The longest message of others that is passed on, in characters.
+const MESSAGE_MAX: usize = 240;
+
+/// The kubelet's words for an image that it can't have. It alternates between them, so one word stands for all.
+const IMAGE_REASONS: [&str; 6] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "RegistryUnavailable",
+    "ImageInspectError",
+    "ErrImageNeverPull",
+    "InvalidImageName",
+];
+
+/// The kubelet's words for a container that it can't make: a Secret's key is missing, a volume's path, the program itself.
+const CREATION_REASONS: [&str; 5] = [
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "PreStartHookError",
+    "PostStartHookError",
+];
+
+pub(super) fn of(leaving: bool, spec: &Spec, status: &Status) -> Option<Cause> {
+    if leaving {
+        return Some(simple(Severity::Leaving, "it is being deleted".into()));
+    }
+    let containers = || status.init_container_statuses.iter().chain(&status.container_statuses);
+    containers()
+        .find_map(|container| image(spec, container))
+        .or_else(|| containers().find_map(creation))
+        .or_else(|| containers().find_map(crash))
+        .or_else(|| failed(status))
+        .or_else(|| unschedulable(status))
+        .or_else(|| status.init_container_statuses.iter().find_map(initialising))
+        .or_else(|| lost(status))
+        .or_else(|| containers().find_map(starting))
+}
+
+fn simple(severity: Severity, message: String) -> Cause {
+    Cause { severity, message, failing: None }
+}
+
+fn image(spec: &Spec, container: &ContainerStatus) -> Option<Cause> {
+    let waiting = container.state.waiting.as_ref()?;
+    if !IMAGE_REASONS.contains(&waiting.reason.as_str()) {
+        return None;
+    }
+    let mut all = spec.init_containers.iter().chain(&spec.containers);
+    let image = all.find(|one| one.name == container.name).map_or("its image", |one| one.image.as_str());
+    let word = if waiting.reason == "InvalidImageName" { "InvalidImageName" } else { "ImagePullBackOff" };
+    Some(simple(Severity::Stuck, format!("{word} {image}")))
+}
+
+fn creation(container: &ContainerStatus) -> Option<Cause> {
+    let waiting = container.state.waiting.as_ref()?;
+    let known = CREATION_REASONS.contains(&waiting.reason.as_str());
+    known.then(|| {
+        let message = format!("container {}: {}: {}", container.name, waiting.reason, shortened(&waiting.message));
+        simple(Severity::Stuck, message)
+    })
+}
+
+/// Also while it runs again: a container that failed and has not been ready since goes on failing, as far as one knows.
+fn crash(container: &ContainerStatus) -> Option<Cause> {
+    let bad = |state: Option<&'_ Terminated>| state.is_some_and(|terminated| terminated.exit_code != 0);
+    let now = container.state.terminated.as_ref();
+    let before = container.last_state.terminated.as_ref();
+    let ended_well = now.is_some_and(|terminated| terminated.exit_code == 0);
+    let looping = container.state.waiting.as_ref().is_some_and(|waiting| waiting.reason == "CrashLoopBackOff");
+    let last = if bad(now) { now } else { before };
+    if container.ready || ended_well || !(looping || bad(last)) {
+        return None;
+    }
+    let how = last.map_or_else(String::new, |terminated| match terminated.reason.as_str() {
+        "" | "Error" => format!(": exit code {}", terminated.exit_code),
+        reason => format!(": {reason}, exit code {}", terminated.exit_code),
+    });
+    let failing = Failing {
+        container: container.name.clone(),
+        restarts: container.restart_count,
+        previous: container.state.running.is_some(),
+    };
+    let message = format!("container {} fails{how}", container.name);
+    Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
+}
+
+/// The whole pod: evicted, its node shut down.
+fn failed(status: &Status) -> Option<Cause> {
+    (status.phase == "Failed").then(|| {
+        let message = match (status.reason.as_str(), status.message.as_str()) {
+            ("", "") => "it has failed".into(),
+            (reason, "") => reason.into(),
+            (reason, message) => format!("{reason}: {}", shortened(message)),
+        };
+        simple(Severity::Stuck, message)
+    })
+}
+
+fn unschedulable(status: &Status) -> Option<Cause> {
+    let scheduled = status.condition("PodScheduled")?;
+    if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
+        return None;
+    }
+    // A claim is bound a moment after its pod appears.
+    let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
+    Some(simple(severity, format!("no node can take it: {}", shortened(&scheduled.message))))
+}
+
+fn initialising(container: &ContainerStatus) -> Option<Cause> {
+    container.state.running.as_ref()?;
+    let word = if container.name == ENTRYPOINT { "waits in" } else { "runs" };
+    Some(simple(Severity::Waiting, format!("{word} init container {}", container.name)))
+}
+
+fn lost(status: &Status) -> Option<Cause> {
+    status.was_ready().then(|| simple(Severity::Lost, "it was ready and is not any more".into()))
+}
+
+/// The kubelet says the same for a missing volume and for one that takes a second; its events would tell.
+fn starting(container: &ContainerStatus) -> Option<Cause> {
+    let waiting = container.state.waiting.as_ref()?;
+    (waiting.reason == "ContainerCreating")
+        .then(|| simple(Severity::Starting, "its volumes are being mounted or its containers created".into()))
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MESSAGE_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

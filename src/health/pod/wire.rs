@@ -1,0 +1,102 @@
+//! A pod as the API server shows it, as little of it as is needed.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
+
+/// The fields of `spec` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Spec {
+    pub(super) init_containers: Vec<Container>,
+    pub(super) containers: Vec<Container>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Container {
+    pub(super) name: String,
+    pub(super) image: String,
+}
+
+/// The fields of `status` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Status {
+    pub(super) phase: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) init_container_statuses: Vec<ContainerStatus>,
+    pub(super) container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Condition {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) status: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+    pub(super) last_transition_time: Option<Time>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ContainerStatus {
+    pub(super) name: String,
+    pub(super) ready: bool,
+    pub(super) restart_count: i32,
+    pub(super) state: State,
+    pub(super) last_state: State,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct State {
+    pub(super) waiting: Option<Waiting>,
+    pub(super) running: Option<Running>,
+    pub(super) terminated: Option<Terminated>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Waiting {
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Running {
+    pub(super) started_at: Option<Time>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Terminated {
+    pub(super) exit_code: i32,
+    pub(super) reason: String,
+}
+
+impl Status {
+    pub(super) fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.kind == kind)
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.condition("Ready").is_some_and(|condition| condition.status == "True")
+    }
+
+    /// A pod that never was ready got its `Ready=False` before its containers started; one that lost it, after.
+    pub(super) fn was_ready(&self) -> bool {
+        let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
+        let started =
+            self.container_statuses.iter().map(|container| container.state.running.as_ref()?.started_at.as_ref());
+        let Some(started) = started.collect::<Option<Vec<_>>>() else { return false };
+        match (since, started.into_iter().max()) {
+            (Some(since), Some(started)) => since > started,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A Deployment, `StatefulSet` or `DaemonSet` as the API server shows it, as little of it as a verdict needs.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+
+use crate::catalog::{Component, WorkloadKind};
+use crate::observed::Workload;
+
+/// helm's annotation on every object that is no hook: the release.
+pub const RELEASE_ANNOTATION: &str = "meta.helm.sh/release-name";
+
+/// Why a Deployment's condition `Progressing` is true once its newest template was rolled out wholly; it stays so when pods
+/// are lost later (Kubernetes: `deploymentutil.NewRSAvailableReason`).
+const ROLLED_OUT: &str = "NewReplicaSetAvailable";
+
+/// The fields of `spec` that count, of all three kinds.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Spec {
+    replicas: Option<i32>,
+    update_strategy: Strategy,
+    /// The pods' template.
+    pub template: Template,
+}
+
+/// How pods are replaced.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Strategy {
+    #[serde(rename = "type")]
+    kind: String,
+    rolling_update: Option<RollingUpdate>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RollingUpdate {
+    partition: Option<i32>,
+}
+
+/// A pod's template.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Template {
+    metadata: TemplateMetadata,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct TemplateMetadata {
+    labels: Option<BTreeMap<String, String>>,
+}
+
+/// The fields of `status` that count, of all three kinds.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Status {
+    observed_generation: i64,
+    replicas: i32,
+    ready_replicas: i32,
+    updated_replicas: i32,
+    desired_number_scheduled: i32,
+    number_ready: i32,
+    updated_number_scheduled: i32,
+    conditions: Vec<Condition>,
+}
+
+/// A condition, of any kind of object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, for people.
+    pub message: String,
+}
+
+/// The workload, if helm owns it: its trouble is not known from the object alone.
+pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
+    let release = metadata.annotations.as_ref()?.get(RELEASE_ANNOTATION)?.clone();
+    let name = metadata.name.clone()?;
+    let desired = desired(kind, spec, status);
+    Some(Workload {
+        kind,
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        component: component(metadata, &spec.template, &release, &name),
+        name,
+        release,
+        generation: metadata.generation.unwrap_or_default(),
+        observed_generation: status.observed_generation,
+        desired,
+        ready: if kind == WorkloadKind::DaemonSet { status.number_ready } else { status.ready_replicas },
+        updated: updated(kind, spec, status, desired),
+        outdated: match kind {
+            WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
+            // Pods of one name or one node: what is of an older template is not among the updated.
+            WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
+        },
+        was_available: kind == WorkloadKind::Deployment && rolled_out(status),
+        trouble: None,
+    })
+}
+
+fn desired(kind: WorkloadKind, spec: &Spec, status: &Status) -> i32 {
+    match kind {
+        // Kubernetes' own default.
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet => spec.replicas.unwrap_or(1),
+        WorkloadKind::DaemonSet => status.desired_number_scheduled,
+    }
+}
+
+fn updated(kind: WorkloadKind, spec: &Spec, status: &Status, desired: i32) -> i32 {
+    let strategy = &spec.update_strategy;
+    if strategy.kind == "OnDelete" {
+        return desired;
+    }
+    match kind {
+        WorkloadKind::Deployment => status.updated_replicas,
+        WorkloadKind::DaemonSet => status.updated_number_scheduled,
+        WorkloadKind::StatefulSet => {
+            // Pods below the partition keep the older template on purpose.
+            let kept = strategy.rolling_update.as_ref().and_then(|rolling| rolling.partition).unwrap_or(0);
+            if status.updated_replicas >= desired - kept { desired } else { status.updated_replicas }
+        }
+    }
+}
+
+fn rolled_out(status: &Status) -> bool {
+    let progressing = status.conditions.iter().find(|condition| condition.kind == "Progressing");
+    progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
+}
+
+/// The labels of the object, else of its pods (upstream's labels are missing on some objects), else the names.
+fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
+    let of = |labels: Option<&BTreeMap<String, String>>| {
+        let labels = labels?;
+        Some(Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() })
+    };
+    of(metadata.labels.as_ref())
+        .or_else(|| of(template.labels()))
+        .unwrap_or_else(|| Component { application: release.to_owned(), component: name.to_owned() })
+}
+
+impl Template {
+    /// The labels that its pods will have.
+    pub fn labels(&self) -> Option<&BTreeMap<String, String>> {
+        self.metadata.labels.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests;

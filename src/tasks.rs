@@ -1,0 +1,140 @@
+//! The tasks beside reconcile: each watches something in the cluster, keeps what was made of it in small values, and pokes
+//! when these have changed. Reconcile asks [`Tasks::observe`] and never waits for the API server.
+//!
+//! ```text
+//! releases  helm's records, by their metadata; their bodies only when something happens
+//! health    workloads, Jobs, and the pods that are not ready
+//! watch     one watch that never ends        partial   objects with the few fields that are used
+//! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
+//! ```
+//!
+//! Nothing here writes to the API server.
+
+mod health;
+mod partial;
+mod problems;
+mod releases;
+mod shard;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use kube::Client;
+use tokio::sync::{Notify, watch as latest};
+use tokio::task::JoinSet;
+
+pub use watch::Scope;
+
+use crate::observed::{JobSeen, Key, Owner, ReleaseSeen, Workload};
+use crate::scrub::Scrubber;
+use problems::Problems;
+
+/// How long a task that died waits before it starts again.
+const RESTART: Duration = Duration::from_secs(2);
+
+/// Tells whether the operator process with this identity lives (the fence; see [`crate::helm`]). It is asked from an async
+/// task and must not block for long.
+pub type OwnerOf = Arc<dyn Fn(&str) -> Owner + Send + Sync>;
+
+/// What the tasks need to know.
+#[derive(Clone)]
+pub struct Options {
+    /// Where to look.
+    pub scope: Scope,
+    /// Whether the maker of a record lives.
+    pub owner: OwnerOf,
+    /// Takes secrets out of logs and of what helm says; the newest one counts.
+    pub scrubber: latest::Receiver<Arc<Scrubber>>,
+}
+
+/// What the tasks have seen. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// What helm recorded, by release.
+    pub releases: Arc<BTreeMap<Key, ReleaseSeen>>,
+    health: Arc<health::Health>,
+}
+
+impl Seen {
+    /// Deployments, `StatefulSets` and `DaemonSets` of releases.
+    pub fn workloads(&self) -> &[Workload] {
+        &self.health.workloads
+    }
+
+    /// Jobs of releases, hooks included.
+    pub fn jobs(&self) -> &[JobSeen] {
+        &self.health.jobs
+    }
+}
+
+/// The running tasks; they end when this is dropped.
+pub struct Tasks {
+    releases: latest::Receiver<Option<Arc<BTreeMap<Key, ReleaseSeen>>>>,
+    health: latest::Receiver<Option<Arc<health::Health>>>,
+    problems: Problems,
+    _running: Spawner,
+}
+
+impl Tasks {
+    /// Starts the tasks; `poke` is notified whenever [`Tasks::observe`] has something else to tell.
+    pub fn spawn(client: &Client, options: &Options, poke: &Arc<Notify>) -> Self {
+        let problems = Problems::default();
+        let mut spawner = Spawner::default();
+        let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
+        let health = health::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
+        Self { releases, health, problems, _running: spawner }
+    }
+
+    /// Waits until everything was seen once; before, [`Tasks::observe`] tells nothing, which must not be taken for an empty
+    /// cluster. It takes as long as the API server, or the rights, are missing: [`Tasks::problems`] tells.
+    pub async fn ready(&self) {
+        let (mut releases, mut health) = (self.releases.clone(), self.health.clone());
+        // The senders live as long as the tasks, and these as long as `self`.
+        let _ = releases.wait_for(Option::is_some).await;
+        let _ = health.wait_for(Option::is_some).await;
+    }
+
+    /// Whether everything was seen once.
+    pub fn is_ready(&self) -> bool {
+        self.releases.borrow().is_some() && self.health.borrow().is_some()
+    }
+
+    /// What is seen now.
+    pub fn observe(&self) -> Seen {
+        Seen {
+            releases: self.releases.borrow().clone().unwrap_or_default(),
+            health: self.health.borrow().clone().unwrap_or_default(),
+        }
+    }
+
+    /// What keeps the tasks from seeing the cluster, one line each; what they tell may be out of date then.
+    pub fn problems(&self) -> Vec<String> {
+        self.problems.list()
+    }
+}
+
+/// Keeps tasks running: one that ends or panics is started again.
+#[derive(Default)]
+struct Spawner(JoinSet<()>);
+
+impl Spawner {
+    fn spawn<F>(&mut self, name: &'static str, problems: &Problems, mut start: impl FnMut() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send,
+    {
+        let problems = problems.clone();
+        self.0.spawn(async move {
+            loop {
+                // A panic has been printed by the hook already; its text may hold anything.
+                let outcome = AssertUnwindSafe(start()).catch_unwind().await;
+                let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
+                problems.set(&format!("task {name}"), format!("it {how}, and is started again"));
+                tokio::time::sleep(RESTART).await;
+            }
+        });
+    }
+}

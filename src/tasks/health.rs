@@ -1,0 +1,156 @@
+//! Keeps what is known of workloads, Jobs and of the pods that are not ready.
+//!
+//! The watches put small values into a [`Store`]; one task makes the picture of them, fetches the logs that explain failing
+//! Jobs, and pokes when the picture has changed.
+
+mod logs;
+mod store;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use kube::Client;
+use kube::runtime::watcher;
+use tokio::sync::{Notify, watch};
+
+pub(super) use store::Health;
+use store::{Change, Store};
+
+use super::partial::{DaemonSet, Deployment, Job, Kind, Partial, Pod, StatefulSet};
+use super::problems::Problems;
+use super::watch::follow;
+use super::{Options, Spawner};
+use crate::catalog::WorkloadKind;
+use crate::health::{job, pod, workload};
+
+/// helm's label on every object of a release that is no hook.
+const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
+
+/// How long a burst of changes is gathered before a picture is made of it.
+const BURST: Duration = Duration::from_millis(15);
+
+/// How many logs are fetched at a time.
+const FETCHES: usize = 2;
+
+/// The store, and the news that something in it changed.
+#[derive(Clone, Default)]
+struct Shared {
+    store: Arc<Mutex<Store>>,
+    changed: Arc<Notify>,
+}
+
+impl Shared {
+    /// A watch that panicked in here lists anew when it starts again.
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, change: impl FnOnce(&mut Store) -> Change) {
+        if change(&mut self.store()) == Change::Some {
+            self.changed.notify_one();
+        }
+    }
+}
+
+/// Starts the watches and the task that makes the picture; it is `None` until everything was listed once.
+pub(super) fn spawn(
+    spawner: &mut Spawner,
+    client: &Client,
+    options: &Options,
+    problems: &Problems,
+    poke: Arc<Notify>,
+) -> watch::Receiver<Option<Arc<Health>>> {
+    let shared = Shared::default();
+    let helm = || watcher::Config::default().labels(OWNED_BY_HELM);
+    let upstream = || watcher::Config::default().labels(job::RELEASE_GROUP);
+    let mut watches = Watches { spawner, client, options, problems, shared: &shared };
+    watches.of_workloads::<Deployment>(WorkloadKind::Deployment, &helm());
+    watches.of_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
+    watches.of_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
+    // Hooks lack helm's label, and some of upstream's Jobs its own: which count is decided object by object.
+    watches.of::<Job>(&watcher::Config::default(), Store::add_jobs, |store, index, event| {
+        store.jobs[index].take(event, |job| job::observe(&job.metadata, &job.spec, &job.status))
+    });
+    watches.of::<Pod>(&upstream(), Store::add_pods, |store, index, event| {
+        store.pods[index].take(event, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status))
+    });
+    let (sender, receiver) = watch::channel(None);
+    let (client, scrubber) = (client.clone(), options.scrubber.clone());
+    spawner.spawn("health", problems, move || {
+        let logs = logs::Logs::new(client.clone(), scrubber.clone());
+        paint(shared.clone(), logs, sender.clone(), Arc::clone(&poke))
+    });
+    receiver
+}
+
+struct Watches<'a> {
+    spawner: &'a mut Spawner,
+    client: &'a Client,
+    options: &'a Options,
+    problems: &'a Problems,
+    shared: &'a Shared,
+}
+
+impl Watches<'_> {
+    fn of_workloads<K>(&mut self, kind: WorkloadKind, selector: &watcher::Config)
+    where
+        K: Kind<Spec = workload::Spec, Status = workload::Status>,
+    {
+        self.of::<K>(selector, Store::add_workloads, move |store, index, event| {
+            store.workloads[index].take(event, |object: &Partial<K>| {
+                workload::observe(kind, &object.metadata, &object.spec, &object.status)
+            })
+        });
+    }
+
+    /// One watch for each namespace, each with a shard of its own.
+    fn of<K: Kind>(
+        &mut self,
+        selector: &watcher::Config,
+        add: fn(&mut Store) -> usize,
+        take: impl Fn(&mut Store, usize, watcher::Event<Partial<K>>) -> bool + Clone + Send + 'static,
+    ) {
+        for api in self.options.scope.apis::<K>(self.client) {
+            let index = add(&mut self.shared.store());
+            let (shared, selector, problems) = (self.shared.clone(), selector.clone(), self.problems.clone());
+            let take = take.clone();
+            self.spawner.spawn(K::PLURAL, self.problems, move || {
+                let (shared, take) = (shared.clone(), take.clone());
+                follow(api.clone(), selector.clone(), problems.clone(), move |event| {
+                    shared.apply(|store| if take(store, index, event) { Change::Some } else { Change::None });
+                })
+            });
+        }
+    }
+}
+
+/// Makes a picture whenever something changed, and pokes when it is another one.
+async fn paint(shared: Shared, logs: logs::Logs, sender: watch::Sender<Option<Arc<Health>>>, poke: Arc<Notify>) {
+    let mut fetches = FuturesUnordered::new();
+    loop {
+        let (picture, wanted) = {
+            let mut store = shared.store();
+            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())))
+        };
+        fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
+        // At the start the whole picture is awaited, so that a restart shows what was shown before.
+        if let Some(picture) = picture.filter(|_| fetches.is_empty() || sender.borrow().is_some()) {
+            let different = sender.send_if_modified(|shown| {
+                let different = shown.as_deref() != Some(&picture);
+                if different {
+                    *shown = Some(Arc::new(picture));
+                }
+                different
+            });
+            if different {
+                poke.notify_one();
+            }
+        }
+        tokio::select! {
+            () = shared.changed.notified() => tokio::time::sleep(BURST).await,
+            Some(log) = fetches.next() => shared.store().keep_log(log),
+        }
+    }
+}
