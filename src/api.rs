@@ -7,7 +7,7 @@ mod schema;
 mod spec;
 mod status;
 
-pub use schema::{SchemaError, crd};
+pub use schema::{SchemaError, crd, crd_yaml};
 pub use spec::{
     Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides,
     ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,

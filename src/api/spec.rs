@@ -24,6 +24,8 @@ use super::OpenStackDeploymentStatus;
     category = "openstack",
     namespaced,
     doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. One rules per cluster: the oldest.",
+    // The operator's chart carries the CRD: uninstalling it must not take every cloud along.
+    annotation("helm.sh/resource-policy", "keep"),
     status = "OpenStackDeploymentStatus",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
