@@ -9,8 +9,8 @@ mod status;
 
 pub use schema::{SchemaError, crd, crd_yaml};
 pub use spec::{
-    Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides,
-    ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
+    Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec,
+    Overrides, ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
 };
 pub use status::{
     ChildStatus, ComponentStatus, ComponentVerdict, OpenStackDeploymentStatus, Phase, ReleaseStatus, condition, reason,

@@ -41,6 +41,3 @@ pub use problem::Problem;
 pub use pull::Pull;
 pub use source::{NoSource, Source, UPSTREAM};
 pub use store::Store;
-
-
-

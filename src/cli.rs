@@ -17,7 +17,14 @@ use clap::{Parser, Subcommand};
 
 /// Runs OpenStack from the upstream OpenStack-Helm charts.
 #[derive(Parser)]
-#[command(name = "osdpl", version, about, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "osdpl",
+    version,
+    about,
+    max_term_width = 110,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -147,11 +147,8 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     let now = now();
     let empty = Desired::default();
     let desired = if wish.refused { &empty } else { &*wish.desired };
-    let mut plan = if wish.refused {
-        Plan::default()
-    } else {
-        plan(desired, &wish.observed, &context.catalog, &wish.policy, now)
-    };
+    let mut plan =
+        if wish.refused { Plan::default() } else { plan(desired, &wish.observed, &context.catalog, &wish.policy, now) };
     context.act(&mut plan, &wish, &mut memory).await;
     if wish.refused {
         plan = gather::frozen(&wish.desired, &wish.observed);
@@ -179,7 +176,9 @@ fn now() -> Timestamp {
 impl Context {
     /// The resource that rules instead of this one: the oldest of the cluster, by creation, then uid.
     fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
-        let age = |d: &OpenStackDeployment| (d.metadata.creation_timestamp.clone().map(|time| time.0), d.metadata.uid.clone());
+        let age = |d: &OpenStackDeployment| {
+            (d.metadata.creation_timestamp.clone().map(|time| time.0), d.metadata.uid.clone())
+        };
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         let oldest = all.iter().min_by_key(|other| age(other))?;
         (age(oldest) < age(deployment))

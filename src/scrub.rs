@@ -63,7 +63,7 @@ impl Scrubber {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let whole = &text[..text.len() - cut];
         // A URL's password ends with an `@` that may lie beyond the cut.
-        let last_word = whole.rfind(ends_a_url).map_or(0, |place| place + 1);
+        let last_word = whole.rfind(ends_a_url).map_or(0, |place| whole.ceil_char_boundary(place + 1));
         let kept = if whole[last_word..].contains("://") { &whole[..last_word] } else { whole };
         self.scrub(kept)
     }
@@ -155,13 +155,18 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     for (scheme_end, separator) in text.match_indices("://") {
         let start = scheme_end + separator.len();
         let end = text[start..].find(ends_a_url).map_or(text.len(), |length| start + length);
-        let mut segment = start;
-        for (at, _) in text[start..end].match_indices('@') {
-            let at = start + at;
-            if let Some(colon) = text[segment..at].find(':') {
-                found.push((segment + colon + 1, at));
-            }
-            segment = text[at..end].find(',').map_or(end, |comma| at + comma + 1);
+        let mut host = start;
+        let mut last: Option<(usize, usize)> = None;
+        let commas = text[start..end].match_indices(',').map(|(place, _)| start + place);
+        for host_end in commas.chain([end]) {
+            // A password may hold `@` or a comma: the last `@` counts, and what has none belongs to what follows.
+            let Some(at) = text[host..host_end].rfind('@').map(|place| host + place) else {
+                continue;
+            };
+            let colon = text[host..at].find(':').map(|place| host + place + 1);
+            let password = colon.or(last.map(|(password, _)| password)).map(|password| (password, at));
+            found.extend(password);
+            (last, host) = (password, host_end + 1);
         }
     }
     found

@@ -90,12 +90,19 @@ impl Metrics {
 fn helm(tally: &crate::helm::Tally) -> String {
     let mut text = String::from("# HELP osdpl_helm_runs Runs of helm.\n# TYPE osdpl_helm_runs counter\n");
     for (verb, counts) in &tally.verbs {
-        let outcomes = [("started", counts.started), ("succeeded", counts.succeeded), ("failed", counts.failed), ("stopped", counts.stopped)];
+        let outcomes = [
+            ("started", counts.started),
+            ("succeeded", counts.succeeded),
+            ("failed", counts.failed),
+            ("stopped", counts.stopped),
+        ];
         for (outcome, count) in outcomes {
             let _ = writeln!(text, "osdpl_helm_runs_total{{verb=\"{verb}\",outcome=\"{outcome}\"}} {count}");
         }
     }
-    text.push_str("# HELP osdpl_helm_seconds Seconds that ended runs of helm took.\n# TYPE osdpl_helm_seconds counter\n");
+    text.push_str(
+        "# HELP osdpl_helm_seconds Seconds that ended runs of helm took.\n# TYPE osdpl_helm_seconds counter\n",
+    );
     for (verb, counts) in &tally.verbs {
         let _ = writeln!(text, "osdpl_helm_seconds_total{{verb=\"{verb}\"}} {}", counts.seconds);
     }

@@ -18,7 +18,12 @@ use crate::telemetry::Metrics;
 ///
 /// # Errors
 /// When the address can't be listened on.
-pub async fn serve(address: SocketAddr, metrics: Metrics, runner: Runner, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(
+    address: SocketAddr,
+    metrics: Metrics,
+    runner: Runner,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
     let router = Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))

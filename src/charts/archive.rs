@@ -107,8 +107,8 @@ fn refused(kind: EntryType) -> Option<&'static str> {
 
 /// The path as text, if it is one that stays below where it is unpacked, on any system.
 fn checked(bytes: &[u8]) -> Result<String, Problem> {
-    let path = std::str::from_utf8(bytes)
-        .map_err(|_| Problem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
+    let path =
+        std::str::from_utf8(bytes).map_err(|_| Problem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
     let plain = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
     let why = if path.starts_with('/') {
         "has an absolute path"
@@ -166,4 +166,3 @@ impl<R: Read> Read for Bounded<R> {
         Ok(count)
     }
 }
-

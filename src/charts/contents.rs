@@ -80,7 +80,10 @@ impl Contents {
 
     /// The names of the charts that stand in `charts/`.
     pub(super) fn dependencies(&self) -> impl Iterator<Item = &str> {
-        self.files.keys().filter_map(|path| path.strip_prefix("charts/")?.strip_suffix("/Chart.yaml")).filter(|name| !name.contains('/'))
+        self.files
+            .keys()
+            .filter_map(|path| path.strip_prefix("charts/")?.strip_suffix("/Chart.yaml"))
+            .filter(|name| !name.contains('/'))
     }
 }
 

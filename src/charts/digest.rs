@@ -22,7 +22,9 @@ pub struct Digest(String);
 
 /// A text that is no digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no digest: a digest is written sha256: and 64 hexadecimal digits, in lower case; `osdpl charts lock` writes it")]
+#[error(
+    "{0:?} is no digest: a digest is written sha256: and 64 hexadecimal digits, in lower case; `osdpl charts lock` writes it"
+)]
 pub struct NoDigest(String);
 
 impl Digest {

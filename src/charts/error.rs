@@ -33,7 +33,9 @@ pub enum Error {
         found: String,
     },
     /// More than one candidate and nothing that says which.
-    #[error("chart {name} is in {place} more than once: {candidates}; remove all but one, name a version, or pin one with `osdpl charts lock`")]
+    #[error(
+        "chart {name} is in {place} more than once: {candidates}; remove all but one, name a version, or pin one with `osdpl charts lock`"
+    )]
     Ambiguous {
         /// The chart.
         name: String,
@@ -43,7 +45,9 @@ pub enum Error {
         candidates: String,
     },
     /// A repository's chart without a version: "the newest" would change running clouds by itself.
-    #[error("chart {name} from {place} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {place} {name}`")]
+    #[error(
+        "chart {name} from {place} has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts {place} {name}`"
+    )]
     NotPinned {
         /// The chart.
         name: String,
@@ -51,7 +55,9 @@ pub enum Error {
         place: String,
     },
     /// The content is not the one the lock, or the first pull, names.
-    #[error("chart {name} {version} from {place} has digest {found}, but {expected_by} {expected}: its content changed under the same version; {remedy}")]
+    #[error(
+        "chart {name} {version} from {place} has digest {found}, but {expected_by} {expected}: its content changed under the same version; {remedy}"
+    )]
     DigestMismatch {
         /// The chart.
         name: String,
@@ -69,7 +75,9 @@ pub enum Error {
         remedy: String,
     },
     /// An archive or directory that is damaged, malicious or no chart.
-    #[error("chart {name} at {place} is not usable: {problem}; package or pull it anew, and do not install it when you do not know who made it")]
+    #[error(
+        "chart {name} at {place} is not usable: {problem}; package or pull it anew, and do not install it when you do not know who made it"
+    )]
     Unreadable {
         /// The chart.
         name: String,
@@ -79,7 +87,9 @@ pub enum Error {
         problem: Problem,
     },
     /// The folder of charts cannot be read.
-    #[error("the chart folder {folder} cannot be read: {why}; name a folder of chart archives or chart directories that osdpl may read")]
+    #[error(
+        "the chart folder {folder} cannot be read: {why}; name a folder of chart archives or chart directories that osdpl may read"
+    )]
     FolderUnreadable {
         /// The folder.
         folder: String,
@@ -87,7 +97,9 @@ pub enum Error {
         why: String,
     },
     /// The network, or what is at its other end.
-    #[error("chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (tried again by itself)")]
+    #[error(
+        "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (tried again by itself)"
+    )]
     RepositoryUnreachable {
         /// The chart.
         name: String,
@@ -99,7 +111,9 @@ pub enum Error {
         why: String,
     },
     /// The repository answers, and wants credentials.
-    #[error("chart {name} {version} cannot be pulled from {repository}: it refuses access ({why}); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder")]
+    #[error(
+        "chart {name} {version} cannot be pulled from {repository}: it refuses access ({why}); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder"
+    )]
     RepositoryForbidden {
         /// The chart.
         name: String,
@@ -111,7 +125,9 @@ pub enum Error {
         why: String,
     },
     /// No room for the chart.
-    #[error("no room left in the chart cache {path}; free some space there or give the cache another folder (tried again by itself)")]
+    #[error(
+        "no room left in the chart cache {path}; free some space there or give the cache another folder (tried again by itself)"
+    )]
     CacheFull {
         /// The cache's folder.
         path: String,
@@ -125,7 +141,9 @@ pub enum Error {
         why: String,
     },
     /// The record of a first pull is damaged: without it a changed chart would pass unnoticed.
-    #[error("the record of the first pull of chart {name} in {path} is damaged: {why}; remove that file to trust the next pull anew")]
+    #[error(
+        "the record of the first pull of chart {name} in {path} is damaged: {why}; remove that file to trust the next pull anew"
+    )]
     RecordDamaged {
         /// The chart.
         name: String,
@@ -143,7 +161,9 @@ pub enum Error {
         why: String,
     },
     /// The reading was cut short: osdpl is shutting down, or has a defect.
-    #[error("reading chart {name} was cut short; it is tried again by itself, and the log tells more if osdpl is not just stopping")]
+    #[error(
+        "reading chart {name} was cut short; it is tried again by itself, and the log tells more if osdpl is not just stopping"
+    )]
     Interrupted {
         /// The chart.
         name: String,

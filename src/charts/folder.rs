@@ -51,11 +51,8 @@ impl<'a> Folder<'a> {
         seen: &mut Seen,
     ) -> Result<(Metadata, Contents, PathBuf), Error> {
         let candidate = self.choose(name, version, pinned, seen)?;
-        let unreadable = |problem| Error::Unreadable {
-            name: name.to_owned(),
-            place: candidate.path.display().to_string(),
-            problem,
-        };
+        let unreadable =
+            |problem| Error::Unreadable { name: name.to_owned(), place: candidate.path.display().to_string(), problem };
         let contents = self.contents(&candidate, seen).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
         metadata.must_be(name, &candidate.version).map_err(unreadable)?;
@@ -105,7 +102,8 @@ impl<'a> Folder<'a> {
         match candidates.as_slice() {
             [one] => Ok(one.clone()),
             several => {
-                let shown = |candidate: &Candidate| format!("{} ({})", self.relative(&candidate.path), candidate.version);
+                let shown =
+                    |candidate: &Candidate| format!("{} ({})", self.relative(&candidate.path), candidate.version);
                 let candidates = several.iter().map(shown).collect::<Vec<_>>().join(", ");
                 Err(Error::Ambiguous { name: name.to_owned(), place, candidates })
             }

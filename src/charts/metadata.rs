@@ -110,7 +110,10 @@ pub(super) fn canonical(path: &str, content: &[u8]) -> Option<String> {
     }
     let Ok(Value::Object(mut fields)) = yaml(path, content) else { return None };
     if let Some(Value::Array(dependencies)) = fields.get_mut("dependencies") {
-        dependencies.iter_mut().filter_map(Value::as_object_mut).for_each(|fields| fields.retain(|_, value| says(value)));
+        dependencies
+            .iter_mut()
+            .filter_map(Value::as_object_mut)
+            .for_each(|fields| fields.retain(|_, value| says(value)));
     }
     fields.retain(|_, value| says(value));
     Some(crate::values::canonical(&Value::Object(fields)))

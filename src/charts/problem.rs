@@ -104,7 +104,9 @@ pub enum Problem {
         why: &'static str,
     },
     /// A dependency that is neither in `charts/` nor a `file://` neighbour.
-    #[error("its dependency {name:?} (repository {repository:?}) is not in its charts/ folder; run `helm dependency update` on it first")]
+    #[error(
+        "its dependency {name:?} (repository {repository:?}) is not in its charts/ folder; run `helm dependency update` on it first"
+    )]
     NoDependency {
         /// The dependency.
         name: String,

@@ -26,16 +26,22 @@ pub enum NoSource {
     #[error("charts: an empty text is no source of charts; name a folder or a repository such as {UPSTREAM}")]
     Empty,
     /// Another scheme.
-    #[error("charts: {0:?} is no source of charts: only https://, http:// and oci:// repositories and folders are; use one of them")]
+    #[error(
+        "charts: {0:?} is no source of charts: only https://, http:// and oci:// repositories and folders are; use one of them"
+    )]
     Scheme(String),
     /// User information in the address.
-    #[error("charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder")]
+    #[error(
+        "charts: the address at {host:?} holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
+    )]
     Credentials {
         /// The host alone: the rest is secret.
         host: String,
     },
     /// A query or fragment, or characters no address has.
-    #[error("charts: {0:?} is no repository's address: it has no host, or a space, a quote, a '?' or a '#'; write it as {UPSTREAM} is written")]
+    #[error(
+        "charts: {0:?} is no repository's address: it has no host, or a space, a quote, a '?' or a '#'; write it as {UPSTREAM} is written"
+    )]
     Address(String),
 }
 
@@ -69,7 +75,8 @@ pub(super) fn repository(text: &str) -> Result<String, NoSource> {
     if !matches!(scheme, "https" | "http" | "oci") {
         return Err(NoSource::Scheme(text.to_owned()));
     }
-    let strange = |character: char| character.is_whitespace() || character.is_control() || "?#\"'\\`@".contains(character);
+    let strange =
+        |character: char| character.is_whitespace() || character.is_control() || "?#\"'\\`@".contains(character);
     if authority.is_empty() || rest.contains(strange) {
         return Err(NoSource::Address(text.to_owned()));
     }

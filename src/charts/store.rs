@@ -236,7 +236,12 @@ impl Shared {
         if let Some(expected) = locked_digest(pinned, &metadata.version)
             && *expected != digest
         {
-            return Err(self.mismatch(&metadata, folder.display().to_string(), Expected::Locked(expected.clone()), digest));
+            return Err(self.mismatch(
+                &metadata,
+                folder.display().to_string(),
+                Expected::Locked(expected.clone()),
+                digest,
+            ));
         }
         self.keep(metadata, digest, &contents, path.display().to_string(), seen)
     }
@@ -258,8 +263,11 @@ impl Shared {
     /// Checks what was pulled, and keeps it.
     fn accept(&self, request: &Request, expected: Option<Expected>, pulled: &Path) -> Result<(Chart, Seen), Error> {
         let Request { repository, chart: name, version } = request;
-        let unreadable =
-            |problem| Error::Unreadable { name: name.clone(), place: format!("{repository} (version {version})"), problem };
+        let unreadable = |problem| Error::Unreadable {
+            name: name.clone(),
+            place: format!("{repository} (version {version})"),
+            problem,
+        };
         let file = std::fs::File::open(pulled).map_err(|error| Error::cache(pulled, &error))?;
         let contents = archive::read(std::io::BufReader::new(file)).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
@@ -291,12 +299,15 @@ impl Shared {
         let (expected_by, remedy) = match &expected {
             Expected::Locked(_) => (
                 "the lock has".to_owned(),
-                format!("take the locked chart, or lock this one with `osdpl charts lock --charts {place} {name}` if you trust it"),
+                format!(
+                    "take the locked chart, or lock this one with `osdpl charts lock --charts {place} {name}` if you trust it"
+                ),
             ),
             Expected::FirstPull(_) => {
                 let request = Request { repository: place.clone(), chart: name.clone(), version: version.clone() };
                 let record = self.cache.record(&request);
-                let remedy = format!("find out why; if you trust it, remove {} and it is pulled anew", record.display());
+                let remedy =
+                    format!("find out why; if you trust it, remove {} and it is pulled anew", record.display());
                 ("the first pull had".to_owned(), remedy)
             }
         };

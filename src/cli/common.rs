@@ -41,8 +41,13 @@ impl Target {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
         };
-        let all = api.list(&kube::api::ListParams::default()).await.map_err(readable).context("reading OpenStackDeployments")?;
-        let fits = |deployment: &OpenStackDeployment| self.name.as_ref().is_none_or(|name| *name == deployment.name_any());
+        let all = api
+            .list(&kube::api::ListParams::default())
+            .await
+            .map_err(readable)
+            .context("reading OpenStackDeployments")?;
+        let fits =
+            |deployment: &OpenStackDeployment| self.name.as_ref().is_none_or(|name| *name == deployment.name_any());
         let mut found: Vec<_> = all.items.into_iter().filter(fits).collect();
         match (found.len(), found.pop()) {
             (1, Some(deployment)) => Ok(deployment),
@@ -75,7 +80,8 @@ pub fn read_deployment(path: &Path) -> anyhow::Result<OpenStackDeployment> {
         text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     }
     let place = path.display().to_string();
-    let documents = text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));
+    let documents =
+        text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));
     let document = documents.into_iter().next().with_context(|| format!("{place} holds no OpenStackDeployment"))?;
     let mut deployment: OpenStackDeployment = yaml::parse(&place, document.trim_start_matches('-'))?;
     deployment.metadata.namespace.get_or_insert_with(|| "openstack".into());

@@ -86,7 +86,8 @@ impl Arguments {
     async fn program(&self) -> anyhow::Result<Program> {
         let home = self.cache.join("helm");
         let program = Program::find(self.helm.clone(), home.clone()).await?;
-        let surroundings = helm::kubeconfig::Surroundings::from_environment(std::env::var_os("KUBECONFIG").map(PathBuf::from));
+        let surroundings =
+            helm::kubeconfig::Surroundings::from_environment(std::env::var_os("KUBECONFIG").map(PathBuf::from));
         let mount = std::path::Path::new(helm::kubeconfig::SERVICE_ACCOUNT);
         let kubeconfig = helm::kubeconfig::kubeconfig(&surroundings, mount, &home)?;
         Ok(program.with_kubeconfig(kubeconfig))

@@ -47,7 +47,8 @@ impl Arguments {
             if let Some(blocked) = &release.blocked {
                 bail!("release {name}: {}", blocked.message);
             }
-            let shown = if self.placeholders { release.values.clone() } else { redacted(&release.values, &release.secret) };
+            let shown =
+                if self.placeholders { release.values.clone() } else { redacted(&release.values, &release.secret) };
             let text = yaml::write(&Value::Object(shown));
             match &self.out {
                 Some(folder) => {

@@ -93,7 +93,12 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
         let _ = writeln!(text, "{}", line(name, child));
         for (component, health) in status.health.get(name).into_iter().flatten() {
             if health.status != ComponentVerdict::Ready {
-                let line = format!("    {component:<22} {:<12} {:<6} {}", format!("{:?}", health.status), health.ready, health.reason);
+                let line = format!(
+                    "    {component:<22} {:<12} {:<6} {}",
+                    format!("{:?}", health.status),
+                    health.ready,
+                    health.reason
+                );
                 let _ = writeln!(text, "{}", line.trim_end());
             }
         }

@@ -44,7 +44,8 @@ impl Arguments {
             false
         };
         let ready = tokio::time::timeout(Duration::from_secs(self.timeout), follow).await;
-        let ready = ready.with_context(|| format!("{name} is not Ready after {} s; see `osdpl status`", self.timeout))?;
+        let ready =
+            ready.with_context(|| format!("{name} is not Ready after {} s; see `osdpl status`", self.timeout))?;
         if ready {
             println!("{name} is Ready");
         }

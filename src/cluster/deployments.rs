@@ -23,7 +23,11 @@ impl Cluster {
         if finalizers.iter().any(|finalizer| finalizer == FINALIZER) == wanted {
             return Ok(false);
         }
-        if wanted { finalizers.push(FINALIZER.into()) } else { finalizers.retain(|finalizer| finalizer != FINALIZER) }
+        if wanted {
+            finalizers.push(FINALIZER.into())
+        } else {
+            finalizers.retain(|finalizer| finalizer != FINALIZER)
+        }
         let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": deployment.resource_version()}});
         let name = deployment.name_any();
         let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };

@@ -73,7 +73,8 @@ impl Inputs {
     /// No object is named yet; `poke` is told of every change.
     pub fn new(client: kube::Client, poke: Arc<Notify>) -> Self {
         let terminating = Arc::default();
-        let namespaces = tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
+        let namespaces =
+            tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
         let ours = tokio::spawn(ours(client.clone(), Arc::clone(&poke))).abort_handle();
         Self { client, poke, watched: Mutex::default(), terminating, namespaces, ours }
     }
@@ -176,10 +177,12 @@ async fn namespaces(client: kube::Client, terminating: Arc<Mutex<BTreeSet<String
 async fn ours(client: kube::Client, poke: Arc<Notify>) {
     let api: Api<PartialObjectMeta<Secret>> = Api::all(client);
     let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
-    events.for_each(|event| {
-        if matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))) {
-            poke.notify_one();
-        }
-        std::future::ready(())
-    }).await;
+    events
+        .for_each(|event| {
+            if matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))) {
+                poke.notify_one();
+            }
+            std::future::ready(())
+        })
+        .await;
 }

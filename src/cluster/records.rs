@@ -29,7 +29,8 @@ impl Cluster {
     /// # Errors
     /// When it is no CRD, or the API server refuses.
     pub async fn apply_crd(&self, manifest: &str) -> Result<(), Error> {
-        let crd: CustomResourceDefinition = yaml::parse("crds/", manifest).map_err(|error| Error::Object(error.to_string()))?;
+        let crd: CustomResourceDefinition =
+            yaml::parse("crds/", manifest).map_err(|error| Error::Object(error.to_string()))?;
         let name = crd.name_any();
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let known = api.get_opt(&name).await.because(|| format!("reading CRD {name}"))?;

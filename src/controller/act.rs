@@ -42,7 +42,13 @@ impl Context {
             tracing::info!(release = %decision.key, %action, %why, "step");
             match self.step(&name, decision, &action, &wish.desired, &wish.observed, memory).await {
                 Ok(()) => {}
-                Err(error) => memory.fail(&decision.key, &action, wish.desired.releases.get(&name), error.to_string(), &wish.observed),
+                Err(error) => memory.fail(
+                    &decision.key,
+                    &action,
+                    wish.desired.releases.get(&name),
+                    error.to_string(),
+                    &wish.observed,
+                ),
             }
         }
     }

@@ -63,7 +63,8 @@ impl ChartSource {
             let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
             let wanted = Wanted { name: release.chart.clone(), version, repository: spec.charts.repository.clone() };
             let stale = known.get(name).is_none_or(|(before, state)| {
-                *before != wanted || matches!(state, State::Failed(_, at) if now.duration_since(*at).unsigned_abs() >= AGAIN)
+                *before != wanted
+                    || matches!(state, State::Failed(_, at) if now.duration_since(*at).unsigned_abs() >= AGAIN)
             });
             if stale {
                 known.insert(name.clone(), (wanted.clone(), State::Pending));

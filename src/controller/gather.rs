@@ -51,7 +51,8 @@ impl Context {
         let mut problems = self.tasks.problems();
         let mut wake = None;
         if !refused {
-            let credentials = self.cluster.credentials(spec, &self.catalog, &selection, &observed, &self.inputs).await?;
+            let credentials =
+                self.cluster.credentials(spec, &self.catalog, &selection, &observed, &self.inputs).await?;
             facts.credentials = credentials.known;
             facts.missing = credentials.missing;
             facts.values_from = self.values_from(spec, &namespace);
@@ -72,10 +73,15 @@ impl Context {
         self.outcomes(memory).await;
         let seen = self.tasks.observe();
         memory.catching_up.retain(|key, waiting| !waiting.is_done(seen.releases.get(key)));
-        let mut running: BTreeMap<Key, RunningSeen> = self.runner.table().into_iter().map(|(key, child)| {
-            let inputs = memory.started.get(&key).cloned().unwrap_or_default();
-            (key, super::act::running(&child, inputs))
-        }).collect();
+        let mut running: BTreeMap<Key, RunningSeen> = self
+            .runner
+            .table()
+            .into_iter()
+            .map(|(key, child)| {
+                let inputs = memory.started.get(&key).cloned().unwrap_or_default();
+                (key, super::act::running(&child, inputs))
+            })
+            .collect();
         for (key, waiting) in &memory.catching_up {
             running.entry(key.clone()).or_insert_with(|| waiting.child.clone());
         }
@@ -107,7 +113,8 @@ impl Context {
             let values = self.inputs.get(&reference, &key).and_then(|bytes| {
                 let place = format!("{reference}, key {key}");
                 let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"))?;
-                let values: Option<Values> = yaml::parse(&place, &text).map_err(|error| format!("{error}; it must be a YAML map"))?;
+                let values: Option<Values> =
+                    yaml::parse(&place, &text).map_err(|error| format!("{error}; it must be a YAML map"))?;
                 Ok(values.unwrap_or_default())
             });
             ((source.kind, source.name.clone(), key), values)
@@ -167,7 +174,8 @@ pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
 fn references(spec: &crate::api::OpenStackDeploymentSpec, namespace: &str) -> BTreeSet<Reference> {
     let reference = |kind, name: &String| Reference { kind, namespace: namespace.to_owned(), name: name.clone() };
     let services = spec.services.values();
-    let values = services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
+    let values =
+        services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
     let values = values.map(|source| reference(source.kind, &source.name));
     let credentials = services.flat_map(|service| service.credentials.values());
     values.chain(credentials.map(|key| reference(ValuesKind::Secret, &key.name))).collect()

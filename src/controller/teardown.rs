@@ -15,7 +15,11 @@ use crate::desired::{Desired, select};
 use crate::plan::plan;
 
 impl Context {
-    pub(super) async fn teardown(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Action, Error> {
+    pub(super) async fn teardown(
+        &self,
+        deployment: &OpenStackDeployment,
+        memory: &mut Memory,
+    ) -> Result<Action, Error> {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog);
         let names = known(&selection);

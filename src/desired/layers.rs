@@ -86,8 +86,9 @@ impl Source<'_> {
             let problem = self.facts.missing.get(&(service.to_owned(), name.to_owned()))?;
             Some((format!("credential {service}.{name}"), problem.clone()))
         });
-        let (field, message) = missing
-            .unwrap_or_else(|| (place, format!("{error}; the catalogue expects something that this spec does not give")));
+        let (field, message) = missing.unwrap_or_else(|| {
+            (place, format!("{error}; the catalogue expects something that this spec does not give"))
+        });
         Finding { level: Level::Error, field, message }
     }
 

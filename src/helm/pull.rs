@@ -136,7 +136,9 @@ mod tests {
         for (said, meant) in [
             (
                 "Error: chart \"nope\" version \"1.0.0\" not found in http://127.0.0.1:1 repository\n",
-                Failure::Absent("chart \"nope\" version \"1.0.0\" not found in http://127.0.0.1:1 repository".to_owned()),
+                Failure::Absent(
+                    "chart \"nope\" version \"1.0.0\" not found in http://127.0.0.1:1 repository".to_owned(),
+                ),
             ),
             (
                 "Error: registry.example/charts/nope:1.0.0: not found\n",
@@ -151,7 +153,10 @@ mod tests {
                 "Error: failed to fetch http://127.0.0.1:1/index.yaml : 403 Forbidden\n",
                 Failure::Forbidden("failed to fetch http://127.0.0.1:1/index.yaml : 403 Forbidden".to_owned()),
             ),
-            ("warning: x\nError: dial tcp 127.0.0.1:1: connect: connection refused\n\n", unreachable("dial tcp 127.0.0.1:1: connect: connection refused")),
+            (
+                "warning: x\nError: dial tcp 127.0.0.1:1: connect: connection refused\n\n",
+                unreachable("dial tcp 127.0.0.1:1: connect: connection refused"),
+            ),
             ("", unreachable("helm said nothing")),
         ] {
             assert_eq!(classify(said.as_bytes()), meant, "{said}");

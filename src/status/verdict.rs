@@ -27,7 +27,9 @@ pub fn verdict(report: &Report<'_>, health: &Health) -> Verdict {
     let progressing = report.not_the_one.is_none()
         && !report.findings.iter().any(|finding| finding.level == Level::Error)
         && steps().any(|step| match step {
-            Step::Do(..) | Step::Settle(_) | Step::Wait(Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Dependents(_)) => true,
+            Step::Do(..)
+            | Step::Settle(_)
+            | Step::Wait(Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Dependents(_)) => true,
             Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::CHART_PENDING,
             Step::Ready | Step::Wait(_) => false,
         });
@@ -57,7 +59,9 @@ fn ready(report: &Report<'_>) -> String {
 
 fn not_the_one(report: &Report<'_>, _: &Health) -> Answer {
     let other = report.not_the_one.as_ref()?;
-    let message = format!("{other} is older and there is one deployment per cluster; delete one of the two, nothing is done for this one");
+    let message = format!(
+        "{other} is older and there is one deployment per cluster; delete one of the two, nothing is done for this one"
+    );
     Some((Phase::Failed, reason::NOT_THE_ONE, message))
 }
 
@@ -130,8 +134,10 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Answer {
         Why::Unwanted => "uninstalled",
         _ => "upgraded",
     };
-    let message =
-        format!("{names} would be {what} because {why}; see `osdpl plan`, then let it go with `osdpl approve {}`", report.plan.hash);
+    let message = format!(
+        "{names} would be {what} because {why}; see `osdpl plan`, then let it go with `osdpl approve {}`",
+        report.plan.hash
+    );
     Some((Phase::AwaitingApproval, reason::APPROVAL, message))
 }
 
@@ -175,7 +181,8 @@ fn settling(report: &Report<'_>, health: &Health) -> Answer {
         );
         return Some((Phase::Degraded, reason::NO_NODES, message));
     }
-    let unhealthy = health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentVerdict::Unhealthy);
+    let unhealthy =
+        health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentVerdict::Unhealthy);
     let phase = if unhealthy { Phase::Degraded } else { Phase::Updating };
     Some((phase, if unhealthy { reason::UNHEALTHY } else { reason::WORKLOADS }, first(&lines)))
 }

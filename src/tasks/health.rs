@@ -129,6 +129,7 @@ impl Watches<'_> {
 /// Makes a picture whenever something changed, and pokes when it is another one.
 async fn paint(shared: Shared, logs: logs::Logs, sender: watch::Sender<Option<Arc<Health>>>, poke: Arc<Notify>) {
     let mut fetches = FuturesUnordered::new();
+    shared.store().forget_fetches();
     loop {
         let (picture, wanted) = {
             let mut store = shared.store();

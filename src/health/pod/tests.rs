@@ -1,1 +1,157 @@
+use serde_json::{Value, json};
+
 use super::*;
+
+/// A pod of keystone-api with this status and these changes to its metadata.
+fn pod(status: &Value, metadata: &Value) -> Option<Unready> {
+    let mut all = json!({
+        "name": "keystone-api-7d9f-x2x", "namespace": "openstack", "uid": "u1",
+        "labels": {"pod-template-hash": "7d9f"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "keystone-api-7d9f", "uid": "r", "controller": true}]
+    });
+    all.as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
+    let spec = json!({
+        "initContainers": [{"name": "init", "image": "quay.io/entrypoint:1"}],
+        "containers": [{"name": "keystone-api", "image": "quay.io/keystone:1"}]
+    });
+    let (spec, status) = (serde_json::from_value(spec).unwrap(), serde_json::from_value(status.clone()).unwrap());
+    observe(&serde_json::from_value(all).unwrap(), &spec, &status)
+}
+
+fn unready(status: &Value) -> Unready {
+    pod(status, &json!({})).unwrap()
+}
+
+/// The status of a pod whose one container is in this state, started again so many times after it ended like that.
+fn container(state: &Value, restarts: i32, last: &Value) -> Value {
+    json!({"phase": "Running", "containerStatuses": [
+        {"name": "keystone-api", "restartCount": restarts, "state": state, "lastState": last}]})
+}
+
+fn waiting(reason: &str, message: &str) -> Value {
+    container(&json!({"waiting": {"reason": reason, "message": message}}), 0, &json!({}))
+}
+
+fn init(name: &str, state: &Value) -> Value {
+    json!({"phase": "Pending",
+        "initContainerStatuses": [{"name": name, "state": state}],
+        "containerStatuses": [{"name": "keystone-api", "state": {"waiting": {"reason": "PodInitializing"}}}]})
+}
+
+fn unscheduled(message: &str) -> Value {
+    json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]})
+}
+
+/// A pod that is not ready since then, with a container that runs since that.
+fn not_ready(since: &str, started: &str) -> Value {
+    json!({"phase": "Running",
+        "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}],
+        "containerStatuses": [{"name": "keystone-api", "state": {"running": {"startedAt": started}}}]})
+}
+
+#[test]
+fn each_way_not_to_be_ready_has_its_words() {
+    use Severity::{Lost, Starting, Stuck, Waiting};
+    let ended = |code: i32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason}});
+    let running = json!({"running": {"startedAt": "2026-11-21T10:00:00Z"}});
+    let looping = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting"}});
+    for (status, expected) in [
+        (waiting("ImagePullBackOff", "Back-off pulling"), Some((Stuck, "ImagePullBackOff quay.io/keystone:1"))),
+        (waiting("ErrImagePull", "not found"), Some((Stuck, "ImagePullBackOff quay.io/keystone:1"))),
+        (waiting("InvalidImageName", ""), Some((Stuck, "InvalidImageName quay.io/keystone:1"))),
+        (
+            init("init", &json!({"waiting": {"reason": "ErrImagePull"}})),
+            Some((Stuck, "ImagePullBackOff quay.io/entrypoint:1")),
+        ),
+        (
+            waiting("CreateContainerConfigError", "secret \"keystone-keys\"\n not found"),
+            Some((Stuck, "container keystone-api: CreateContainerConfigError: secret \"keystone-keys\" not found")),
+        ),
+        (container(&looping, 3, &ended(1, "Error")), Some((Stuck, "container keystone-api fails: exit code 1"))),
+        (
+            container(&running, 3, &ended(137, "OOMKilled")),
+            Some((Stuck, "container keystone-api fails: OOMKilled, exit code 137")),
+        ),
+        (container(&ended(2, "Error"), 0, &json!({})), Some((Stuck, "container keystone-api fails: exit code 2"))),
+        (container(&looping, 1, &json!({})), Some((Stuck, "container keystone-api fails"))),
+        (init("ceph-keyring", &ended(3, "Error")), Some((Stuck, "container ceph-keyring fails: exit code 3"))),
+        (
+            json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
+            Some((Stuck, "Evicted: low on memory")),
+        ),
+        (json!({"phase": "Failed"}), Some((Stuck, "it has failed"))),
+        (unscheduled("0/3 nodes are available"), Some((Stuck, "no node can take it: 0/3 nodes are available"))),
+        (
+            unscheduled("pod has unbound immediate PersistentVolumeClaims"),
+            Some((Waiting, "no node can take it: pod has unbound immediate PersistentVolumeClaims")),
+        ),
+        (init("init", &running), Some((Waiting, "waits in init container init"))),
+        (init("ceph-keyring", &running), Some((Waiting, "runs init container ceph-keyring"))),
+        (not_ready("2026-11-21T10:05:00Z", "2026-11-21T10:00:00Z"), Some((Lost, "it was ready and is not any more"))),
+        (waiting("ContainerCreating", ""), Some((Starting, "its volumes are being mounted or its containers created"))),
+        (not_ready("2026-11-21T10:00:00Z", "2026-11-21T10:00:02Z"), None),
+        (container(&running, 0, &json!({})), None),
+        (json!({"phase": "Pending"}), None),
+    ] {
+        let cause = unready(&status).cause;
+        let told = cause.as_ref().map(|cause| (cause.severity, cause.message.as_str()));
+        assert_eq!(told, expected, "{status}");
+    }
+}
+
+#[test]
+fn a_ready_container_beside_an_unready_one_is_not_blamed_for_its_past() {
+    let status = json!({"phase": "Running", "containerStatuses": [
+        {"name": "sidecar", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}},
+        {"name": "keystone-api", "ready": false, "state": {"running": {}}}]});
+    assert_eq!(unready(&status).cause, None);
+}
+
+#[test]
+fn a_failed_container_is_named_with_the_log_that_tells_why() {
+    let ended = json!({"terminated": {"exitCode": 1}});
+    let looping = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+    for (status, restarts, previous) in [
+        (container(&looping, 3, &ended), 3, false),
+        (container(&json!({"running": {}}), 3, &ended), 3, true),
+        (container(&ended, 0, &json!({})), 0, false),
+    ] {
+        let expected = Failing { container: "keystone-api".into(), restarts, previous };
+        assert_eq!(unready(&status).cause.unwrap().failing, Some(expected), "{status}");
+    }
+    assert_eq!(unready(&waiting("ErrImagePull", "")).cause.unwrap().failing, None);
+}
+
+#[test]
+fn only_pods_that_are_neither_ready_nor_through_are_kept() {
+    let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    assert_eq!(pod(&ready, &json!({})), None);
+    assert_eq!(pod(&json!({"phase": "Succeeded"}), &json!({})), None);
+    let leaving = pod(&json!({"phase": "Running"}), &json!({"deletionTimestamp": "2026-11-21T00:00:00Z"})).unwrap();
+    assert_eq!(leaving.cause.map(|cause| cause.severity), Some(Severity::Leaving));
+}
+
+#[test]
+fn a_pod_belongs_to_what_made_it() {
+    let made_by = |kind: &str, name: &str, controller: bool| json!({"ownerReferences": [{"apiVersion": "v1", "kind": kind, "name": name, "uid": "o", "controller": controller}]});
+    for (metadata, expected) in [
+        (json!({}), Some((OwnerKind::Deployment, "keystone-api"))),
+        (made_by("StatefulSet", "mariadb-server", true), Some((OwnerKind::StatefulSet, "mariadb-server"))),
+        (made_by("DaemonSet", "openvswitch", true), Some((OwnerKind::DaemonSet, "openvswitch"))),
+        (made_by("Job", "nova-db-sync", true), Some((OwnerKind::Job, "nova-db-sync"))),
+        (made_by("Job", "nova-db-sync", false), None),
+        (made_by("Node", "n1", true), None),
+        (made_by("ReplicaSet", "made-by-hand", true), None),
+        (json!({"ownerReferences": null}), None),
+    ] {
+        let owner = pod(&json!({}), &metadata).map(|pod| pod.owner);
+        assert_eq!(owner.as_ref().map(|owner| (owner.kind, owner.name.as_str())), expected, "{metadata}");
+    }
+}
+
+#[test]
+fn a_message_of_others_is_shortened_and_keeps_to_one_line() {
+    let cause = unready(&unscheduled(&"ü \n".repeat(1000))).cause.unwrap();
+    assert!(cause.message.chars().count() < 300 && cause.message.ends_with('…') && !cause.message.contains('\n'));
+}

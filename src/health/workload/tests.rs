@@ -1,1 +1,84 @@
+use serde_json::{Value, json};
+
 use super::*;
+
+fn metadata(labels: &Value) -> ObjectMeta {
+    serde_json::from_value(json!({
+        "name": "keystone-api", "namespace": "openstack", "generation": 7, "labels": labels,
+        "annotations": {RELEASE_ANNOTATION: "keystone"}
+    }))
+    .unwrap()
+}
+
+fn seen(kind: WorkloadKind, spec: Value, status: Value) -> Workload {
+    let spec: Spec = serde_json::from_value(spec).unwrap();
+    let status: Status = serde_json::from_value(status).unwrap();
+    observe(kind, &metadata(&json!({"application": "keystone", "component": "api"})), &spec, &status).unwrap()
+}
+
+#[test]
+fn the_counts_are_read_where_each_kind_keeps_them() {
+    use WorkloadKind::{DaemonSet, Deployment, StatefulSet};
+    let rolling = json!({"replicas": 3, "updatedReplicas": 2, "readyReplicas": 2, "observedGeneration": 7});
+    let daemon =
+        json!({"desiredNumberScheduled": 5, "numberReady": 4, "updatedNumberScheduled": 3, "numberMisscheduled": 9});
+    let on_delete = json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}});
+    let partitioned = |partition| json!({"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}});
+    for (kind, spec, status, (desired, ready, updated, outdated)) in [
+        (Deployment, json!({"replicas": 2}), rolling.clone(), (2, 2, 2, 1)),
+        // Kubernetes' default, and a controller that has not looked yet.
+        (Deployment, json!({}), json!({}), (1, 0, 0, 0)),
+        (Deployment, json!({"replicas": 0}), json!({}), (0, 0, 0, 0)),
+        (StatefulSet, json!({"replicas": 3}), rolling.clone(), (3, 2, 2, 0)),
+        (StatefulSet, partitioned(1), rolling.clone(), (3, 2, 3, 0)),
+        (StatefulSet, partitioned(0), rolling.clone(), (3, 2, 2, 0)),
+        (StatefulSet, on_delete.clone(), json!({"readyReplicas": 3}), (3, 3, 3, 0)),
+        (DaemonSet, json!({}), daemon.clone(), (5, 4, 3, 0)),
+        (DaemonSet, on_delete, daemon, (5, 4, 5, 0)),
+        (DaemonSet, json!({}), json!({"observedGeneration": 7}), (0, 0, 0, 0)),
+    ] {
+        let workload = seen(kind, spec.clone(), status.clone());
+        let counts = (workload.desired, workload.ready, workload.updated, workload.outdated);
+        assert_eq!(counts, (desired, ready, updated, outdated), "{kind:?} {spec} {status}");
+        assert_eq!(workload.generation, 7);
+    }
+}
+
+#[test]
+fn a_deployment_was_available_once_its_newest_template_was_rolled_out() {
+    let progressing = |status, reason| {
+        json!({"conditions": [
+        {"type": "Available", "status": "False"}, {"type": "Progressing", "status": status, "reason": reason}]})
+    };
+    for (kind, status, expected) in [
+        (WorkloadKind::Deployment, progressing("True", "NewReplicaSetAvailable"), true),
+        (WorkloadKind::Deployment, progressing("True", "ReplicaSetUpdated"), false),
+        (WorkloadKind::Deployment, progressing("False", "ProgressDeadlineExceeded"), false),
+        (WorkloadKind::Deployment, json!({}), false),
+    ] {
+        assert_eq!(seen(kind, json!({}), status.clone()).was_available, expected, "{status}");
+    }
+}
+
+#[test]
+fn the_component_is_read_from_the_object_or_its_pods_or_else_named_after_it() {
+    let both = json!({"application": "nova", "component": "compute"});
+    let template = |labels: &Value| json!({"template": {"metadata": {"labels": labels}}});
+    for (labels, spec, expected) in [
+        (both.clone(), json!({}), "nova/compute"),
+        (json!(null), template(&both), "nova/compute"),
+        (json!({"application": "nova"}), template(&both), "nova/compute"),
+        (both.clone(), template(&json!({"application": "x", "component": "y"})), "nova/compute"),
+        (json!({"app": "x"}), json!({}), "keystone/keystone-api"),
+    ] {
+        let spec: Spec = serde_json::from_value(spec).unwrap();
+        let workload = observe(WorkloadKind::Deployment, &metadata(&labels), &spec, &Status::default()).unwrap();
+        assert_eq!(workload.component.to_string(), expected, "{labels}");
+    }
+}
+
+#[test]
+fn what_helm_does_not_own_is_nobodys_business() {
+    let metadata = ObjectMeta { annotations: None, ..metadata(&json!({})) };
+    assert_eq!(observe(WorkloadKind::Deployment, &metadata, &Spec::default(), &Status::default()), None);
+}

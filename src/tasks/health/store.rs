@@ -120,6 +120,13 @@ impl Store {
         job
     }
 
+    /// Whoever fetched logs is gone: they will never be kept.
+    pub(super) fn forget_fetches(&mut self) {
+        for log in self.logs.values_mut() {
+            log.in_flight = false;
+        }
+    }
+
     /// At most so many logs that are missing to explain failing Jobs. Those of pods that are gone are forgotten.
     pub(super) fn wanted_logs(&mut self, most: usize) -> Vec<Wanted> {
         let wanted = self.failures();
@@ -184,11 +191,14 @@ fn owner_kind(kind: WorkloadKind) -> OwnerKind {
     }
 }
 
-/// The workload with what its pods tell.
+/// The workload with what its pods tell. Of one that has all it wants, a pod that comes or goes is no news.
 fn afflicted(workload: &Workload, pods: &[&Unready]) -> Workload {
+    let Workload { desired, ready, updated, outdated, .. } = *workload;
+    let whole = ready >= desired && updated >= desired && outdated == 0;
+    let first = pods.first().filter(|_| !whole);
     Workload {
-        trouble: pods.first().and_then(|pod| pod.trouble()),
-        was_available: workload.was_available || pods.iter().any(|pod| pod.was_ready),
+        trouble: first.and_then(|pod| pod.trouble()),
+        was_available: workload.was_available || first.is_some_and(|pod| pod.was_ready),
         ..workload.clone()
     }
 }

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 
 use super::LOOK_AGAIN;
 use super::body::{self, Objects};
-use super::records::Newest;
+use super::records::{Newest, is_locked};
 use crate::observed::{BodySeen, Key};
-use crate::release::{Maker, Meta, Status};
+use crate::release::{Maker, Meta};
 use crate::scrub::Scrubber;
 use crate::tasks::partial::{Partial, Record};
 use crate::tasks::problems::Problems;
@@ -42,7 +42,7 @@ enum Outcome {
     Read {
         found: Option<String>,
         objects: Option<Arc<Objects>>,
-        body: Result<BodySeen, String>,
+        body: Box<Result<BodySeen, String>>,
     },
     /// It is gone: the watch will tell.
     Gone,
@@ -154,7 +154,7 @@ impl Bodies {
             Outcome::Read { found, objects, body } => {
                 entry.found = found;
                 entry.objects = objects;
-                entry.body = Some(body);
+                entry.body = Some(*body);
             }
             Outcome::Gone => {}
             Outcome::Failed => entry.failed = Some(Instant::now()),
@@ -164,10 +164,9 @@ impl Bodies {
 
 /// Bodies of releases that never were ours are nobody's business, and neither is how far a foreign operation is.
 fn is_wanted(meta: &Meta) -> bool {
-    let locked = meta.status.is_pending() || meta.status == Status::Uninstalling;
     match meta.maker {
         Maker::Ours(_) => true,
-        Maker::Inherited(_) => !locked,
+        Maker::Inherited(_) => !is_locked(meta),
         Maker::Foreign => false,
     }
 }
@@ -177,8 +176,8 @@ fn read(record: &Partial<Record>, namespace: &str, known: Option<Arc<Objects>>, 
     let payload = &record.data.release.0;
     let objects = match known.map_or_else(|| body::objects(payload, namespace).map(Arc::new), Ok) {
         Ok(objects) => objects,
-        Err(error) => return Outcome::Read { found, objects: None, body: Err(error.to_string()) },
+        Err(error) => return Outcome::Read { found, objects: None, body: Box::new(Err(error.to_string())) },
     };
     let body = body::read(payload, namespace, &objects, scrubber).map_err(|error| error.to_string());
-    Outcome::Read { found, objects: Some(objects), body }
+    Outcome::Read { found, objects: Some(objects), body: Box::new(body) }
 }

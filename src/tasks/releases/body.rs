@@ -111,12 +111,11 @@ fn moment(hook: &Hook, record: &Record) -> &'static str {
     ];
     let suffix = match record.status {
         Status::PendingInstall => "-install",
-        Status::PendingUpgrade => "-upgrade",
         Status::PendingRollback => "-rollback",
         Status::Uninstalling => "-delete",
-        // What it was is not recorded; an upgrade keeps the time of the first install.
+        // What failed is not recorded; an upgrade keeps the time of the first install.
         Status::Failed if record.first_deployed == record.last_deployed => "-install",
-        Status::Failed => "-upgrade",
+        Status::PendingUpgrade | Status::Failed => "-upgrade",
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded => "",
     };
     let word = |suffix| all.into_iter().find(|(event, word)| hook.runs_at(*event) && word.ends_with(suffix));

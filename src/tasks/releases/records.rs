@@ -6,7 +6,7 @@ use kube::runtime::watcher::Event;
 
 use super::Releases;
 use super::bodies::Bodies;
-use crate::observed::{AttemptSeen, Key, Owner, ReleaseSeen};
+use crate::observed::{AttemptSeen, BodySeen, Key, Owner, ReleaseSeen};
 use crate::release::{self, Maker, Meta, Status};
 use crate::tasks::OwnerOf;
 use crate::tasks::partial::{Partial, RecordHead};
@@ -123,15 +123,27 @@ pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &Owne
             seen.was_deployed = newest.was_deployed;
             seen.release.clone_from(&newest.catalog_name);
             seen.own_inputs = newest.own.as_ref().and_then(|(_, inputs)| inputs.clone());
-            match newest.meta.as_ref().and_then(|meta| bodies.of(key, meta)) {
-                Some(Ok(body)) => seen.body = Some(body.clone()),
-                Some(Err(why)) => seen.undecodable = Some(why.clone()),
+            match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
+                Some((meta, Ok(body))) => seen.body = Some(current(body, meta)),
+                Some((_, Err(why))) => seen.undecodable = Some(why.clone()),
                 None => {}
             }
             seen.undecodable = newest.malformed.clone().or(seen.undecodable);
             (key.clone(), seen)
         })
         .collect()
+}
+
+/// What was read of the record a moment ago, while its newer state is being fetched: where the operation has ended since,
+/// no hook runs any more.
+fn current(body: &BodySeen, meta: &Meta) -> BodySeen {
+    let runs = is_locked(meta);
+    BodySeen { hook: body.hook.clone().filter(|hook| runs || hook.failed), ..body.clone() }
+}
+
+/// Whether an operation is under way, or died.
+pub(super) fn is_locked(meta: &Meta) -> bool {
+    meta.status.is_pending() || meta.status == Status::Uninstalling
 }
 
 fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> Owner) -> ReleaseSeen {

@@ -11,7 +11,7 @@ use crate::launch::Attached;
 use crate::options::Options;
 use crate::spec::{Spec, State};
 use crate::supervisor::control::{Request, ask};
-use crate::{AuditEntry, Error, Program, Programs, audit, client, kubeconfig, launch, programs};
+use crate::{AuditEntry, Error, Program, Programs, Rule, audit, client, faults, kubeconfig, launch, programs};
 
 /// A running control plane.
 ///
@@ -147,6 +147,19 @@ impl Cluster {
     pub fn audit(&self) -> Result<Vec<AuditEntry>, Error> {
         self.only_ours("reading the audit log")?;
         audit::read(&self.folder.audit_log())
+    }
+
+    /// Makes pods misbehave, by a rule under a name of the caller's choosing; in force on return. Replaces an
+    /// earlier rule of that name.
+    pub async fn behaviour(&self, name: &str, rule: &Rule) -> Result<(), Error> {
+        self.only_ours("making pods misbehave")?;
+        faults::set(&self.client, name, Some(rule)).await
+    }
+
+    /// Takes a rule back; pods that suffer from it recover.
+    pub async fn mend(&self, name: &str) -> Result<(), Error> {
+        self.only_ours("mending pods")?;
+        faults::set(&self.client, name, None).await
     }
 
     /// Kills a component (SIGKILL) and returns when it is gone.

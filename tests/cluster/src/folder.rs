@@ -85,18 +85,13 @@ impl Folder {
         self.0.join("identities")
     }
 
-    /// Files that pods' logs are answered from.
-    pub fn pod_logs(&self) -> PathBuf {
-        self.0.join("pod-logs")
-    }
-
     /// Makes the folder and what is in it; refuses one that holds anything else.
     pub(crate) fn create(&self) -> Result<(), Error> {
         if self.0.exists() && !self.spec().exists() && !is_empty(&self.0)? {
             return Err(Error::Foreign { path: self.0.clone() });
         }
         self.wipe()?;
-        for part in ["pki", "logs", "bin", "identities", "pod-logs", "etcd"] {
+        for part in ["pki", "logs", "bin", "identities", "etcd"] {
             let path = self.0.join(part);
             std::fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
         }

@@ -1,11 +1,19 @@
 //! `cluster`: the local control plane from a shell.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use cluster::{Audit, Cluster, Component, Folder, Node, Options, Program, programs, supervisor};
+
+/// Prints a line; a reader that has gone is no reason to panic.
+macro_rules! say {
+    ($($argument:tt)*) => {
+        drop(writeln!(std::io::stdout(), $($argument)*))
+    };
+}
 
 /// A real Kubernetes control plane on this machine, without containers.
 #[derive(Parser)]
@@ -116,7 +124,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Up(up) => up_and_report(up).await?,
         Command::Down { folder } => {
             let ran = Cluster::down(&folder)?;
-            println!("{}", if ran { "down" } else { "no cluster ran there" });
+            say!("{}", if ran { "down" } else { "no cluster ran there" });
         }
         Command::Env { folder } => env(&Cluster::attach(&folder).await?),
         Command::Token { folder, account, bare } => token(&folder, &account, bare).await?,
@@ -144,23 +152,23 @@ async fn up_and_report(up: Up) -> anyhow::Result<()> {
         existing: None,
     };
     let cluster = Cluster::up(options).await?;
-    println!("up after {:.1} s: {}", started.elapsed().as_secs_f32(), cluster.folder().path().display());
+    say!("up after {:.1} s: {}", started.elapsed().as_secs_f32(), cluster.folder().path().display());
     env(&cluster);
     Ok(())
 }
 
 fn env(cluster: &Cluster) {
-    println!("export KUBECONFIG={}", cluster.kubeconfig().display());
-    println!("export PATH={}:$PATH", cluster.folder().bin().display());
+    say!("export KUBECONFIG={}", cluster.kubeconfig().display());
+    say!("export PATH={}:$PATH", cluster.folder().bin().display());
 }
 
 async fn token(folder: &std::path::Path, account: &str, bare: bool) -> anyhow::Result<()> {
     let (namespace, name) = account.split_once('/').context("the service account must be given as NAMESPACE/NAME")?;
     let cluster = Cluster::attach(folder).await?;
     if bare {
-        println!("{}", cluster.token(namespace, name).await?);
+        say!("{}", cluster.token(namespace, name).await?);
     } else {
-        println!("{}", cluster.kubeconfig_for(namespace, name).await?.display());
+        say!("{}", cluster.kubeconfig_for(namespace, name).await?.display());
     }
     Ok(())
 }
@@ -168,7 +176,7 @@ async fn token(folder: &std::path::Path, account: &str, bare: bool) -> anyhow::R
 fn print_programs(names: Vec<Program>) -> anyhow::Result<()> {
     let wanted = if names.is_empty() { Program::CONTROL_PLANE.to_vec() } else { names };
     for (program, path) in programs::ensure(&wanted, &mut programs::print_progress)?.iter() {
-        println!("{program}\t{}", path.display());
+        say!("{program}\t{}", path.display());
     }
     Ok(())
 }

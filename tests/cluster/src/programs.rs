@@ -49,14 +49,8 @@ pub enum Program {
 
 impl Program {
     /// What a control plane consists of; helm is for whoever asks for it.
-    pub const CONTROL_PLANE: [Self; 6] = [
-        Self::Etcd,
-        Self::KubeApiserver,
-        Self::KubeControllerManager,
-        Self::KubeScheduler,
-        Self::Kwok,
-        Self::Kubectl,
-    ];
+    pub const CONTROL_PLANE: [Self; 6] =
+        [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler, Self::Kwok, Self::Kubectl];
 
     /// Every program.
     pub const ALL: [Self; 8] = [

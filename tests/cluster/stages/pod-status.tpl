@@ -30,7 +30,7 @@ containerStatuses:
 hostIP: {{ index . 0 | Quote }}
 hostIPs: [{{ range . }}{ip: {{ . | Quote }}},{{ end }}]
 {{ end }}
-{{ if eq $sandbox "True" }}
+{{ if and (eq $sandbox "True") (not .status.podIP) }}
 {{ with PodIPsWith .spec.nodeName (or .spec.hostNetwork false) (or .metadata.uid "") (or .metadata.name "") (or .metadata.namespace "") }}
 podIP: {{ index . 0 | Quote }}
 podIPs: [{{ range . }}{ip: {{ . | Quote }}},{{ end }}]

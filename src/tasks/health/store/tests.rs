@@ -1,1 +1,173 @@
+use kube::runtime::watcher::Event;
+use serde_json::{Value, json};
 
+use super::*;
+use crate::health::{job, pod, workload};
+use crate::tasks::partial::{Deployment, Job, Kind, Partial, Pod};
+
+fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
+    Event::Apply(serde_json::from_value(value).unwrap())
+}
+
+/// A store that has listed everything: nothing.
+fn listed() -> Store {
+    let mut store = Store::default();
+    store.add_workloads();
+    store.add_jobs();
+    store.add_pods();
+    assert_eq!(store.picture(), None);
+    store.workloads[0].take::<Deployment>(Event::InitDone, |_| None);
+    store.jobs[0].take::<Job>(Event::InitDone, |_| None);
+    assert_eq!(store.picture(), None);
+    store.pods[0].take::<Pod>(Event::InitDone, |_| None);
+    assert_eq!(store.picture(), Some(Health::default()));
+    store
+}
+
+fn add_job(store: &mut Store, status: &Value) {
+    let job = json!({"metadata": {"name": "db-sync", "namespace": "n", "labels": {"release_group": "nova"}}, "status": status});
+    store.jobs[0].take::<Job>(object(job), |job| job::observe(&job.metadata, &job.spec, &job.status));
+}
+
+fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
+    let pod = json!({
+        "metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"pod-template-hash": "5f"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": if owner == "Job" { "Job" } else { "ReplicaSet" },
+                "name": if owner == "Job" { "db-sync" } else { "api-5f" }, "uid": "o", "controller": true}]},
+        "spec": {"containers": [{"name": "main", "image": "quay.io/main"}]},
+        "status": {"containerStatuses": [container]},
+    });
+    store.pods[0].take::<Pod>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+}
+
+fn add_deployment(store: &mut Store, ready: i32) {
+    let deployment = json!({
+        "metadata": {"name": "api", "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}},
+        "spec": {"replicas": 2}, "status": {"updatedReplicas": 2, "replicas": 2, "readyReplicas": ready},
+    });
+    let read = |object: &Partial<Deployment>| {
+        workload::observe(WorkloadKind::Deployment, &object.metadata, &object.spec, &object.status)
+    };
+    store.workloads[0].take(object(deployment), read);
+}
+
+fn crashed(restarts: i32) -> Value {
+    json!({"name": "main", "restartCount": restarts, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1}}})
+}
+
+fn pulling() -> Value {
+    json!({"name": "main", "state": {"waiting": {"reason": "ErrImagePull"}}})
+}
+
+fn creating() -> Value {
+    json!({"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}})
+}
+
+fn log(text: &str) -> Log {
+    Log { uid: "p1".into(), text: Some(text.into()) }
+}
+
+fn job_trouble(store: &Store) -> Option<String> {
+    store.picture().unwrap().jobs[0].trouble.as_ref().map(|trouble| trouble.message.clone())
+}
+
+#[test]
+fn of_several_pods_in_trouble_the_worst_is_told_and_always_the_same() {
+    let mut store = listed();
+    add_deployment(&mut store, 0);
+    add_pod(&mut store, "c", "api", &creating());
+    add_pod(&mut store, "b", "api", &pulling());
+    add_pod(&mut store, "a", "api", &pulling());
+    let trouble = store.picture().unwrap().workloads[0].trouble.clone().unwrap();
+    assert_eq!((trouble.stuck, trouble.message.as_str()), (true, "a: ImagePullBackOff quay.io/main"));
+}
+
+#[test]
+fn a_workload_that_has_all_it_wants_has_no_trouble() {
+    let mut store = listed();
+    add_deployment(&mut store, 2);
+    add_pod(&mut store, "a", "api", &pulling());
+    assert_eq!(store.picture().unwrap().workloads[0].trouble, None);
+}
+
+#[test]
+fn a_failing_job_is_explained_by_its_pod_and_the_end_of_its_log() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    assert_eq!(job_trouble(&store), None);
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    assert_eq!(job_trouble(&store).as_deref(), Some("p1: container main fails: exit code 1"));
+    let wanted = store.wanted_logs(2);
+    assert_eq!(wanted.iter().map(|wanted| wanted.pod.as_str()).collect::<Vec<_>>(), ["p1"]);
+    store.keep_log(log("no route to mariadb"));
+    let expected = "p1: container main fails: exit code 1; its log ends: no route to mariadb";
+    assert_eq!(job_trouble(&store).as_deref(), Some(expected));
+}
+
+#[test]
+fn a_job_that_was_given_up_says_so_too() {
+    let mut store = listed();
+    add_job(
+        &mut store,
+        &json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}),
+    );
+    add_pod(&mut store, "p1", "Job", &crashed(6));
+    assert_eq!(job_trouble(&store).as_deref(), Some("BackoffLimitExceeded; p1: container main fails: exit code 1"));
+}
+
+#[test]
+fn a_complete_job_has_no_trouble_and_no_log_is_wanted_for_it() {
+    let mut store = listed();
+    add_job(&mut store, &json!({"conditions": [{"type": "Complete", "status": "True"}]}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    assert_eq!(job_trouble(&store), None);
+    assert_eq!(store.wanted_logs(2), []);
+}
+
+#[test]
+fn a_log_is_fetched_once_for_each_failure_and_the_old_one_stays_until_then() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    assert_eq!(store.wanted_logs(2).len(), 1);
+    assert_eq!(store.wanted_logs(2), []);
+    store.keep_log(log("first"));
+    assert_eq!(store.wanted_logs(2), []);
+    add_pod(&mut store, "p1", "Job", &crashed(2));
+    assert_eq!(store.wanted_logs(2).len(), 1);
+    assert!(job_trouble(&store).unwrap().ends_with("first"));
+    store.keep_log(log("second"));
+    assert!(job_trouble(&store).unwrap().ends_with("second"));
+}
+
+#[test]
+fn a_log_that_cannot_be_had_is_asked_for_a_few_times_only() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    for _ in 0..ATTEMPTS {
+        assert_eq!(store.wanted_logs(2).len(), 1);
+        store.keep_log(Log { uid: "p1".into(), text: None });
+    }
+    assert_eq!(store.wanted_logs(2), []);
+}
+
+#[test]
+fn no_more_logs_are_fetched_at_a_time_than_allowed() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    assert_eq!(store.wanted_logs(0), []);
+    assert_eq!(store.wanted_logs(1).len(), 1);
+}
+
+#[test]
+fn a_failing_pod_in_the_same_way_again_is_no_news() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    let before = store.picture();
+    add_pod(&mut store, "p1", "Job", &crashed(2));
+    assert_eq!(store.picture(), before);
+}

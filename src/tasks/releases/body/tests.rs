@@ -1,1 +1,143 @@
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
+use super::*;
+
+const MANIFEST: &str = "---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nova-api}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nova-compute, namespace: edge}
+---
+apiVersion: example.com/v1
+kind: Deployment
+metadata: {name: not-ours}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: nova-cell-setup}
+";
+
+fn hook(name: &str, kind: &str, events: &[&str], phase: &str, started: &str) -> Value {
+    json!({
+        "name": name, "kind": kind, "events": events, "path": "t.yaml",
+        "manifest": format!("apiVersion: batch/v1\nkind: {kind}\nmetadata: {{name: {name}}}\n"),
+        "last_run": {"phase": phase, "started_at": started}
+    })
+}
+
+fn db_sync(phase: &str, started: &str) -> Value {
+    hook("nova-db-sync", "Job", &["post-install", "post-upgrade"], phase, started)
+}
+
+fn read_record(status: &str, hooks: &[Value], scrubber: &Scrubber) -> BodySeen {
+    let record = json!({
+        "name": "nova", "namespace": "openstack", "version": 2, "manifest": MANIFEST, "hooks": hooks,
+        "info": {"status": status, "description": "failed: password hunter22", "first_deployed": "2026-11-21T10:00:00Z",
+            "last_deployed": "2026-11-21T11:00:00Z"},
+        "chart": {"metadata": {"name": "nova", "version": "2026.1.7"}},
+    });
+    let payload = STANDARD.encode(record.to_string());
+    let objects = objects(payload.as_bytes(), "openstack").unwrap();
+    read(payload.as_bytes(), "openstack", &objects, scrubber).unwrap()
+}
+
+fn body(status: &str, hooks: &[Value]) -> BodySeen {
+    read_record(status, hooks, &Scrubber::default())
+}
+
+fn name(namespace: &str, name: &str) -> Name {
+    (namespace.into(), name.into())
+}
+
+#[test]
+fn a_body_tells_what_must_become_available() {
+    let body = body("deployed", &[]);
+    let workloads = [
+        (WorkloadKind::Deployment, "openstack".to_owned(), "nova-api".to_owned()),
+        (WorkloadKind::DaemonSet, "edge".into(), "nova-compute".into()),
+    ];
+    assert_eq!(body.workloads, BTreeSet::from(workloads));
+    assert_eq!(body.jobs, BTreeSet::from([name("openstack", "nova-cell-setup")]));
+    assert_eq!(body.chart_version, "2026.1.7");
+}
+
+#[test]
+fn a_description_is_scrubbed() {
+    let body = read_record("failed", &[], &Scrubber::new(["hunter22"]));
+    assert_eq!(body.description, "failed: password [redacted]");
+}
+
+#[test]
+fn the_jobs_of_a_revision_are_its_plain_ones_and_the_hooks_that_ran_in_it_and_stay() {
+    let started = "2026-11-21T11:00:05Z";
+    let mut removed = hook("nova-tidy", "Job", &["post-upgrade"], "Succeeded", started);
+    removed["delete_policies"] = json!(["hook-succeeded"]);
+    let hooks = [
+        db_sync("Succeeded", started),
+        removed,
+        hook("nova-install-only", "Job", &["post-install"], "", ""),
+        hook("nova-test", "Pod", &["test"], "", ""),
+        hook("nova-clean", "Job", &["pre-delete"], "", ""),
+        hook("nova-before", "Job", &["pre-upgrade"], "Succeeded", started),
+        hook("nova-keys", "Secret", &["post-upgrade"], "Succeeded", started),
+    ];
+    let expected = [name("openstack", "nova-cell-setup"), name("openstack", "nova-db-sync")];
+    assert_eq!(body("deployed", &hooks).jobs, BTreeSet::from(expected));
+    // Before its turn a hook has no phase.
+    assert!(body("pending-upgrade", &[db_sync("", "")]).jobs.contains(&name("openstack", "nova-db-sync")));
+}
+
+#[test]
+fn the_hook_in_progress_is_the_one_that_started_last() {
+    let both = [
+        hook("nova-db-init", "Job", &["post-install", "post-upgrade"], "Running", "2026-11-21T11:00:01Z"),
+        db_sync("Running", "2026-11-21T11:00:05Z"),
+        hook("nova-bootstrap", "Job", &["post-install", "post-upgrade"], "", ""),
+    ];
+    for (status, expected) in [
+        ("pending-install", Some(("post-install Job nova-db-sync", false))),
+        ("pending-upgrade", Some(("post-upgrade Job nova-db-sync", false))),
+        ("deployed", None),
+        ("superseded", None),
+        ("failed", None),
+    ] {
+        let hook = body(status, &both).hook;
+        assert_eq!(hook.as_ref().map(|hook| (hook.name.as_str(), hook.failed)), expected, "{status}");
+    }
+    let hook = body("pending-upgrade", &both).hook.unwrap();
+    assert_eq!(hook.job.as_deref(), Some("nova-db-sync"));
+    assert_eq!(hook.since, "2026-11-21T11:00:05Z".parse().ok());
+}
+
+#[test]
+fn a_failed_operation_names_the_hook_that_it_failed_with() {
+    let hooks = [
+        hook("nova-db-init", "Job", &["post-install", "post-upgrade"], "Succeeded", "2026-11-21T11:00:01Z"),
+        db_sync("Failed", "2026-11-21T11:00:05Z"),
+    ];
+    let hook = body("failed", &hooks).hook.unwrap();
+    assert_eq!((hook.name.as_str(), hook.failed), ("post-upgrade Job nova-db-sync", true));
+}
+
+#[test]
+fn pre_install_hooks_are_satisfied_when_they_succeeded_or_helm_came_past_them() {
+    let started = "2026-11-21T11:00:01Z";
+    let keys = |phase| hook("nova-keys", "Secret", &["pre-install"], phase, started);
+    let job = |phase| hook("nova-prepare", "Job", &["pre-install"], phase, started);
+    for (hooks, expected) in [
+        (vec![], true),
+        (vec![keys("Succeeded")], true),
+        (vec![keys("Running")], false),
+        (vec![keys("Running"), db_sync("Running", started)], true),
+        (vec![keys("Running"), db_sync("", "")], false),
+        (vec![job("Running"), db_sync("Running", started)], false),
+        (vec![job("Succeeded"), db_sync("", "")], true),
+    ] {
+        assert_eq!(body("pending-install", &hooks).pre_install_satisfied, expected, "{hooks:?}");
+    }
+}

@@ -22,6 +22,7 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     children.start(Component::Etcd)?;
     etcd_answers(children).await?;
     start_apiserver(children).await?;
+    simulate(children).await?;
     for component in [Component::ControllerManager, Component::Scheduler, Component::Kwok] {
         children.start(component)?;
     }
@@ -30,6 +31,19 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     let seeded = tokio::time::timeout(PATIENCE, seed::seed(&client, &children.spec.nodes)).await;
     seeded.unwrap_or_else(|_| Err(late(children, Component::ControllerManager)))?;
     state(children, true)?.write(&children.folder)
+}
+
+/// What kwok leaves out of kubelets' work, in this process: the waits before a pod starts, and logs.
+async fn simulate(children: &Children) -> Result<(), Error> {
+    let client = client::for_kubeconfig(&children.folder.kubeconfig_of("waits")).await?;
+    tokio::spawn(crate::waits::run(client.clone()));
+    let (folder, port) = (children.folder.clone(), children.ports.kubelet);
+    tokio::spawn(async move {
+        if let Err(error) = crate::kubelet::serve(&folder, port, client).await {
+            eprintln!("pods have no logs: {error}");
+        }
+    });
+    Ok(())
 }
 
 /// Everything that programs find on disk.

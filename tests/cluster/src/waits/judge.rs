@@ -1,0 +1,171 @@
+//! The judgement on one pod: what its steering annotations must become.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::needs::{CustomDependency, Dependency, Source, SourceKind};
+use super::rules::RULE_KEYS;
+use super::world::{Key, PodFacts, World, carries};
+
+/// Steering annotations to set, or to remove, by their names without prefix.
+pub(super) type Annotations = BTreeMap<String, Option<String>>;
+
+/// What must change about a pod's steering annotations; nothing when all is as it should be.
+pub(super) fn judge(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
+    if pod.node.is_empty() || pod.is_leaving || matches!(pod.phase.as_str(), "Succeeded" | "Failed") {
+        return Annotations::new();
+    }
+    let mut wanted = fault(key, pod, world);
+    wanted.extend(release(key, pod, world));
+    let down = !world.is_node_ready(&pod.node);
+    wanted.insert("node-ready".into(), down.then(|| "false".into()));
+    if has_failed_before(pod, wanted.get("behaviour").and_then(Option::as_deref), world) {
+        wanted.insert("failed-before".into(), Some("true".into()));
+    }
+    wanted.retain(|key, value| pod.steering.get(key) != value.as_ref());
+    wanted
+}
+
+/// What a fault rule puts on the pod; and what one put there that is no more takes away again.
+fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
+    let rule = world.rule(key, pod);
+    if rule.is_none() && !pod.steering.contains_key("rule") {
+        return Annotations::new();
+    }
+    let mut wanted: Annotations = [("rule".to_string(), rule.map(|(name, _)| name.to_string()))].into();
+    for word in RULE_KEYS {
+        let value = rule.and_then(|(_, rule)| rule.word(word));
+        // The pod's own words stay where no rule has overwritten them.
+        if value.is_some() || pod.steering.contains_key("rule") {
+            wanted.insert(word.to_string(), value);
+        }
+    }
+    wanted
+}
+
+/// Once let go, a pod is never held again: its init containers have run.
+fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
+    let set = |name: &str, value: Option<&str>| (name.to_string(), value.map(str::to_string));
+    let waits = if pod.is_released() || !world.is_node_ready(&pod.node) { None } else { waits(key, pod, world) };
+    if let Some((place, missing)) = waits {
+        return [set("waits-in", Some(place)), set("waits-for", Some(&missing.join("; ")))].into();
+    }
+    // On a node that is down nothing begins.
+    let goes = pod.is_released() || world.is_node_ready(&pod.node);
+    let released = if goes { Some("true") } else { None };
+    [set("waits-in", None), set("waits-for", None), set("released", released)].into()
+}
+
+/// Where in its start a pod is held, and by what; in the order in which a kubelet comes upon it.
+fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<String>)> {
+    let missing = |sources: &[Source]| -> Vec<String> {
+        let absent = sources.iter().filter(|source| !world.has(source.kind, &key.namespace, &source.name));
+        let mut texts: Vec<String> = absent.map(|source| say_source(&key.namespace, source)).collect();
+        texts.dedup();
+        texts
+    };
+    let volumes = missing(&pod.needs.volumes);
+    if !volumes.is_empty() {
+        return Some(("volumes", volumes));
+    }
+    let open = pod.needs.dependencies.iter().filter(|dependency| !holds(dependency, pod, world));
+    let open: Vec<String> = open.map(|dependency| say(dependency, &pod.node)).collect();
+    if !open.is_empty() {
+        return Some(("init", open));
+    }
+    let environment = missing(&pod.needs.environment);
+    (!environment.is_empty()).then_some(("config", environment))
+}
+
+/// Whether a dependency is there, by the rules of kubernetes-entrypoint's `dependencies/*/*.go`. Nodes are told
+/// apart by name, not by address, because all simulated nodes share one.
+fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
+    match dependency {
+        Dependency::Service { namespace, name } => {
+            let mut slices =
+                world.slices.iter().filter(|(key, slice)| &key.namespace == namespace && &slice.service == name);
+            slices.any(|(_, slice)| slice.is_ready)
+        }
+        Dependency::Job { namespace, name } => {
+            world.jobs.get(&Key::new(namespace, name)).is_some_and(|job| job.has_succeeded)
+        }
+        Dependency::Jobs { namespace, labels } => {
+            let jobs =
+                world.jobs.iter().filter(|(key, job)| &key.namespace == namespace && carries(&job.labels, labels));
+            let mut all = jobs.map(|(_, job)| job.has_succeeded).peekable();
+            all.peek().is_some() && all.all(|succeeded| succeeded)
+        }
+        Dependency::DaemonSet { namespace, name } => {
+            let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
+            let mut here = world.pods_with(namespace, labels).filter(|other| other.node == pod.node).peekable();
+            // Upstream passes when the node has none; a ready one elsewhere must do here, or a wait
+            // would end before the set's pods were even made.
+            if here.peek().is_none() {
+                return world.pods_with(namespace, labels).any(|other| other.is_ready);
+            }
+            here.any(|other| other.is_ready)
+        }
+        Dependency::Pod { namespace, labels, same_node } => {
+            let mut pods = world.pods_with(namespace, labels).filter(|other| !same_node || other.node == pod.node);
+            pods.any(|other| other.is_ready)
+        }
+        Dependency::Custom(custom) => is_as_wanted(custom, world),
+    }
+}
+
+fn is_as_wanted(custom: &CustomDependency, world: &World) -> bool {
+    let table = world.customs.get(&custom.kind_in_namespace());
+    let Some(object) = table.and_then(|table| table.get(&custom.name)) else { return false };
+    let field = |key: &str| key.split('.').try_fold(object, |value, part| value.get(part)).and_then(Value::as_str);
+    let condition = |type_: &str| {
+        let all = object.pointer("/status/conditions").and_then(Value::as_array);
+        let found = all.and_then(|all| all.iter().find(|one| one.get("type").and_then(Value::as_str) == Some(type_)));
+        found.and_then(|one| one.get("status")).and_then(Value::as_str)
+    };
+    let expected = |status: &str| if status.is_empty() { "True".to_string() } else { status.to_string() };
+    custom.fields.iter().all(|one| field(&one.key) == Some(one.value.as_str()))
+        && custom.conditions.iter().all(|one| condition(&one.type_) == Some(expected(&one.status).as_str()))
+}
+
+/// `fail-once` where a new pod replaces the failed one: some earlier pod of the same owner must have failed.
+/// Where containers restart in place, the restart count tells, and kwok's stages see it.
+fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> bool {
+    let behaviour = behaviour.or_else(|| pod.steer("behaviour"));
+    if behaviour != Some("fail-once") || !pod.never_restarts || pod.owner.is_none() {
+        return false;
+    }
+    let job = || world.jobs.iter().any(|(_, job)| Some(&job.uid) == pod.owner.as_ref() && job.has_failed_pods);
+    let sibling = |other: &PodFacts| other.owner == pod.owner && other.uid != pod.uid && other.phase == "Failed";
+    world.pods().any(|(_, other)| sibling(other)) || job()
+}
+
+fn say_source(namespace: &str, source: &Source) -> String {
+    let kind = match source.kind {
+        SourceKind::Secret => "secret",
+        SourceKind::ConfigMap => "configmap",
+    };
+    format!("{kind} {namespace}/{} ({})", source.name, source.user)
+}
+
+fn say(dependency: &Dependency, node: &str) -> String {
+    let words = |labels: &BTreeMap<String, String>| {
+        labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+    };
+    match dependency {
+        Dependency::Service { namespace, name } => format!("service {namespace}/{name}"),
+        Dependency::Job { namespace, name } => format!("job {namespace}/{name}"),
+        Dependency::Jobs { namespace, labels } => format!("jobs in {namespace} with {}", words(labels)),
+        Dependency::DaemonSet { namespace, name } => format!("daemonset {namespace}/{name}"),
+        Dependency::Pod { namespace, labels, same_node: true } => {
+            format!("pod in {namespace} on {node} with {}", words(labels))
+        }
+        Dependency::Pod { namespace, labels, same_node: false } => format!("pod in {namespace} with {}", words(labels)),
+        Dependency::Custom(custom) => {
+            format!("{} {}/{}", custom.kind.to_lowercase(), custom.namespace, custom.name)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

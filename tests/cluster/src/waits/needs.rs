@@ -1,0 +1,252 @@
+//! What a pod needs before its containers may start, read from its specification.
+//!
+//! The DEPENDENCY_* environment is read as airship/kubernetes-entrypoint reads it (`util/env/env.go` and
+//! `dependencies/` there): namespaces default to the pod's, malformed entries are ignored.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, PodSpec};
+use serde::Deserialize;
+
+pub(super) type Labels = BTreeMap<String, String>;
+
+/// Everything a pod needs, in the order in which a kubelet asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    /// Volumes' sources: without them there is no sandbox.
+    pub volumes: Vec<Source>,
+    /// What kubernetes-entrypoint waits for, in the init containers.
+    pub dependencies: Vec<Dependency>,
+    /// Sources of the containers' environment: without them a container is not created.
+    pub environment: Vec<Source>,
+}
+
+/// Kind of an object whose contents a pod takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SourceKind {
+    Secret,
+    ConfigMap,
+}
+
+/// A Secret or ConfigMap in the pod's namespace that is not optional.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    pub kind: SourceKind,
+    pub name: String,
+    /// The volume or container that needs it.
+    pub user: String,
+}
+
+/// One entry of a DEPENDENCY_* variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Dependency {
+    Service { namespace: String, name: String },
+    Job { namespace: String, name: String },
+    Jobs { namespace: String, labels: Labels },
+    DaemonSet { namespace: String, name: String },
+    Pod { namespace: String, labels: Labels, same_node: bool },
+    Custom(CustomDependency),
+}
+
+/// An entry of DEPENDENCY_CUSTOM_RESOURCE.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+pub(super) struct CustomDependency {
+    pub api_version: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    /// Dotted keys and the text that must stand there.
+    pub fields: Vec<FieldDependency>,
+    pub conditions: Vec<ConditionDependency>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct FieldDependency {
+    pub key: String,
+    pub value: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct ConditionDependency {
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `True` when empty.
+    #[serde(default)]
+    pub status: String,
+}
+
+impl Needs {
+    /// Reads a pod.
+    pub fn of(pod: &Pod) -> Self {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let Some(spec) = &pod.spec else { return Self::default() };
+        let init = spec.init_containers.iter().flatten();
+        Self {
+            volumes: volumes(spec),
+            dependencies: init.flat_map(|container| dependencies(namespace, container)).collect(),
+            environment: spec.init_containers.iter().flatten().chain(&spec.containers).flat_map(environment).collect(),
+        }
+    }
+}
+
+impl Needs {
+    /// Whether another pod's readiness can end the wait.
+    pub fn waits_for_pods(&self) -> bool {
+        let by_pods =
+            |dependency: &Dependency| matches!(dependency, Dependency::Pod { .. } | Dependency::DaemonSet { .. });
+        self.dependencies.iter().any(by_pods)
+    }
+
+    /// The kinds of custom resources that are waited for.
+    pub fn custom_kinds(&self) -> impl Iterator<Item = CustomKind> {
+        self.dependencies.iter().filter_map(|dependency| match dependency {
+            Dependency::Custom(custom) => Some(custom.kind_in_namespace()),
+            _ => None,
+        })
+    }
+}
+
+impl CustomDependency {
+    /// What to watch for it.
+    pub fn kind_in_namespace(&self) -> CustomKind {
+        CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
+    }
+}
+
+/// A kind of custom resource in a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct CustomKind {
+    pub api_version: String,
+    pub kind: String,
+    pub namespace: String,
+}
+
+fn volumes(spec: &PodSpec) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for volume in spec.volumes.iter().flatten() {
+        let mut need = |kind, name: Option<&String>, optional: Option<bool>| {
+            if let (Some(name), false) = (name, optional.unwrap_or(false)) {
+                sources.push(Source { kind, name: name.clone(), user: volume.name.clone() });
+            }
+        };
+        if let Some(secret) = &volume.secret {
+            need(SourceKind::Secret, secret.secret_name.as_ref(), secret.optional);
+        }
+        if let Some(config_map) = &volume.config_map {
+            need(SourceKind::ConfigMap, Some(&config_map.name), config_map.optional);
+        }
+        for source in volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten()) {
+            if let Some(secret) = &source.secret {
+                need(SourceKind::Secret, Some(&secret.name), secret.optional);
+            }
+            if let Some(config_map) = &source.config_map {
+                need(SourceKind::ConfigMap, Some(&config_map.name), config_map.optional);
+            }
+        }
+    }
+    sources
+}
+
+fn environment(container: &Container) -> Vec<Source> {
+    let mut sources = Vec::new();
+    let mut need = |kind, name: &str, optional: Option<bool>| {
+        if !optional.unwrap_or(false) {
+            sources.push(Source { kind, name: name.to_string(), user: container.name.clone() });
+        }
+    };
+    for from in container.env_from.iter().flatten() {
+        if let Some(secret) = &from.secret_ref {
+            need(SourceKind::Secret, &secret.name, secret.optional);
+        }
+        if let Some(config_map) = &from.config_map_ref {
+            need(SourceKind::ConfigMap, &config_map.name, config_map.optional);
+        }
+    }
+    for from in container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref()) {
+        if let Some(key) = &from.secret_key_ref {
+            need(SourceKind::Secret, &key.name, key.optional);
+        }
+        if let Some(key) = &from.config_map_key_ref {
+            need(SourceKind::ConfigMap, &key.name, key.optional);
+        }
+    }
+    sources
+}
+
+/// OpenStack-Helm always sets DEPENDENCY_SERVICE, possibly empty: its presence tells an entrypoint container.
+fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
+    let variables: &[EnvVar] = container.env.as_deref().unwrap_or_default();
+    let value =
+        |name: &str| variables.iter().find(|one| one.name == name).map(|one| one.value.as_deref().unwrap_or(""));
+    let Some(services) = value("DEPENDENCY_SERVICE") else { return Vec::new() };
+    let text = |name: &str| value(name).unwrap_or_default();
+    let named = |list| names(namespace, list);
+
+    let service = |(namespace, name)| Dependency::Service { namespace, name };
+    let mut found: Vec<Dependency> = named(services).map(service).collect();
+    found.extend(jobs(namespace, text("DEPENDENCY_JOBS"), text("DEPENDENCY_JOBS_JSON")));
+    let daemon_set = |(namespace, name)| Dependency::DaemonSet { namespace, name };
+    found.extend(named(text("DEPENDENCY_DAEMONSET")).map(daemon_set));
+    found.extend(json_list(text("DEPENDENCY_POD_JSON")).into_iter().map(|pod: PodEntry| Dependency::Pod {
+        namespace: or(pod.namespace, namespace),
+        labels: pod.labels.unwrap_or_default(),
+        same_node: pod.require_same_node,
+    }));
+    found.extend(json_list(text("DEPENDENCY_CUSTOM_RESOURCE")).into_iter().map(|custom: CustomDependency| {
+        Dependency::Custom(CustomDependency { namespace: or(Some(custom.namespace.clone()), namespace), ..custom })
+    }));
+    found
+}
+
+/// `name,namespace:name,…`; entries of another shape are ignored, as upstream does with a warning.
+fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
+    list.split(',').filter(|entry| !entry.is_empty()).filter_map(move |entry| {
+        match entry.split(':').collect::<Vec<_>>()[..] {
+            [name] => Some((namespace.to_string(), name.to_string())),
+            [other, name] if !other.is_empty() => Some((other.to_string(), name.to_string())),
+            _ => None,
+        }
+    })
+}
+
+/// The JSON variable wins over the plain one.
+fn jobs(namespace: &str, list: &str, json: &str) -> Vec<Dependency> {
+    if json.is_empty() {
+        return names(namespace, list).map(|(namespace, name)| Dependency::Job { namespace, name }).collect();
+    }
+    let entry = |job: JobEntry| match (job.name.filter(|name| !name.is_empty()), job.labels) {
+        (Some(name), None) => Some(Dependency::Job { namespace: or(job.namespace, namespace), name }),
+        (None, Some(labels)) => Some(Dependency::Jobs { namespace: or(job.namespace, namespace), labels }),
+        _ => None,
+    };
+    json_list(json).into_iter().filter_map(entry).collect()
+}
+
+#[derive(Deserialize)]
+struct JobEntry {
+    name: Option<String>,
+    labels: Option<Labels>,
+    namespace: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodEntry {
+    labels: Option<Labels>,
+    namespace: Option<String>,
+    #[serde(default)]
+    require_same_node: bool,
+}
+
+fn json_list<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
+    serde_json::from_str::<Option<Vec<T>>>(text).ok().flatten().unwrap_or_default()
+}
+
+fn or(given: Option<String>, default: &str) -> String {
+    given.filter(|text| !text.is_empty()).unwrap_or_else(|| default.to_string())
+}
+
+#[cfg(test)]
+mod tests;
