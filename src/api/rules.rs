@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("spec.services.*.releases.*.valuesFrom.[].key", KEY, KEY_MESSAGE),
     rule(
         "spec.services.*.releases.*.version",
-        "self.matches('^[0-9]+[.][0-9]+[.][0-9]+([-+][-+.0-9A-Za-z]+)?$')",
+        "self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][-+.0-9A-Za-z]+)?$')",
         "must be one exact chart version, no range, such as 2026.1.0",
     ),
     rule(
@@ -104,8 +104,8 @@ pub(super) const RULES: &[Rule] = &[
     rule("spec", SERVICE_STAYS, STAYS_MESSAGE),
     rule(
         "spec.charts.repository",
-        "self.matches('^(https?|oci)://[^ ]+$')",
-        "must be the URL of a chart repository that begins with https://, http:// or oci://, such as https://tarballs.opendev.org/openstack/openstack-helm",
+        r#"self.matches('^(https?|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
+        "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user, such as https://tarballs.opendev.org/openstack/openstack-helm",
     ),
     rule(
         "spec.images.mirrors",

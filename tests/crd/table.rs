@@ -92,6 +92,8 @@ pub const BAD: &[Bad] = &[
     bad(Schema, "{openstackRelease: '2026.1', services: {nova: {enabled: 'yes'}}}", "spec.services.nova.enabled",
         "Invalid value: \"string\": spec.services.nova.enabled in body must be of type boolean"),
     bad(Rule, "{openstackRelease: '2026.1', charts: {repository: charts.example.org}}", "spec.charts.repository", "must be the URL of a chart repository"),
+    bad(Rule, "{openstackRelease: '2026.1', charts: {repository: 'https://me:secret@charts.example.org'}}", "spec.charts.repository",
+        "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user"),
     bad(Rule, "{openstackRelease: '2026.1', images: {mirrors: {'https://quay.io': registry.example.org}}}", "spec.images.mirrors",
         "maps prefixes of image references to what replaces them, both without scheme and not empty"),
     bad(Schema, "{openstackRelease: '2026.1', images: {pullPolicy: Sometimes}}", "spec.images.pullPolicy",
