@@ -1,39 +1,19 @@
 //! The CRD: it is what the types and the catalogue say, within the API server's bounds, and refuses what it can judge with words that help.
 
-#[path = "crd/server.rs"]
-mod server;
-#[path = "crd/table.rs"]
-mod table;
-
-use std::path::Path;
-
 use kube::core::cel::Validator;
-use osdpl::catalog::Catalog;
-use osdpl::yaml;
 use serde_json::{Value, json};
-use table::{BAD, Bad, GOOD_CHANGES, Judge};
+
+use crate::table::{BAD, Bad, GOOD_CHANGES, Judge};
+use crate::{read, resource, shipped};
 
 const COMMITTED: &str = "crds/openstackdeployments.osdpl.dev.yaml";
 /// The operator's own chart holds it too: helm reads nothing outside of a chart's folder.
 const CARRIED: &str = "deploy/osdpl/templates/crd.yaml";
 const REGENERATE: &str = "crds/generate";
 
-fn read(path: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap_or_default()
-}
-
-fn shipped() -> Catalog {
-    osdpl::files::catalog(None).unwrap()
-}
-
 fn schema() -> Value {
     let crd = serde_json::to_value(osdpl::api::crd(&shipped()).unwrap()).unwrap();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
-}
-
-fn resource(spec: &str) -> Value {
-    let spec: Value = yaml::parse("spec", spec).unwrap();
-    json!({ "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": { "name": "cloud" }, "spec": spec })
 }
 
 /// Every schema below, with its path.

@@ -1,4 +1,4 @@
-//! The same table, and nulls, before a real API server.
+//! The same table before a real API server, and what happens to nulls on the way there.
 
 use cluster::{Cluster, Options};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
