@@ -2,12 +2,15 @@
 //!
 //! Pure room. The CRD in `crds/` is generated from these types by `osdpl crd` and diffed by a test.
 
+mod rules;
+mod schema;
 mod spec;
 mod status;
 
+pub use schema::{SchemaError, crd, crd_yaml};
 pub use spec::{
-    Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides,
-    ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
+    Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec,
+    Overrides, ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
 };
 pub use status::{
     ChildStatus, ComponentStatus, ComponentVerdict, OpenStackDeploymentStatus, Phase, ReleaseStatus, condition, reason,

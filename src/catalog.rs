@@ -185,7 +185,8 @@ pub struct Check {
 impl Catalog {
     /// The service and release with this release name.
     pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
-        let named = |(service, entry): (&'_ String, &'_ Service)| entry.releases.contains_key(name).then(|| service.clone());
+        let named =
+            |(service, entry): (&'_ String, &'_ Service)| entry.releases.contains_key(name).then(|| service.clone());
         let service = self.services.iter().find_map(named)?;
         let (service, entry) = self.services.get_key_value(&service)?;
         Some((service.as_str(), entry.releases.get(name)?))
@@ -207,7 +208,9 @@ impl Catalog {
             .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
             .chain(self.presets.values().flat_map(|preset| &preset.fragments))
             .chain(self.features.values().flat_map(|feature| &feature.fragments));
-        own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.bodies.get(release)))
+        own.map(|entry| &entry.base)
+            .into_iter()
+            .chain(fragments.filter_map(move |fragment| fragment.bodies.get(release)))
     }
 
     /// Whether `chart` is known to have a key at `path`; `true` for charts whose keys are not known.

@@ -4,6 +4,7 @@ mod credentials;
 mod deployments;
 mod external;
 mod inputs;
+mod records;
 mod recover;
 mod remove;
 

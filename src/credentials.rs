@@ -151,11 +151,11 @@ mod tests {
     #[test]
     fn what_the_releases_use_is_needed_whoever_owns_it() {
         let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
-        let spec = serde_json::from_str(
-            r#"{"openstackRelease": "2026.1", "services": {"front": {"enabled": true}}}"#,
-        ).unwrap();
+        let spec = serde_json::from_str(r#"{"openstackRelease": "2026.1", "services": {"front": {"enabled": true}}}"#)
+            .unwrap();
         let selection = crate::desired::select("cloud", "openstack", &spec, &catalog);
-        let names: Vec<_> = needed(&catalog, &selection).into_keys().map(|(service, name)| format!("{service}.{name}")).collect();
+        let names: Vec<_> =
+            needed(&catalog, &selection).into_keys().map(|(service, name)| format!("{service}.{name}")).collect();
         assert_eq!(names, ["front.user", "store.admin"]);
     }
 }

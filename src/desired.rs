@@ -8,12 +8,14 @@
 mod features;
 mod images;
 mod layers;
+mod nulls;
 mod resolve;
 mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use layers::layers;
+pub use nulls::lost_nulls;
 pub use resolve::{redacted, resolve, resolve_release};
 pub use select::select;
 
@@ -89,6 +91,8 @@ pub struct Facts {
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
     /// What the objects named by `valuesFrom` hold, or why they can't be read.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, String>>,
+    /// Credentials that can't be had, by service and name, and what to do.
+    pub missing: BTreeMap<(String, String), String>,
     /// Charts by release, or why they can't be had.
     pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
     /// Helm's major version.

@@ -87,7 +87,8 @@ impl Expression {
             expression: expression.clone(),
             problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
         })?;
-        let unknown = program.references().variables().into_iter().find(|name| !VARIABLES.contains(name)).map(str::to_owned);
+        let unknown =
+            program.references().variables().into_iter().find(|name| !VARIABLES.contains(name)).map(str::to_owned);
         match unknown {
             Some(name) if !source.contains(&format!("({name},")) => {
                 Err(Error::Variable { expression, name, known: VARIABLES.join(", ") })
@@ -111,7 +112,9 @@ impl Expression {
     /// # Errors
     /// As [`Expression::evaluate`], and when the result is no boolean.
     pub fn holds(&self, scope: &Scope) -> Result<bool, Error> {
-        self.evaluate(scope)?.as_bool().ok_or_else(|| Error::Type { expression: self.source.clone(), wanted: "true or false" })
+        self.evaluate(scope)?
+            .as_bool()
+            .ok_or_else(|| Error::Type { expression: self.source.clone(), wanted: "true or false" })
     }
 
     /// Whether the result holds a secret: whatever touches a credential does.

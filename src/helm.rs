@@ -8,6 +8,7 @@
 //! arguments   the command line of an upgrade and an uninstall         exec        helm that dies with us
 //! runner      one child a release, bounded slots, what came out       child       one child from start to end
 //! failure     what helm's last words mean                             instance    who we are, and who is dead
+//! pull        charts from repositories, for the chart store
 //! ```
 //!
 //! Sources of the rules: helm v3.22.0 and v4.3.1. Two of them shape everything: never `--wait` or `--atomic` on an
@@ -19,9 +20,12 @@ mod child;
 mod error;
 pub mod exec;
 pub mod failure;
+#[cfg(test)]
+mod fake;
 pub mod instance;
 pub mod kubeconfig;
 pub mod program;
+pub mod pull;
 mod runner;
 mod spawner;
 mod tail;

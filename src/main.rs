@@ -1,2 +1,5 @@
-//! stub
-fn main() {}
+//! osdpl: parse, dispatch, exit code.
+
+fn main() -> std::process::ExitCode {
+    osdpl::cli::main()
+}

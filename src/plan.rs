@@ -79,7 +79,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     let mut decisions = BTreeMap::new();
     for (name, release) in &desired.releases {
         let state = classify(Some(release), &release.key, observed, now);
-        decisions.insert(name.clone(), Decision { key: release.key.clone(), step: context.wanted(name, release, state) });
+        decisions
+            .insert(name.clone(), Decision { key: release.key.clone(), step: context.wanted(name, release, state) });
     }
     let wanted: BTreeSet<&Key> = desired.releases.values().map(|release| &release.key).collect();
     let unwanted = context.ours().filter(|(key, _)| !wanted.contains(key)).collect::<Vec<_>>();
@@ -95,7 +96,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
 
 /// Stays the same while a plan is carried out: it names where to, not the way.
 fn hash(desired: &Desired) -> String {
-    let parts: Vec<String> = desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs)).collect();
+    let parts: Vec<String> =
+        desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs)).collect();
     let mut hash = digest(parts.iter().map(String::as_str));
     hash.truncate(12);
     hash
@@ -143,7 +145,8 @@ impl Context<'_> {
             let release = self.catalog.release(other).map(|(_, release)| release);
             release.is_some_and(|release| release.needs.iter().any(|need| provided.contains(&need.component)))
         };
-        let mut names: Vec<_> = self.ours().map(|(_, other)| other).filter(|other| other != name && needs(other)).collect();
+        let mut names: Vec<_> =
+            self.ours().map(|(_, other)| other).filter(|other| other != name && needs(other)).collect();
         names.sort();
         names.dedup();
         names

@@ -63,8 +63,8 @@ impl Scrubber {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let whole = &text[..text.len() - cut];
         // A URL's password ends with an `@` that may lie beyond the cut.
-        let last_word = whole.rfind(ends_a_url).map_or(0, |place| place + 1);
-        let kept = if whole[last_word..].contains("://") { &whole[..last_word] } else { whole };
+        let last_word = whole.rsplit(ends_a_url).next().unwrap_or(whole);
+        let kept = if last_word.contains("://") { &whole[..whole.len() - last_word.len()] } else { whole };
         self.scrub(kept)
     }
 
@@ -128,15 +128,12 @@ fn inside_base64(secret: &str) -> Vec<String> {
 
 /// RFC 3986: all but the unreserved characters.
 fn percent_encoded(secret: &str, lower: bool) -> String {
-    secret.bytes().fold(String::with_capacity(secret.len()), |mut encoded, byte| {
-        let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        encoded += &match (unreserved, lower) {
-            (true, _) => char::from(byte).to_string(),
-            (false, true) => format!("%{byte:02x}"),
-            (false, false) => format!("%{byte:02X}"),
-        };
-        encoded
-    })
+    let encode = |byte: u8| match (byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), lower) {
+        (true, _) => char::from(byte).to_string(),
+        (false, true) => format!("%{byte:02x}"),
+        (false, false) => format!("%{byte:02X}"),
+    };
+    secret.bytes().map(encode).collect()
 }
 
 /// As inside a JSON or Go string.
@@ -155,13 +152,18 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     for (scheme_end, separator) in text.match_indices("://") {
         let start = scheme_end + separator.len();
         let end = text[start..].find(ends_a_url).map_or(text.len(), |length| start + length);
-        let mut segment = start;
-        for (at, _) in text[start..end].match_indices('@') {
-            let at = start + at;
-            if let Some(colon) = text[segment..at].find(':') {
-                found.push((segment + colon + 1, at));
-            }
-            segment = text[at..end].find(',').map_or(end, |comma| at + comma + 1);
+        let mut host = start;
+        let mut last: Option<(usize, usize)> = None;
+        let commas = text[start..end].match_indices(',').map(|(place, _)| start + place);
+        for host_end in commas.chain([end]) {
+            // A password may hold `@` or a comma: the last `@` counts, and what has none belongs to what follows.
+            let Some(at) = text[host..host_end].rfind('@').map(|place| host + place) else {
+                continue;
+            };
+            let colon = text[host..at].find(':').map(|place| host + place + 1);
+            let password = colon.or(last.map(|(password, _)| password)).map(|password| (password, at));
+            found.extend(password);
+            (last, host) = (password, host_end + 1);
         }
     }
     found

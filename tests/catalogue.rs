@@ -1,38 +1,287 @@
-//! The shipped catalogue: it loads, every shared value reaches a chart, and no value goes to a key that its chart does not know.
+//! The shipped catalogue: it loads, every value reaches a key that its chart knows, every credential has a place, and each kind of cloud
+//! resolves to values that agree with each other.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+#[path = "catalogue/clouds.rs"]
+mod clouds;
 
-use osdpl::catalog::{Catalog, Files};
+use std::collections::BTreeSet;
 
-/// Every YAML file below `values/` and `presets/`.
-fn files() -> Files {
-    fn read(root: &Path, folder: &Path, files: &mut Files) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                read(root, &path, files);
-            } else if path.extension().is_some_and(|extension| extension == "yaml") {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
-                files.insert(name, fs::read_to_string(&path).unwrap());
-            }
-        }
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = BTreeMap::new();
-    for folder in ["values", "presets"] {
-        read(root, &root.join(folder), &mut files);
-    }
-    files
+use clouds::{at, catalogue, clouds, files, refusals, resolved};
+use osdpl::catalog::Body;
+use osdpl::credentials;
+use osdpl::values::{self, Values};
+use serde_json::{Value, json};
+
+/// Paths that no chart lists in its own values, yet reads; `*` stands for one key, `**` for any number.
+const UNLISTED: [(&str, &str); 16] = [
+    ("endpoints.*.namespace", "read for every endpoint, listed for few"),
+    ("endpoints.*.host_fqdn_override.public.**", "read for every endpoint by its class"),
+    ("endpoints.*.scheme.public", "read for every endpoint by its class"),
+    ("endpoints.*.port.*.public", "read for every endpoint by its class"),
+    ("extraObjects.**", "a free map that the values show in a comment only"),
+    ("conf.*.DEFAULT.debug", "configuration files take any option"),
+    ("conf.heat.DEFAULT.auth_encryption_key", "configuration files take any option"),
+    ("conf.glance.DEFAULT.show_image_direct_url", "configuration files take any option"),
+    ("conf.neutron.DEFAULT.router_distributed", "configuration files take any option"),
+    ("conf.neutron.DEFAULT.dhcp_agents_per_network", "configuration files take any option"),
+    ("conf.nova.DEFAULT.vif_plugging_*", "configuration files take any option"),
+    ("conf.dhcp_agent.DEFAULT.dnsmasq_dns_servers", "configuration files take any option"),
+    ("conf.plugins.ml2_conf.ovn.*", "configuration files take any option"),
+    ("conf.auto_bridge_add.br-ex", "a free map of bridges and interfaces"),
+    ("conf.ceph.secret_uuid", "read by nova's templates in place of conf.ceph.cinder.secret_uuid, which is listed"),
+    ("conf.horizon.local_settings.config.csrf_trusted_origins", "a list of any origins"),
+];
+
+/// The values of a body as written, expressions and all.
+fn written(body: &Body) -> Values {
+    serde_json::Deserializer::from_str(&body.source).into_iter().next().unwrap().unwrap()
 }
 
-fn catalogue() -> Catalog {
-    Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
+fn is_unlisted(path: &values::Path) -> bool {
+    fn fits(pattern: &[&str], keys: &[String]) -> bool {
+        match (pattern, keys) {
+            ([], []) | (["**"], _) => true,
+            ([first, pattern @ ..], [key, keys @ ..]) => {
+                let same = first.strip_suffix('*').map_or(first == key, |start| key.starts_with(start));
+                same && fits(pattern, keys)
+            }
+            _ => false,
+        }
+    }
+    UNLISTED.iter().any(|(pattern, _)| fits(&pattern.split('.').collect::<Vec<_>>(), path.keys()))
 }
 
 #[test]
-fn the_shipped_catalogue_loads() {
+fn the_keys_of_every_chart_are_known() {
     let catalog = catalogue();
-    assert_eq!(catalog.services.len(), 14);
+    let releases = catalog.services.values().flat_map(|service| service.releases.values());
+    let missing: Vec<_> =
+        releases.map(|release| &release.chart).filter(|chart| !catalog.keys.contains_key(*chart)).collect();
+    assert!(missing.is_empty(), "no values/keys/<chart>.yaml for {missing:?}");
+}
+
+#[test]
+fn every_value_goes_to_a_key_that_its_chart_reads() {
+    let catalog = catalogue();
+    let mut wrong = BTreeSet::new();
+    for (name, release) in catalog.services.values().flat_map(|service| &service.releases) {
+        for body in catalog.bodies(name) {
+            let values = written(body);
+            let set = values::leaves(&values).into_iter().map(|(path, _)| path).chain(body.unset.iter().cloned());
+            let unread = set.filter(|path| !catalog.knows(&release.chart, path) && !is_unlisted(path));
+            wrong.extend(unread.map(|path| format!("{name}: {path}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_value_that_is_meant_for_every_chart_reaches_one() {
+    let catalog = catalogue();
+    for (file, text) in files() {
+        let parsed: Value = osdpl::yaml::parse(&file, &text).unwrap();
+        for (index, fragment) in parsed["fragments"].as_array().into_iter().flatten().enumerate() {
+            let Some(every) = fragment["every"]["values"].as_object() else { continue };
+            for (path, _) in values::leaves(every) {
+                let reached = catalog.keys.values().any(|tree| tree.knows(&path));
+                assert!(reached, "{file} fragments[{index}]: no chart knows {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_credential_stands_somewhere_whole_and_can_be_read_back() {
+    let catalog = catalogue();
+    let releases: Vec<&String> = catalog.services.values().flat_map(|service| service.releases.keys()).collect();
+    for (service, entry) in &catalog.services {
+        for credential in entry.credentials.keys() {
+            let name = (service.clone(), credential.clone());
+            let placed = releases.iter().any(|release| !credentials::places(&catalog, release, &name).is_empty());
+            assert!(placed, "{service}.{credential} stands in no release's values");
+        }
+    }
+}
+
+#[test]
+fn the_smallest_resource_is_a_whole_cloud() {
+    let desired = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
+    assert_eq!(refusals(&desired), Vec::<String>::new());
+    assert!(desired.findings.is_empty(), "{:?}", desired.findings);
+    let names: Vec<_> = desired.releases.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "cinder",
+            "glance",
+            "heat",
+            "horizon",
+            "keystone",
+            "libvirt",
+            "mariadb",
+            "memcached",
+            "neutron",
+            "nova",
+            "openvswitch",
+            "placement",
+            "rabbitmq"
+        ]
+    );
+}
+
+#[test]
+fn every_kind_of_cloud_resolves() {
+    let catalog = catalogue();
+    for (cloud, spec) in clouds() {
+        let desired = resolved(&catalog, &spec);
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{cloud}");
+        let ovn = cloud.contains("ovn") && cloud.contains("compute");
+        assert_eq!(desired.releases.contains_key("ovn"), ovn, "{cloud}");
+    }
+}
+
+#[test]
+fn nova_neutron_and_libvirt_never_wait_for_each_other() {
+    let catalog = catalogue();
+    for (cloud, spec) in clouds() {
+        let desired = resolved(&catalog, &spec);
+        for release in ["nova", "neutron", "libvirt"].iter().filter_map(|name| desired.releases.get(*name)) {
+            let peers: Vec<_> = release
+                .needs
+                .keys()
+                .filter(|need| ["nova", "neutron", "libvirt"].contains(&need.application.as_str()))
+                .collect();
+            assert!(peers.is_empty(), "{cloud}: {} needs {peers:?}", release.chart);
+        }
+    }
+}
+
+#[test]
+fn what_charts_repeat_is_equal_in_all_of_them() {
+    let catalog = catalogue();
+    for (cloud, spec) in clouds() {
+        let desired = resolved(&catalog, &spec);
+        let members = at(&desired.releases["rabbitmq"].values, "pod.replicas.server").cloned();
+        for (name, release) in &desired.releases {
+            let same = |path: &str, expected: Value| {
+                let value = at(&release.values, path).cloned();
+                assert!(
+                    value.is_none() || value == Some(expected.clone()),
+                    "{cloud}: {name}: {path} is {value:?}, not {expected}"
+                );
+            };
+            same("endpoints.oslo_messaging.statefulset.replicas", members.clone().unwrap());
+            same("endpoints.identity.auth.admin.password", json!("the-keystone-admin"));
+            same("endpoints.oslo_db.auth.admin.password", json!("the-mariadb-root"));
+            same("endpoints.oslo_db_cell0.auth.admin.password", json!("the-mariadb-root"));
+            same("endpoints.oslo_db_cell1.auth.admin.password", json!("the-mariadb-root"));
+            same("endpoints.oslo_messaging.auth.admin.password", json!("the-rabbitmq-admin"));
+            same("endpoints.oslo_cache.auth.memcache_secret_key", json!("the-memcached-secret_key"));
+            same("conf.nova.neutron.metadata_proxy_shared_secret", json!("the-neutron-metadata"));
+            same("conf.nova.libvirt.rbd_secret_uuid", json!("the-nova-rbd_secret_uuid"));
+            same("conf.ceph.cinder.secret_uuid", json!("the-nova-rbd_secret_uuid"));
+            same("conf.backends.rbd1.rbd_secret_uuid", json!("the-nova-rbd_secret_uuid"));
+        }
+    }
+}
+
+#[test]
+fn images_follow_the_openstack_release_and_those_of_backends_do_not() {
+    let catalog = catalogue();
+    for (cloud, spec) in clouds() {
+        let release = spec["openstackRelease"].as_str().unwrap();
+        for (name, desired) in &resolved(&catalog, &spec).releases {
+            let tags = at(&desired.values, "images.tags").and_then(Value::as_object);
+            for (tag, image) in tags.into_iter().flatten() {
+                let ending = format!(":{release}-ubuntu_noble");
+                assert!(image.as_str().unwrap().ends_with(&ending), "{cloud}: {name}: {tag} is {image}");
+            }
+            let backend = ["mariadb", "rabbitmq", "memcached", "openvswitch", "ovn"].contains(&name.as_str());
+            assert_eq!(tags.is_none(), backend, "{cloud}: {name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_plainly() {
+    let catalog = catalogue();
+    let cases = [
+        (json!({"presets": ["storage"]}), "spec.features.storage.ceph: images and volumes are to live on Ceph"),
+        (
+            json!({"features": {"publicEndpoints": {"enabled": true}}}),
+            "spec.publicDomain: publicEndpoints is enabled, and there is no domain",
+        ),
+        (
+            json!({"features": {"storage": {"backend": "ceph"}}}),
+            "spec.features.storage.ceph: images and volumes are to live on Ceph",
+        ),
+        (
+            json!({"presets": ["compute", "ha"], "features": {"storage": {"backend": "local"}}}),
+            "spec.features.storage.backend: the preset `ha` puts three databases on three nodes",
+        ),
+        (
+            json!({"features": {"network": {"backend": "ovn"}}, "services": {"ovn": {"enabled": false}}}),
+            "spec.features.network.backend: network.backend is ovn, and the service ovn is not part of the cloud",
+        ),
+        (
+            json!({"services": {"openvswitch": {"enabled": false}}}),
+            "spec.features.network.backend: network.backend is ovs, and the service openvswitch is not part of the cloud",
+        ),
+        (
+            json!({"services": {"libvirt": {"releases": {"libvirt": {"namespace": "elsewhere"}}}}}),
+            "spec.services.neutron.releases.neutron.namespace: openvswitch, ovn, libvirt, nova and neutron wait for each other's pods",
+        ),
+        (
+            json!({"services": {"mariadb": {"external": {"host": "db.example.org"}}}}),
+            "spec.services.mariadb.credentials.root: an external mariadb needs this credential",
+        ),
+    ];
+    for (change, expected) in cases {
+        let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"]});
+        spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let refusals = refusals(&resolved(&catalog, &spec));
+        assert!(refusals.iter().any(|refusal| refusal.starts_with(expected)), "{expected}\n{refusals:#?}");
+    }
+}
+
+#[test]
+fn a_backend_outside_is_one_address_on_its_own_port() {
+    let given = |name: &str| json!({"host": "10.1.1.1", "port": if name == "rabbitmq" { 5671 } else { 3307 }});
+    let key = json!({"name": "outside", "key": "password"});
+    let spec = json!({"openstackRelease": "2026.1", "presets": ["compute", "ha"], "services": {
+        "mariadb": {"external": given("mariadb"), "credentials": {"root": key}},
+        "rabbitmq": {"external": given("rabbitmq"), "credentials": {"admin": key}},
+    }});
+    let desired = resolved(&catalogue(), &spec);
+    assert_eq!(refusals(&desired), Vec::<String>::new());
+    let nova = &desired.releases["nova"].values;
+    assert_eq!(at(nova, "endpoints.oslo_db.port.mysql.default"), Some(&json!(3307)));
+    assert_eq!(at(nova, "endpoints.oslo_db_cell1.port.mysql.default"), Some(&json!(3307)));
+    assert_eq!(at(nova, "endpoints.oslo_messaging.port.amqp.default"), Some(&json!(5671)));
+    assert_eq!(
+        at(nova, "endpoints.oslo_messaging.statefulset"),
+        Some(&Value::Null),
+        "no list of members that are not there"
+    );
+}
+
+#[test]
+fn region_storage_class_and_namespaces_reach_every_chart() {
+    let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "region": "North", "storageClass": "fast",
+                      "services": {"mariadb": {"releases": {"mariadb": {"namespace": "data"}}}, "rabbitmq": {"releases": {"rabbitmq": {"name": "mq"}}}}});
+    let desired = resolved(&catalogue(), &spec);
+    for (name, release) in &desired.releases {
+        let users = at(&release.values, "endpoints.identity.auth").and_then(Value::as_object);
+        for (user, auth) in users.into_iter().flatten() {
+            assert_eq!(auth["region_name"], "North", "{name}: {user}");
+        }
+        for (path, value) in values::leaves(&release.values) {
+            assert!(path.keys().last().unwrap() != "class_name" || value == "fast", "{name}: {path}");
+        }
+        let namespace = at(&release.values, "endpoints.oslo_db.namespace");
+        assert!(namespace.is_none_or(|namespace| namespace == "data"), "{name}: {namespace:?}");
+    }
+    let cinder = &desired.releases["cinder"].values;
+    assert_eq!(at(cinder, "conf.cinder.DEFAULT.os_region_name"), Some(&json!("North")));
+    assert_eq!(at(cinder, "endpoints.oslo_messaging.statefulset.name"), Some(&json!("mq-rabbitmq")));
 }

@@ -179,6 +179,8 @@ pub mod reason {
     pub const DELETING: &str = "Deleting";
     /// A chart can't be had.
     pub const CHART: &str = "ChartUnavailable";
+    /// A chart is on its way.
+    pub const CHART_PENDING: &str = "ChartPending";
     /// Something the spec refers to is missing or unreadable.
     pub const INPUTS: &str = "InputsMissing";
     /// A release is foreign or was changed by others.

@@ -32,12 +32,15 @@ fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
             if let Some(other) = releases.insert(name, &service.file) {
-                let problem = format!("release {name:?} is also one of {other}; names of releases are unique, rename one");
+                let problem =
+                    format!("release {name:?} is also one of {other}; names of releases are unique, rename one");
                 errors.push(Error::Other { file: service.file.clone(), problem });
             }
             for component in release.components.keys() {
                 if let Some(other) = components.insert(component, name) {
-                    let problem = format!("component {component} of release {name:?} is also one of {other:?}; keep it at one of them");
+                    let problem = format!(
+                        "component {component} of release {name:?} is also one of {other:?}; keep it at one of them"
+                    );
                     errors.push(Error::Other { file: service.file.clone(), problem });
                 }
             }
@@ -53,7 +56,8 @@ fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
 
 /// Every fragment of the catalogue.
 fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
-    let own = catalog.services.values().flat_map(|service| service.releases.values().flat_map(|release| &release.fragments));
+    let own =
+        catalog.services.values().flat_map(|service| service.releases.values().flat_map(|release| &release.fragments));
     own.chain(&catalog.shared)
         .chain(catalog.presets.values().flat_map(|preset| &preset.fragments))
         .chain(catalog.features.values().flat_map(|feature| &feature.fragments))

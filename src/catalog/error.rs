@@ -47,7 +47,9 @@ pub enum Error {
         hint: String,
     },
     /// Releases need each other in a circle.
-    #[error("releases need each other in a circle: {0}; remove one of these needs (pods that wait for each other need none)")]
+    #[error(
+        "releases need each other in a circle: {0}; remove one of these needs (pods that wait for each other need none)"
+    )]
     Cycle(String),
     /// Anything else.
     #[error("{file}: {problem}")]

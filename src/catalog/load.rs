@@ -57,7 +57,8 @@ impl<'a> Loader<'a> {
         let features: Vec<(String, file::Feature)> = self.folder("values/features/");
         let features = features.into_iter().map(|(name, entry)| (name.clone(), self.feature(&name, entry))).collect();
         let openstack: Vec<(String, file::OpenStackRelease)> = self.folder("values/openstack/");
-        let openstack = openstack.into_iter().map(|(name, entry)| (name.clone(), self.openstack(&name, entry))).collect();
+        let openstack =
+            openstack.into_iter().map(|(name, entry)| (name.clone(), self.openstack(&name, entry))).collect();
         let lock = self.parse::<file::Lock>("values/lock.yaml").map(|lock| lock.charts).unwrap_or_default();
         Catalog { services, presets, features, openstack, shared, lock, keys: std::mem::take(&mut self.keys) }
     }
@@ -67,7 +68,10 @@ impl<'a> Loader<'a> {
         let files = self.files;
         let names = files.keys().filter_map(|path| path.strip_prefix(folder)?.strip_suffix(".yaml"));
         let names: Vec<_> = names.filter(|name| !name.contains('/')).map(str::to_owned).collect();
-        names.into_iter().filter_map(|name| Some((name.clone(), self.parse(&format!("{folder}{name}.yaml"))?))).collect()
+        names
+            .into_iter()
+            .filter_map(|name| Some((name.clone(), self.parse(&format!("{folder}{name}.yaml"))?)))
+            .collect()
     }
 
     fn parse<T: DeserializeOwned>(&mut self, path: &str) -> Option<T> {
@@ -108,7 +112,8 @@ impl<'a> Loader<'a> {
         }
         let mut components = BTreeMap::new();
         for (text, kind) in entry.components {
-            components.extend(self.component(path, &format!("{field}.components"), &text).map(|component| (component, kind)));
+            components
+                .extend(self.component(path, &format!("{field}.components"), &text).map(|component| (component, kind)));
         }
         let base = self.body(path, &field, entry.values, &entry.unset);
         let fragments = entry.fragments.into_iter().enumerate().map(|(index, own)| {
@@ -181,7 +186,9 @@ impl<'a> Loader<'a> {
         for (release, body) in entry.releases {
             let field = format!("{field}.releases.{release}");
             if bodies.contains_key(&release) {
-                let problem = format!("{field}: the release is in `every` as well; split the fragment in two, the later one wins");
+                let problem = format!(
+                    "{field}: the release is in `every` as well; split the fragment in two, the later one wins"
+                );
                 self.errors.push(Error::Other { file: path.into(), problem });
             }
             bodies.insert(release, self.body(path, &field, body.values, &body.unset));
@@ -202,7 +209,8 @@ impl<'a> Loader<'a> {
     fn component(&mut self, path: &str, field: &str, text: &str) -> Option<Component> {
         let component = Component::parse(text);
         if component.is_none() {
-            let problem = format!("{field}: {text:?} is no component; write application/component, such as keystone/api");
+            let problem =
+                format!("{field}: {text:?} is no component; write application/component, such as keystone/api");
             self.errors.push(Error::Other { file: path.into(), problem });
         }
         component
@@ -217,7 +225,12 @@ impl<'a> Loader<'a> {
         Body::compile(values, unset).unwrap_or_else(|error| {
             match error {
                 BodyError::Expression(at, error) => {
-                    self.expression(path, &format!("{field}.values.{at}"), at.keys().last().map_or("", |key| key), error);
+                    self.expression(
+                        path,
+                        &format!("{field}.values.{at}"),
+                        at.keys().last().map_or("", |key| key),
+                        error,
+                    );
                 }
                 BodyError::Path(error) => {
                     self.errors.push(Error::Path { file: path.into(), field: format!("{field}.unset"), error });
@@ -229,7 +242,10 @@ impl<'a> Loader<'a> {
 
     fn expression(&mut self, path: &str, field: &str, near: &str, error: crate::expr::Error) {
         let text = self.files.get(path).map_or("", String::as_str);
-        let line = text.lines().position(|line| line.contains(error.expression()) || line.contains(near)).map_or(0, |line| line + 1);
+        let line = text
+            .lines()
+            .position(|line| line.contains(error.expression()) || line.contains(near))
+            .map_or(0, |line| line + 1);
         self.errors.push(Error::Expression { file: path.into(), line, field: field.into(), error });
     }
 }

@@ -47,29 +47,66 @@ fn everything_wrong_is_said_with_its_place() {
     let front = files(&[])["values/services/front.yaml"].clone();
     let with = |from: &str, to: &str| front.replace(from, to);
     let cases: [(&str, String, &str); 12] = [
-        ("presets/small.yaml", "preset: small\ndescription: x\nservcies: []\n".into(),
-         "presets/small.yaml:3:1: unknown field `servcies`"),
-        ("presets/small.yaml", "preset: smal\ndescription: x\n".into(),
-         "presets/small.yaml: the file is called \"small\" and says it is \"smal\"; make the two equal"),
-        ("presets/small.yaml", "preset: small\ndescription: x\nservices: [stor]\n".into(),
-         "presets/small.yaml: services: there is no service \"stor\", did you mean \"store\"?; correct the name or add its file"),
-        ("presets/small.yaml", "preset: small\ndescription: x\nfeatures: {color: {}}\n".into(),
-         "presets/small.yaml: features: there is no feature \"color\", did you mean \"colour\"?"),
-        ("presets/small.yaml", "preset: small\ndescription: x\nfragments:\n- when: feature.x\n".into(),
-         "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; there are spec, features"),
-        ("presets/small.yaml", "preset: small\ndescription: x\nfragments:\n- releases: {font: {values: {}}}\n".into(),
-         "presets/small.yaml: fragments[0].releases: there is no release \"font\", did you mean \"front\"?"),
-        ("values/services/front.yaml", with("store/server", "store/servre"),
-         "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\", did you mean \"store/server\"?"),
-        ("values/services/front.yaml", with("store/server", "store"),
-         "values/services/front.yaml: releases.front.needs[0]: \"store\" is no component; write application/component, such as keystone/api"),
-        ("values/services/front.yaml", with("store/server", "front/api"), "releases need each other in a circle: front → front; remove one"),
-        ("values/services/front.yaml", with("front.user", "front.usr"),
-         "values/services/front.yaml: releases.front.values: there is no credential \"front.usr\", did you mean \"front.user\"?"),
-        ("values/services/front.yaml", with("${spec.region}", "${spec.region"),
-         "values/services/front.yaml:11: releases.front.values.conf.region: \"${spec.region\" has a `${` without its `}`"),
-        ("values/services/front.yaml", with("    plainJobs", "    unset: ['a..b']\n    plainJobs"),
-         "values/services/front.yaml: releases.front.unset: \"a..b\" is no path: a key is empty"),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nservcies: []\n".into(),
+            "presets/small.yaml:3:1: unknown field `servcies`",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: smal\ndescription: x\n".into(),
+            "presets/small.yaml: the file is called \"small\" and says it is \"smal\"; make the two equal",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nservices: [stor]\n".into(),
+            "presets/small.yaml: services: there is no service \"stor\", did you mean \"store\"?; correct the name or add its file",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nfeatures: {color: {}}\n".into(),
+            "presets/small.yaml: features: there is no feature \"color\", did you mean \"colour\"?",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nfragments:\n- when: feature.x\n".into(),
+            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; there are spec, features",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nfragments:\n- releases: {font: {values: {}}}\n".into(),
+            "presets/small.yaml: fragments[0].releases: there is no release \"font\", did you mean \"front\"?",
+        ),
+        (
+            "values/services/front.yaml",
+            with("store/server", "store/servre"),
+            "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\", did you mean \"store/server\"?",
+        ),
+        (
+            "values/services/front.yaml",
+            with("store/server", "store"),
+            "values/services/front.yaml: releases.front.needs[0]: \"store\" is no component; write application/component, such as keystone/api",
+        ),
+        (
+            "values/services/front.yaml",
+            with("store/server", "front/api"),
+            "releases need each other in a circle: front → front; remove one",
+        ),
+        (
+            "values/services/front.yaml",
+            with("front.user", "front.usr"),
+            "values/services/front.yaml: releases.front.values: there is no credential \"front.usr\", did you mean \"front.user\"?",
+        ),
+        (
+            "values/services/front.yaml",
+            with("${spec.region}", "${spec.region"),
+            "values/services/front.yaml:11: releases.front.values.conf.region: \"${spec.region\" has a `${` without its `}`",
+        ),
+        (
+            "values/services/front.yaml",
+            with("    plainJobs", "    unset: ['a..b']\n    plainJobs"),
+            "values/services/front.yaml: releases.front.unset: \"a..b\" is no path: a key is empty",
+        ),
     ];
     for (path, text, expected) in cases {
         let errors = Catalog::load(&files(&[(path, &text)])).unwrap_err().to_string();

@@ -74,7 +74,8 @@ impl Cluster {
 /// A credential from the user's hands: one line, without the newline that `echo` leaves.
 fn text(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, String> {
     let place = || format!("{reference}, key {key:?}");
-    let text = String::from_utf8(bytes).map_err(|_| format!("{} is no UTF-8 text; store the credential as text", place()))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| format!("{} is no UTF-8 text; store the credential as text", place()))?;
     let text = text.trim_end_matches(['\r', '\n']).to_owned();
     if text.is_empty() || text.contains(['\n', '\0']) {
         return Err(format!("{} must hold one line of text; store the credential alone", place()));
@@ -146,7 +147,9 @@ impl Store<'_> {
                 Err(problem) => {
                     return Ok(Err(format!(
                         "credential {}.{} is lost and can't be read back from release {release}: {problem}; put it into Secret {} yourself",
-                        name.0, name.1, credentials::secret_name(&self.selection.name, &name.0)
+                        name.0,
+                        name.1,
+                        credentials::secret_name(&self.selection.name, &name.0)
                     )));
                 }
             }
@@ -185,7 +188,8 @@ impl Store<'_> {
         secret.data = Some(data);
         let params = PostParams { field_manager: Some(super::MANAGER.into()), ..PostParams::default() };
         // Both forms fail when someone else was faster (create: exists; replace: its resourceVersion), and the next pass reads again.
-        let written = if exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
+        let written =
+            if exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
         written.map(drop).because(|| format!("storing credentials in Secret {name}"))
     }
 }

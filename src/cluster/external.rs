@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
@@ -37,7 +37,12 @@ impl Cluster {
         Ok((ready, problems))
     }
 
-    async fn publish_external(&self, deployment: &str, external: &ExternalService, addresses: &[IpAddr]) -> Result<(), Error> {
+    async fn publish_external(
+        &self,
+        deployment: &str,
+        external: &ExternalService,
+        addresses: &[IpAddr],
+    ) -> Result<(), Error> {
         let ExternalService { service, namespace, port, port_name, .. } = external;
         let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
         let metadata = json!({"name": service, "namespace": namespace, "labels": labels});
@@ -47,15 +52,19 @@ impl Cluster {
         let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let what = || format!("publishing external service {namespace}/{service}");
         let known = services.get_opt(service).await.because(what)?;
-        let known_port = known.as_ref().and_then(|known| known.spec.as_ref()?.ports.as_ref()?.first().map(|first| first.port));
+        let known_port =
+            known.as_ref().and_then(|known| known.spec.as_ref()?.ports.as_ref()?.first().map(|first| first.port));
         if known_port != Some(i32::from(*port)) {
             services.patch(service, &params, &Patch::Apply(body)).await.because(what)?;
         }
         let endpoints: Api<Endpoints> = Api::namespaced(self.client.clone(), namespace);
         let known = endpoints.get_opt(service).await.because(what)?;
         let subset = known.and_then(|known| known.subsets?.into_iter().next());
-        let known: BTreeSet<String> =
-            subset.iter().flat_map(|subset| subset.addresses.iter().flatten()).map(|address| address.ip.clone()).collect();
+        let known: BTreeSet<String> = subset
+            .iter()
+            .flat_map(|subset| subset.addresses.iter().flatten())
+            .map(|address| address.ip.clone())
+            .collect();
         let known_port = subset.as_ref().and_then(|subset| subset.ports.as_ref()?.first().map(|first| first.port));
         let wanted: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
         if known != wanted || known_port != Some(i32::from(*port)) {
@@ -78,7 +87,9 @@ impl Cluster {
             let (Some(namespace), Some(name)) = (service.metadata.namespace, service.metadata.name) else { continue };
             if !kept.contains(&(namespace.clone(), name.clone())) {
                 let api: Api<Service> = Api::namespaced(self.client.clone(), &namespace);
-                super::remove::gone(api.delete(&name, &Default::default()).await, || format!("deleting Service {namespace}/{name}"))?;
+                super::remove::gone(api.delete(&name, &DeleteParams::default()).await, || {
+                    format!("deleting Service {namespace}/{name}")
+                })?;
             }
         }
         Ok(())
@@ -97,8 +108,10 @@ async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
         };
     }
     let found = tokio::net::lookup_host((host, port)).await;
-    let found = found.map_err(|error| format!("{host} has no address ({error}); correct the name or give an IP address"))?;
-    let addresses: BTreeSet<IpAddr> = found.map(|address| address.ip()).filter(|address| !address.is_loopback()).collect();
+    let found =
+        found.map_err(|error| format!("{host} has no address ({error}); correct the name or give an IP address"))?;
+    let addresses: BTreeSet<IpAddr> =
+        found.map(|address| address.ip()).filter(|address| !address.is_loopback()).collect();
     if addresses.is_empty() {
         return Err(format!("{host} has no address that pods can reach; correct the name or give an IP address"));
     }

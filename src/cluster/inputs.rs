@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::Api;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::api::ValuesKind;
+use crate::api::{MANAGED, ValuesKind};
 
 /// An object that the spec names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,17 +52,36 @@ impl Drop for Watched {
     }
 }
 
-/// The watches on the objects that the spec names.
+/// The watches on the objects that the spec names, and on namespaces.
 pub struct Inputs {
     client: kube::Client,
     poke: Arc<Notify>,
     watched: Mutex<BTreeMap<Reference, Watched>>,
+    terminating: Arc<Mutex<BTreeSet<String>>>,
+    namespaces: AbortHandle,
+    ours: AbortHandle,
+}
+
+impl Drop for Inputs {
+    fn drop(&mut self) {
+        self.namespaces.abort();
+        self.ours.abort();
+    }
 }
 
 impl Inputs {
-    /// No watch yet; `poke` is told of every change.
+    /// No object is named yet; `poke` is told of every change.
     pub fn new(client: kube::Client, poke: Arc<Notify>) -> Self {
-        Self { client, poke, watched: Mutex::default() }
+        let terminating = Arc::default();
+        let namespaces =
+            tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
+        let ours = tokio::spawn(ours(client.clone(), Arc::clone(&poke))).abort_handle();
+        Self { client, poke, watched: Mutex::default(), terminating, namespaces, ours }
+    }
+
+    /// The namespaces that are being deleted.
+    pub fn terminating(&self) -> BTreeSet<String> {
+        self.terminating.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Watches exactly these objects.
@@ -130,4 +150,39 @@ impl Inputs {
         });
         tokio::spawn(task).abort_handle()
     }
+}
+
+/// Keeps the names of the namespaces that are being deleted.
+async fn namespaces(client: kube::Client, terminating: Arc<Mutex<BTreeSet<String>>>, poke: Arc<Notify>) {
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
+        let mut names = terminating.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = match event {
+            Ok(watcher::Event::Apply(namespace) | watcher::Event::InitApply(namespace)) => {
+                let name = namespace.name_any();
+                if namespace.metadata.deletion_timestamp.is_some() { names.insert(name) } else { names.remove(&name) }
+            }
+            Ok(watcher::Event::Delete(namespace)) => names.remove(&namespace.name_any()),
+            Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => false,
+        };
+        if changed {
+            poke.notify_one();
+        }
+    }
+}
+
+/// Pokes when an object of ours is touched: a credential that someone deletes is restored at once.
+async fn ours(client: kube::Client, poke: Arc<Notify>) {
+    let api: Api<PartialObjectMeta<Secret>> = Api::all(client);
+    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
+    events
+        .for_each(|event| {
+            if matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))) {
+                poke.notify_one();
+            }
+            std::future::ready(())
+        })
+        .await;
 }

@@ -20,8 +20,10 @@ impl Cluster {
         let Some(secret) = api.get_opt(&name).await.because(|| format!("reading release record {name}"))? else {
             return Ok("the record is gone");
         };
-        let payload = secret.data.as_ref().and_then(|data| data.get(release::SECRET_KEY)).map(|bytes| bytes.0.as_slice());
-        let payload = payload.ok_or_else(|| Error::Object(format!("release record {name} is empty; delete the Secret")))?;
+        let payload =
+            secret.data.as_ref().and_then(|data| data.get(release::SECRET_KEY)).map(|bytes| bytes.0.as_slice());
+        let payload =
+            payload.ok_or_else(|| Error::Object(format!("release record {name} is empty; delete the Secret")))?;
         let unreadable = |error: release::Undecodable| Error::Object(format!("release record {name}: {error}"));
         let (status, hooks) = release::decode_hooks(payload).map_err(unreadable)?;
         let mut existing = Vec::new();
@@ -33,13 +35,15 @@ impl Cluster {
         match release::recover(status, &hooks, |hook| existing.contains(&hook.name)) {
             Recovery::Nothing | Recovery::Uninstall => Ok("nothing stands in helm's way"),
             Recovery::RewriteFailed => {
-                let failed = release::fail_secret(secret, "osdpl: the operation was interrupted").map_err(unreadable)?;
+                let failed =
+                    release::fail_secret(secret, "osdpl: the operation was interrupted").map_err(unreadable)?;
                 api.replace(&name, &PostParams::default(), &failed).await.because(|| format!("unlocking {name}"))?;
                 Ok("marked as failed")
             }
             Recovery::DeleteRecord { .. } => {
                 // Server-side apply takes over what pre-install hooks left; helm 3 never gets this far with hooks that keep data.
-                let preconditions = Preconditions { resource_version: secret.metadata.resource_version, uid: secret.metadata.uid };
+                let preconditions =
+                    Preconditions { resource_version: secret.metadata.resource_version, uid: secret.metadata.uid };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
                 super::remove::gone(api.delete(&name, &params).await, || format!("deleting record {name}"))?;
                 Ok("deleted, to be installed anew")

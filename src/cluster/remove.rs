@@ -70,7 +70,9 @@ impl Cluster {
             let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &key.namespace);
             for claim in self.list(&api, &format!("release_group={}", key.name)).await? {
                 let name = claim.name_any();
-                gone(api.delete(&name, &DeleteParams::default()).await, || format!("deleting claim {}/{name}", key.namespace))?;
+                gone(api.delete(&name, &DeleteParams::default()).await, || {
+                    format!("deleting claim {}/{name}", key.namespace)
+                })?;
             }
         }
         for (namespace, name) in &leftovers.secrets {

@@ -57,8 +57,13 @@ fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Findi
     }
     if let Some(text) = value.as_str() {
         let length = text.chars().count() as u64;
-        if schema["maxLength"].as_u64().is_some_and(|most| length > most) || schema["minLength"].as_u64().is_some_and(|least| length < least) {
-            findings.push(refused(field, format!("has {length} characters, which is out of bounds; see `kubectl explain osdpl.{field}`")));
+        if schema["maxLength"].as_u64().is_some_and(|most| length > most)
+            || schema["minLength"].as_u64().is_some_and(|least| length < least)
+        {
+            findings.push(refused(
+                field,
+                format!("has {length} characters, which is out of bounds; see `kubectl explain osdpl.{field}`"),
+            ));
         }
     }
     if let Some(number) = value.as_f64() {

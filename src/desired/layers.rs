@@ -2,7 +2,7 @@
 
 use super::{Facts, Finding, Selection, images, overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
-use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release};
+use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, credentials_in};
 use crate::expr::Scope;
 use crate::values::{Layer, Origin, Path, Values};
 
@@ -75,12 +75,21 @@ impl Source<'_> {
         let origin = Origin::File { file: file.to_owned(), field: field.clone() };
         match body.layer(origin, self.scope) {
             Ok(layer) => layers.push(layer),
-            Err((path, error)) => problems.push(Finding {
-                level: Level::Error,
-                field: format!("{file} {field}.{path}"),
-                message: format!("{error}; the catalogue expects something that this spec does not give"),
-            }),
+            Err((path, error)) => problems.push(self.problem(format!("{file} {field}.{path}"), &error)),
         }
+    }
+
+    /// A credential that can't be had says so itself: the expression that wanted it is not to blame.
+    fn problem(&self, place: String, error: &crate::expr::Error) -> Finding {
+        let mut used = credentials_in(error.expression());
+        let missing = used.find_map(|(service, name)| {
+            let problem = self.facts.missing.get(&(service.to_owned(), name.to_owned()))?;
+            Some((format!("credential {service}.{name}"), problem.clone()))
+        });
+        let (field, message) = missing.unwrap_or_else(|| {
+            (place, format!("{error}; the catalogue expects something that this spec does not give"))
+        });
+        Finding { level: Level::Error, field, message }
     }
 
     fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {

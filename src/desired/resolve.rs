@@ -112,7 +112,10 @@ fn needs(
             findings.push(Finding {
                 level: Level::Error,
                 field: format!("spec.services.{service}"),
-                message: format!("{name} needs {}, which service {service} provides; enable {service}, or disable {name}", need.component),
+                message: format!(
+                    "{name} needs {}, which service {service} provides; enable {service}, or disable {name}",
+                    need.component
+                ),
             });
             continue;
         };

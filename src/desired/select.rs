@@ -34,8 +34,16 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
             release["enabled"] = releases.contains_key(name).into();
         }
     }
-    let mut selection =
-        Selection { name: name.into(), namespace: namespace.into(), features, services, external, releases, findings, variables };
+    let mut selection = Selection {
+        name: name.into(),
+        namespace: namespace.into(),
+        features,
+        services,
+        external,
+        releases,
+        findings,
+        variables,
+    };
     duplicates(&mut selection);
     checks(spec, catalog, &mut selection);
     selection
@@ -91,14 +99,18 @@ fn enabled(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec
             None if !enabled.contains(service) => findings.push(Finding {
                 level: Level::Warning,
                 field: format!("spec.services.{service}"),
-                message: "the service is in none of the presets, so this has no effect; set `enabled: true` to add it".into(),
+                message: "the service is in none of the presets, so this has no effect; set `enabled: true` to add it"
+                    .into(),
             }),
             None => {}
         }
     }
     if enabled.is_empty() && findings.iter().all(|finding| finding.level != Level::Error) {
         let presets = catalog.presets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        findings.push(refused("spec.presets", format!("no service is wanted; name a preset ({presets}) or enable services")));
+        findings.push(refused(
+            "spec.presets",
+            format!("no service is wanted; name a preset ({presets}) or enable services"),
+        ));
     }
     enabled
 }
@@ -121,9 +133,11 @@ fn external(
             continue;
         };
         let given = &spec.services[service].credentials;
-        let missing = entry.credentials.iter().filter(|(name, credential)| credential.external && !given.contains_key(*name));
+        let missing =
+            entry.credentials.iter().filter(|(name, credential)| credential.external && !given.contains_key(*name));
         for (name, _) in missing {
-            let message = format!("an external {service} needs this credential from a Secret of yours; set name and key");
+            let message =
+                format!("an external {service} needs this credential from a Secret of yours; set name and key");
             findings.push(refused(format!("spec.services.{service}.credentials.{name}"), message));
         }
         let release = entry.releases.keys().next().map_or(service.as_str(), String::as_str);
@@ -190,7 +204,8 @@ fn variables(
 pub(super) fn holds(when: Option<&Expression>, scope: &Scope, field: &str, findings: &mut Vec<Finding>) -> bool {
     when.is_none_or(|when| {
         when.holds(scope).unwrap_or_else(|error| {
-            findings.push(refused(field, format!("{error}; set the field it needs, or report the catalogue's mistake")));
+            findings
+                .push(refused(field, format!("{error}; set the field it needs, or report the catalogue's mistake")));
             false
         })
     })

@@ -66,39 +66,69 @@ fn an_external_service_is_no_release_and_its_needs_point_outside() {
 
 #[test]
 fn images_follow_the_longest_mirror() {
-    let (spec, catalog) = (spec(json!({"images": {"mirrors": {"quay.io": "r.example.org/q", "quay.io/a": "r2"}}})), catalog());
+    let (spec, catalog) =
+        (spec(json!({"images": {"mirrors": {"quay.io": "r.example.org/q", "quay.io/a": "r2"}}})), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
     let mut facts = facts();
     let images = [("api", "quay.io/a/x:1"), ("db", "quay.io/b:2"), ("other", "docker.io/c")];
     let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
     facts.charts.insert("front".into(), Ok(ChartFact { images, ..ChartFact::default() }));
     let desired = resolve(&spec, &catalog, &selection, &facts);
-    assert_eq!(desired.releases["front"].values["images"], json!({"tags": {"api": "r2/x:1", "db": "r.example.org/q/b:2"}}));
+    assert_eq!(
+        desired.releases["front"].values["images"],
+        json!({"tags": {"api": "r2/x:1", "db": "r.example.org/q/b:2"}})
+    );
 }
 
 #[test]
 fn wrong_specs_say_what_where_why_and_what_to_do() {
     for (value, expected) in [
-        (json!({"openstackRelease": "2026.2"}),
-         "spec.openstackRelease: there is no OpenStack release \"2026.2\", did you mean \"2026.1\"?; there are 2026.1"),
-        (json!({"presets": ["smal"]}), "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are small"),
+        (
+            json!({"openstackRelease": "2026.2"}),
+            "spec.openstackRelease: there is no OpenStack release \"2026.2\", did you mean \"2026.1\"?; there are 2026.1",
+        ),
+        (
+            json!({"presets": ["smal"]}),
+            "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are small",
+        ),
         (json!({"presets": []}), "spec.presets: no service is wanted; name a preset (small) or enable services"),
-        (json!({"services": {"frnt": {}}}), "spec.services.frnt: there is no service \"frnt\", did you mean \"front\"?; there are front, store"),
-        (json!({"services": {"front": {"releases": {"x": {}}}}}),
-         "spec.services.front.releases.x: there is no release \"x\"; there are front"),
-        (json!({"services": {"front": {"credentials": {"usr": {"name": "a", "key": "b"}}}}}),
-         "spec.services.front.credentials.usr: there is no credential \"usr\", did you mean \"user\"?; there are user"),
-        (json!({"services": {"front": {"external": {"host": "h"}}}}),
-         "spec.services.front.external: service front can't be external; these can: store"),
-        (json!({"services": {"store": {"enabled": false}}}),
-         "spec.services.store: front needs store/server, which service store provides; enable store, or disable front"),
-        (json!({"features": {"color": {}}}), "spec.features.color: there is no feature \"color\", did you mean \"colour\"?; there are colour"),
-        (json!({"features": {"colour": {"name": "green"}}}),
-         "spec.features.colour.name: \"green\" is not one of \"red\", \"blue\"; choose one of them"),
-        (json!({"features": {"colour": {"nmae": "red"}}}), "spec.features.colour.nmae: is unknown, did you mean \"name\"?; there are name"),
+        (
+            json!({"services": {"frnt": {}}}),
+            "spec.services.frnt: there is no service \"frnt\", did you mean \"front\"?; there are front, store",
+        ),
+        (
+            json!({"services": {"front": {"releases": {"x": {}}}}}),
+            "spec.services.front.releases.x: there is no release \"x\"; there are front",
+        ),
+        (
+            json!({"services": {"front": {"credentials": {"usr": {"name": "a", "key": "b"}}}}}),
+            "spec.services.front.credentials.usr: there is no credential \"usr\", did you mean \"user\"?; there are user",
+        ),
+        (
+            json!({"services": {"front": {"external": {"host": "h"}}}}),
+            "spec.services.front.external: service front can't be external; these can: store",
+        ),
+        (
+            json!({"services": {"store": {"enabled": false}}}),
+            "spec.services.store: front needs store/server, which service store provides; enable store, or disable front",
+        ),
+        (
+            json!({"features": {"color": {}}}),
+            "spec.features.color: there is no feature \"color\", did you mean \"colour\"?; there are colour",
+        ),
+        (
+            json!({"features": {"colour": {"name": "green"}}}),
+            "spec.features.colour.name: \"green\" is not one of \"red\", \"blue\"; choose one of them",
+        ),
+        (
+            json!({"features": {"colour": {"nmae": "red"}}}),
+            "spec.features.colour.nmae: is unknown, did you mean \"name\"?; there are name",
+        ),
         (json!({"features": {"colour": true}}), "spec.features.colour: must be of type object; correct it"),
-        (json!({"services": {"store": {"releases": {"store": {"name": "front"}}}}}),
-         "spec.services (release store): releases front and store would both be helm release openstack/front; give one another name"),
+        (
+            json!({"services": {"store": {"releases": {"store": {"name": "front"}}}}}),
+            "spec.services (release store): releases front and store would both be helm release openstack/front; give one another name",
+        ),
     ] {
         assert_eq!(findings(value), expected);
     }
@@ -108,6 +138,34 @@ fn wrong_specs_say_what_where_why_and_what_to_do() {
 fn a_layer_that_cannot_be_had_blocks_only_its_release() {
     let desired = resolved(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b"]}}}}}));
     let blocked = desired.releases["front"].blocked.as_ref().unwrap();
-    assert!(blocked.message.starts_with("spec.services.front.releases.front.unset[0]: \"a..b\" is no path"), "{blocked:?}");
+    assert!(
+        blocked.message.starts_with("spec.services.front.releases.front.unset[0]: \"a..b\" is no path"),
+        "{blocked:?}"
+    );
     assert!(desired.releases["store"].blocked.is_none());
+}
+
+#[test]
+fn a_null_that_kubectl_stripped_is_a_warning_with_the_remedy() {
+    let applied = r#"{"spec": {"common": {"values": {"conf": {"a": null, "b": null}}}}}"#;
+    let stands = spec(json!({"common": {"values": {"conf": {"b": null}}}}));
+    let found: Vec<_> = lost_nulls(applied, &stands).iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with("spec.common.values.conf.a: the null was stripped by client-side `kubectl apply`"),
+        "{found:?}"
+    );
+    assert!(found[0].ends_with("or add conf.a to `unset` beside `values`"), "{found:?}");
+}
+
+#[test]
+fn a_credential_that_cannot_be_had_says_so() {
+    let (spec, catalog) = (spec(json!({})), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let mut facts = facts();
+    facts.credentials.remove("front");
+    facts.missing.insert(("front".into(), "user".into()), "Secret openstack/s does not exist".into());
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    let blocked = desired.releases["front"].blocked.as_ref().unwrap();
+    assert_eq!(blocked.message, "credential front.user: Secret openstack/s does not exist");
 }

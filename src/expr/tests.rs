@@ -37,7 +37,10 @@ fn wrong_expressions_say_what_is_wrong() {
     for (text, start) in [
         ("${spec.", "\"${spec.\" has a `${` without its `}`; write `$${` for a plain `${`"),
         ("${spec +}", "`spec +` is no CEL expression: "),
-        ("${feature.network}", "`feature.network` uses `feature`, which does not exist; there are spec, features, openstack"),
+        (
+            "${feature.network}",
+            "`feature.network` uses `feature`, which does not exist; there are spec, features, openstack",
+        ),
     ] {
         let (path, error) = Template::compile(&map(json!({"a": {"b": text}}))).unwrap_err();
         assert_eq!(path.to_string(), "a.b");
@@ -48,7 +51,8 @@ fn wrong_expressions_say_what_is_wrong() {
 #[test]
 fn failures_never_print_values() {
     let scope = Scope::new(&map(json!({"credentials": {"nova": {"database": "s3cret"}}})));
-    for text in ["${credentials.nova.database + 1}", "${credentials.nova.missing}", "${int(credentials.nova.database)}"] {
+    for text in ["${credentials.nova.database + 1}", "${credentials.nova.missing}", "${int(credentials.nova.database)}"]
+    {
         let (_, error) = Template::compile(&map(json!({"a": text}))).unwrap().evaluate(&scope).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
         assert!(error.to_string().contains("can't be evaluated: "), "{error}");

@@ -22,7 +22,8 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
     let Some(body) = &seen.body else { return Step::Settle(vec!["its release record is being read".into()]) };
     let mut lines = Vec::new();
     for (kind, namespace, name) in &body.workloads {
-        let is = |workload: &&Workload| workload.kind == *kind && workload.namespace == *namespace && workload.name == *name;
+        let is =
+            |workload: &&Workload| workload.kind == *kind && workload.namespace == *namespace && workload.name == *name;
         let Some(workload) = observed.workloads.iter().find(is) else {
             lines.push(format!("{kind:?} {name} is not there yet"));
             continue;

@@ -53,7 +53,11 @@ pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Ob
             (true, Owner::Alive) => State::Locked(seen, None),
             (false, _) | (true, Owner::Unknown) => {
                 let until = seen.since.and_then(|since| since.checked_add(FOREIGN_PATIENCE).ok());
-                if until.is_some_and(|until| until <= now) { State::Abandoned(seen) } else { State::Locked(seen, until) }
+                if until.is_some_and(|until| until <= now) {
+                    State::Abandoned(seen)
+                } else {
+                    State::Locked(seen, until)
+                }
             }
         },
         "uninstalling" => State::Uninstalling(seen),
@@ -61,7 +65,9 @@ pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Ob
         "uninstalled" => State::Absent,
         "failed" if ours => State::Failed(seen),
         _ if !ours => State::Foreign(seen),
-        "deployed" if wanted.is_some_and(|wanted| seen.inputs.as_deref() == Some(wanted.inputs.as_str())) => State::InSync(seen),
+        "deployed" if wanted.is_some_and(|wanted| seen.inputs.as_deref() == Some(wanted.inputs.as_str())) => {
+            State::InSync(seen)
+        }
         _ => State::OutOfDate(seen),
     }
 }

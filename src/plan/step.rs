@@ -109,6 +109,8 @@ pub enum Wait {
     },
     /// For `paused` to be taken back.
     Paused,
+    /// For the spec to be mended: nothing is done for one that is refused.
+    Refused,
     /// For releases that need it to be gone.
     Dependents(Vec<String>),
     /// A person must decide: someone else's revision.
@@ -193,7 +195,10 @@ impl Context<'_> {
         let outdated = child.verb == "upgrade" && inputs != Some(&child.inputs);
         let stop = outdated && !child.stopping && (child.queued || stuck) && !self.policy.paused;
         // An uninstall whose hooks can never end is stopped once a person said to skip them.
-        let skip = child.verb == "uninstall" && !child.stopping && !child.skips_hooks && Policy::names(&self.policy.skip_hooks, name);
+        let skip = child.verb == "uninstall"
+            && !child.stopping
+            && !child.skips_hooks
+            && Policy::names(&self.policy.skip_hooks, name);
         if stop || skip {
             return Step::Do(Action::Stop, Why::Superseded(hook.unwrap_or_else(|| "it had not begun".into())));
         }
@@ -204,10 +209,14 @@ impl Context<'_> {
     fn hook(&self, key: &Key) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|seen| seen.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };
-        let is = |job: &&crate::observed::JobSeen| job.namespace == key.namespace && Some(&job.name) == hook.job.as_ref();
+        let is =
+            |job: &&crate::observed::JobSeen| job.namespace == key.namespace && Some(&job.name) == hook.job.as_ref();
         let Some(job) = self.observed.jobs.iter().find(is) else { return (Some(hook.name.clone()), false) };
         let stuck = job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
-        let text = job.trouble.as_ref().map_or_else(|| hook.name.clone(), |trouble| format!("{}: {}", hook.name, trouble.message));
+        let text = job
+            .trouble
+            .as_ref()
+            .map_or_else(|| hook.name.clone(), |trouble| format!("{}: {}", hook.name, trouble.message));
         (Some(text), stuck)
     }
 
@@ -297,7 +306,9 @@ impl fmt::Display for Action {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Upgrade { delete_jobs } if delete_jobs.is_empty() => formatter.write_str("helm upgrade --install"),
-            Self::Upgrade { delete_jobs } => write!(formatter, "delete Jobs {}, helm upgrade --install", delete_jobs.join(", ")),
+            Self::Upgrade { delete_jobs } => {
+                write!(formatter, "delete Jobs {}, helm upgrade --install", delete_jobs.join(", "))
+            }
             Self::Uninstall { skip_hooks: false } => formatter.write_str("helm uninstall"),
             Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
             Self::Recover => formatter.write_str("unlock the record"),
@@ -322,6 +333,7 @@ impl fmt::Display for Wait {
                 write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
             }
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
+            Self::Refused => formatter.write_str("stays as it is until the spec is mended"),
             Self::Dependents(names) => write!(formatter, "stays until {} are gone", names.join(", ")),
             Self::Foreign(revision) => write!(
                 formatter,

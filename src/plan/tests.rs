@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::catalog::WorkloadKind;
 use crate::desired::{DesiredRelease, Provider};
-use crate::observed::{AttemptSeen, BodySeen, Failed, HookSeen, JobSeen, Owner, ReleaseSeen, RunningSeen, Trouble, Workload};
+use crate::observed::{
+    AttemptSeen, BodySeen, Failed, HookSeen, JobSeen, Owner, ReleaseSeen, RunningSeen, Trouble, Workload,
+};
 
 const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
@@ -123,7 +125,10 @@ fn child(inputs: &str) -> RunningSeen {
 fn hook(world: &mut World, failures: i32) {
     let mut pending = seen("pending-upgrade");
     let name = "post-upgrade Job store-init".to_owned();
-    pending.body = Some(BodySeen { hook: Some(HookSeen { name, job: Some("store-init".into()), since: None, failed: false }), ..BodySeen::default() });
+    pending.body = Some(BodySeen {
+        hook: Some(HookSeen { name, job: Some("store-init".into()), since: None, failed: false }),
+        ..BodySeen::default()
+    });
     world.observed.releases.insert(Key::new("openstack", "store"), pending);
     world.observed.jobs.push(JobSeen {
         namespace: "openstack".into(),
@@ -159,21 +164,47 @@ fn every_state_has_its_step() {
     };
     for (seen, expected) in [
         (seen("deployed"), "ready"),
-        (changed(|s| s.inputs = Some("old".into())), "delete Jobs store-setup, helm upgrade --install, because the spec changed"),
-        (changed(|s| { s.inputs = Some("old".into()); s.catalog = Some("older".into()); }),
-         "the operator or its catalogue changed: waits for approval (osdpl approve)"),
-        (seen("failed"), "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)"),
+        (
+            changed(|s| s.inputs = Some("old".into())),
+            "delete Jobs store-setup, helm upgrade --install, because the spec changed",
+        ),
+        (
+            changed(|s| {
+                s.inputs = Some("old".into());
+                s.catalog = Some("older".into());
+            }),
+            "the operator or its catalogue changed: waits for approval (osdpl approve)",
+        ),
+        (
+            seen("failed"),
+            "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
+        ),
         (seen("pending-install"), "unlock the record, because a dead attempt left it pending-install"),
         (with_attempt(3, Owner::Dead), "unlock the record, because a dead attempt left it pending-upgrade"),
-        (with_attempt(3, Owner::Alive), "revision 3 is pending-upgrade, held by another operator process that still lives"),
-        (with_attempt(2, Owner::Us),
-         "revision 3 is pending-upgrade, held by a helm that is not ours (it is taken for dead at 2027-01-15T08:30:00Z)"),
+        (
+            with_attempt(3, Owner::Alive),
+            "revision 3 is pending-upgrade, held by another operator process that still lives",
+        ),
+        (
+            with_attempt(2, Owner::Us),
+            "revision 3 is pending-upgrade, held by a helm that is not ours (it is taken for dead at 2027-01-15T08:30:00Z)",
+        ),
         (seen("uninstalling"), "helm uninstall, because an uninstall began and did not end"),
-        (changed(|s| s.attempt.as_mut().unwrap().revision = 2),
-         "revision 3 was not made by osdpl (helm upgrade or rollback by hand); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>"),
-        (changed(|s| { s.attempt.as_mut().unwrap().revision = 2; s.own_inputs = Some("old".into()); }),
-         "delete Jobs store-setup, helm upgrade --install, because the spec changed"),
-        (changed(|s| s.attempt = None), "a release of this name exists that osdpl did not make; uninstall it, or give this one another name in services.<service>.releases.<release>.name"),
+        (
+            changed(|s| s.attempt.as_mut().unwrap().revision = 2),
+            "revision 3 was not made by osdpl (helm upgrade or rollback by hand); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",
+        ),
+        (
+            changed(|s| {
+                s.attempt.as_mut().unwrap().revision = 2;
+                s.own_inputs = Some("old".into());
+            }),
+            "delete Jobs store-setup, helm upgrade --install, because the spec changed",
+        ),
+        (
+            changed(|s| s.attempt = None),
+            "a release of this name exists that osdpl did not make; uninstall it, or give this one another name in services.<service>.releases.<release>.name",
+        ),
         (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
         (changed(|s| s.body = None), "settles: its release record is being read"),
     ] {
@@ -191,7 +222,10 @@ fn a_running_child_is_stopped_only_when_its_inputs_are_old_and_it_cannot_succeed
         })
     };
     assert_eq!(running("new", 0).says("store"), "helm upgrade runs: post-upgrade Job store-init");
-    assert_eq!(running("new", 2).says("store"), "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied");
+    assert_eq!(
+        running("new", 2).says("store"),
+        "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied"
+    );
     assert_eq!(running("old", 0).says("store"), "helm upgrade runs: post-upgrade Job store-init");
     assert_eq!(
         running("old", 2).says("store"),
@@ -204,7 +238,12 @@ fn a_failure_is_retried_later_and_other_inputs_at_once() {
     let failed = |inputs: &str, terminal: bool| {
         world().see("store", seen("failed")).with(|world| {
             let failed = Failed {
-                verb: "upgrade".into(), inputs: inputs.into(), at: NOW, count: 2, message: "hook failed".into(), terminal,
+                verb: "upgrade".into(),
+                inputs: inputs.into(),
+                at: NOW,
+                count: 2,
+                message: "hook failed".into(),
+                terminal,
             };
             world.observed.failures.insert(Key::new("openstack", "store"), failed);
         })
@@ -233,14 +272,17 @@ fn approval_of_a_target_holds_until_it_is_reached() {
 
 #[test]
 fn what_is_not_wanted_leaves_in_reverse_order_and_only_after_approval() {
-    let gone = || world().see("store", seen("deployed")).see("front", seen("deployed")).with(|w| w.desired.releases.clear());
+    let gone =
+        || world().see("store", seen("deployed")).see("front", seen("deployed")).with(|w| w.desired.releases.clear());
     assert_eq!(gone().says("store"), "stays until front are gone");
     assert_eq!(gone().says("front"), "it is not wanted any more: waits for approval (osdpl approve)");
     let deleting = gone().with(|world| world.policy.deleting = true);
     assert_eq!(deleting.says("front"), "helm uninstall, because it is not wanted any more");
     let skipping = deleting.with(|world| _ = world.policy.skip_hooks.insert("all".into()));
     assert_eq!(skipping.says("front"), "helm uninstall --no-hooks, because it is not wanted any more");
-    assert!(!world().see("other", ReleaseSeen { attempt: None, ..seen("deployed") }).plan().decisions.contains_key("other"));
+    assert!(
+        !world().see("other", ReleaseSeen { attempt: None, ..seen("deployed") }).plan().decisions.contains_key("other")
+    );
 }
 
 #[test]

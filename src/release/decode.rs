@@ -94,7 +94,9 @@ fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Undecodable> {
         serde_json::error::Category::Io | serde_json::error::Category::Eof => Undecodable::Damaged(error.into()),
         // serde quotes the offending value, which may be a secret: line and column must do.
         serde_json::error::Category::Syntax => Undecodable::NoRelease(place("not JSON", &error)),
-        serde_json::error::Category::Data => Undecodable::NoRelease(place("a field has the wrong type", &error)),
+        serde_json::error::Category::Data => {
+            Undecodable::NoRelease(place("a field has the wrong type or is missing", &error))
+        }
     })
 }
 

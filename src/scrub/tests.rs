@@ -1,1 +1,99 @@
+use proptest::prelude::*;
 
+use super::*;
+
+fn scrubbed(secrets: &[&str], text: &str) -> String {
+    Scrubber::new(secrets).scrub(text)
+}
+
+#[test]
+fn a_secret_is_taken_out_in_every_form_that_scripts_and_errors_print_it() {
+    let secret = "p@ss/w\"rd ü?";
+    for form in [
+        "p@ss/w\"rd ü?",
+        "cEBzcy93InJkIMO8Pw==",
+        "cEBzcy93InJkIMO8Pw",
+        "p%40ss%2Fw%22rd%20%C3%BC%3F",
+        "p%40ss%2fw%22rd%20%c3%bc%3f",
+        "p%40ss%2Fw%22rd+%C3%BC%3F",
+        "p@ss/w\\\"rd ü?",
+    ] {
+        assert_eq!(scrubbed(&[secret], &format!("a={form};")), format!("a={REDACTED};"), "{form}");
+    }
+}
+
+#[test]
+fn url_safe_base64_counts_as_well() {
+    let secret = "\u{3f}\u{3e}>>??~~~";
+    let form = URL_SAFE.encode(secret);
+    assert_ne!(form, STANDARD.encode(secret));
+    assert_eq!(scrubbed(&[secret], &form), REDACTED);
+}
+
+#[test]
+fn a_secret_inside_larger_base64_is_found_at_every_alignment() {
+    for before in ["", "x", "xy", "xyz"] {
+        let text = STANDARD.encode(format!("{before}password=Zt7KqLw92mXs;rest"));
+        let clean = scrubbed(&["Zt7KqLw92mXs"], &text);
+        assert!(clean.contains(REDACTED), "{before:?}: {clean}");
+    }
+}
+
+#[test]
+fn credentials_in_urls_are_taken_out_unknown_as_they_are() {
+    for (text, expected) in [
+        ("mysql+pymysql://nova:s3cret@mariadb:3306/nova", "mysql+pymysql://nova:[redacted]@mariadb:3306/nova"),
+        ("rabbit://a:b@h1:5672,c:d@h2:5672/nova", "rabbit://a:[redacted]@h1:5672,c:[redacted]@h2:5672/nova"),
+        ("redis://:pw@h", "redis://:[redacted]@h"),
+        ("'http://u:p/q@h' http://h:80/ a@b", "'http://u:[redacted]@h' http://h:80/ a@b"),
+        ("http://mariadb:3306/nova and a:b@c", "http://mariadb:3306/nova and a:b@c"),
+        ("http://user@host/", "http://user@host/"),
+        ("http://u:p@ss,w@h/ x", "http://u:[redacted]@h/ x"),
+        ("rabbit://h1:1,a:b@h2:2", "rabbit://h1:[redacted]@h2:2"),
+        ("://@@ ://@,", "://@@ ://@,"),
+    ] {
+        assert_eq!(scrubbed(&[], text), expected);
+    }
+}
+
+#[test]
+fn of_overlapping_secrets_nothing_is_left() {
+    assert_eq!(scrubbed(&["password", "password-long", "long-tail"], "a password-long-tail b"), "a [redacted] b");
+}
+
+#[test]
+fn a_short_secret_would_riddle_every_text_and_is_left_out() {
+    assert_eq!(scrubbed(&["abc", "", "1"], "abc 1"), "abc 1");
+}
+
+#[test]
+fn a_final_newline_in_the_secret_does_not_hide_it() {
+    assert_eq!(scrubbed(&["hunter22\n"], "got hunter22!"), "got [redacted]!");
+}
+
+#[test]
+fn the_scrubber_itself_shows_nothing() {
+    let scrubber = Scrubber::new(["hunter22"]);
+    assert!(!format!("{scrubber:?}").contains("hunter22"));
+}
+
+#[test]
+fn a_cut_leaves_no_half_of_a_url_with_a_password() {
+    let scrubber = Scrubber::default();
+    assert_eq!(scrubber.scrub_beginning("see mysql://nova:s3cr"), "see ");
+    assert_eq!(scrubber.scrub_end("cret@mariadb/nova then"), " then");
+}
+
+proptest! {
+    #[test]
+    fn no_secret_survives_wherever_it_stands(secret in "[A-Za-z0-9+/@%ä]{4,24}", before in ".{0,12}", after in ".{0,12}") {
+        let text = format!("{before}{secret}{after}");
+        prop_assert!(!scrubbed(&[&secret], &text).replace(REDACTED, "").contains(&secret));
+    }
+
+    #[test]
+    fn any_text_is_survived(secret in ".{0,10}", text in "(.|://|@|:|,){0,40}") {
+        let scrubber = Scrubber::new([&secret]);
+        let _ = (scrubber.scrub(&text), scrubber.scrub_beginning(&text), scrubber.scrub_end(&text));
+    }
+}

@@ -60,7 +60,10 @@ pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, Componen
     for (name, decision) in &report.plan.decisions {
         let components = report.desired.releases.get(name).into_iter().flat_map(|release| release.components.keys());
         for component in components {
-            all.entry(component.application.clone()).or_default().entry(component.component.clone()).or_insert_with(unknown);
+            all.entry(component.application.clone())
+                .or_default()
+                .entry(component.component.clone())
+                .or_insert_with(unknown);
         }
         let key = &decision.key;
         let own = report.observed.workloads.iter().filter(|w| w.namespace == key.namespace && w.release == key.name);

@@ -15,9 +15,17 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, report: &Report<'_>, 
         (condition::READY, ready, said()),
         (condition::PROGRESSING, verdict.progressing, if verdict.progressing { said() } else { none() }),
         (condition::DEGRADED, degraded.is_some(), degraded.unwrap_or_else(none)),
-        (condition::PAUSED, report.spec.paused, if report.spec.paused { (reason::PAUSED, String::new()) } else { none() }),
+        (
+            condition::PAUSED,
+            report.spec.paused,
+            if report.spec.paused { (reason::PAUSED, String::new()) } else { none() },
+        ),
         // kstatus reads these two before Ready: exactly one of "at work", "stuck", "done" may be said.
-        (condition::RECONCILING, verdict.progressing && !verdict.stalled, if verdict.progressing { said() } else { none() }),
+        (
+            condition::RECONCILING,
+            verdict.progressing && !verdict.stalled,
+            if verdict.progressing { said() } else { none() },
+        ),
         (condition::STALLED, verdict.stalled, if verdict.stalled { said() } else { none() }),
     ];
     let condition = |(type_, holds, (reason, message)): (&str, bool, (&str, String))| {

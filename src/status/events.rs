@@ -13,15 +13,19 @@ pub struct Event {
     pub reason: &'static str,
     /// One line, at most 1,000 bytes.
     pub note: String,
+    /// The release that it is about: events of one reason about several releases must not be folded into one.
+    pub release: Option<String>,
 }
 
 pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Vec<Event> {
     let mut events = Vec::new();
     for (name, child) in &now.children {
-        events.extend(release(name, before.children.get(name), child));
+        let said = release(name, before.children.get(name), child);
+        events.extend(said.map(|event| Event { release: Some(name.clone()), ..event }));
     }
     for name in gone(&before.children, &now.children) {
-        events.push(event(false, "Uninstalled", format!("release {name} is gone")));
+        let gone = event(false, "Uninstalled", format!("release {name} is gone"));
+        events.push(Event { release: Some(name.to_owned()), ..gone });
     }
     let ready = |status: &OpenStackDeploymentStatus| {
         let found = status.conditions.iter().find(|condition| condition.type_ == condition::READY);
@@ -31,7 +35,8 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
         let same = ready(before).is_some_and(|(old, old_why, _)| old == status && old_why == why);
         let spoken = !matches!(why.as_str(), reason::RELEASES | reason::WORKLOADS);
         if !same && spoken {
-            let warning = status == "False" && !matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
+            let warning =
+                status == "False" && !matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
             events.push(event(warning, spoken_reason(&why), message));
         }
     }
@@ -39,7 +44,11 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
 }
 
 fn gone<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, ChildStatus>) -> Vec<&'a str> {
-    before.iter().filter(|(name, child)| child.revision.is_some() && !now.contains_key(*name)).map(|(name, _)| name.as_str()).collect()
+    before
+        .iter()
+        .filter(|(name, child)| child.revision.is_some() && !now.contains_key(*name))
+        .map(|(name, _)| name.as_str())
+        .collect()
 }
 
 fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Option<Event> {
@@ -52,7 +61,9 @@ fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Optio
         "deployed" => Some(event(false, "Deployed", format!("release {name} is deployed, revision {revision}"))),
         "failed" => Some(event(true, "Failed", format!("release {name} failed, revision {revision}: {}", now.message))),
         "pending-install" => Some(event(false, "Installing", format!("helm installs release {name}"))),
-        "pending-upgrade" => Some(event(false, "Upgrading", format!("helm upgrades release {name} to revision {revision}"))),
+        "pending-upgrade" => {
+            Some(event(false, "Upgrading", format!("helm upgrades release {name} to revision {revision}")))
+        }
         "pending-rollback" => Some(event(true, "RollingBack", format!("someone rolls back release {name}"))),
         "uninstalling" => Some(event(false, "Uninstalling", format!("helm uninstalls release {name}"))),
         "unmanaged" => Some(event(true, "Unmanaged", format!("release {name}: {}", now.message))),
@@ -63,8 +74,18 @@ fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Optio
 /// Reasons of events are a closed set as well: those of the conditions that are spoken of.
 fn spoken_reason(why: &str) -> &'static str {
     let known = [
-        reason::READY, reason::FAILED, reason::UNHEALTHY, reason::APPROVAL, reason::INVALID, reason::NOT_THE_ONE,
-        reason::NO_NODES, reason::PAUSED, reason::DELETING, reason::CHART, reason::INPUTS, reason::FOREIGN,
+        reason::READY,
+        reason::FAILED,
+        reason::UNHEALTHY,
+        reason::APPROVAL,
+        reason::INVALID,
+        reason::NOT_THE_ONE,
+        reason::NO_NODES,
+        reason::PAUSED,
+        reason::DELETING,
+        reason::CHART,
+        reason::INPUTS,
+        reason::FOREIGN,
     ];
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)
 }
@@ -76,5 +97,5 @@ fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
         note.truncate(end);
         note.push('…');
     }
-    Event { warning, reason, note }
+    Event { warning, reason, note, release: None }
 }

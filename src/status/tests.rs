@@ -14,14 +14,25 @@ fn plan(steps: &[(&str, Step)]) -> Plan {
     Plan { decisions, hash: "abc".into(), wake: None }
 }
 
-fn reported(previous: Option<&OpenStackDeploymentStatus>, plan: &Plan, now: Timestamp) -> (OpenStackDeploymentStatus, Vec<Event>) {
+fn reported(
+    previous: Option<&OpenStackDeploymentStatus>,
+    plan: &Plan,
+    now: Timestamp,
+) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let spec = OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() };
     let mut observed = Observed::default();
     let seen = ReleaseSeen { status: "deployed".into(), revision: 1, ..ReleaseSeen::default() };
     observed.releases.insert(Key::new("openstack", "x"), seen);
     let inputs = Report {
-        spec: &spec, generation: 2, desired: &Desired::default(), observed: &observed, plan,
-        findings: &[], problems: &[], not_the_one: None, deleting: None,
+        spec: &spec,
+        generation: 2,
+        desired: &Desired::default(),
+        observed: &observed,
+        plan,
+        findings: &[],
+        problems: &[],
+        not_the_one: None,
+        deleting: None,
     };
     report(previous, &inputs, now)
 }
@@ -44,7 +55,11 @@ fn each_situation_has_one_truth() {
     ] {
         let (status, _) = reported(None, &plan(&[("front", step)]), NOW);
         assert_eq!((status.phase, condition(&status, "Ready").1), (Some(phase), ready));
-        assert_eq!((condition(&status, "Reconciling").0, condition(&status, "Stalled").0), (reconciling, stalled), "{ready}");
+        assert_eq!(
+            (condition(&status, "Reconciling").0, condition(&status, "Stalled").0),
+            (reconciling, stalled),
+            "{ready}"
+        );
     }
 }
 
@@ -66,5 +81,8 @@ fn a_transition_has_its_time_and_the_deployed_release_stays() {
     assert_eq!(second.openstack_release.deployed.as_deref(), Some("2026.1"));
     let other = OpenStackDeploymentSpec { openstack_release: "2025.2".into(), ..Default::default() };
     let refused = release_change(Some(&second), &other).unwrap().to_string();
-    assert!(refused.starts_with("spec.openstackRelease: 2026.1 is deployed and can't be changed to 2025.2 yet"), "{refused}");
+    assert!(
+        refused.starts_with("spec.openstackRelease: 2026.1 is deployed and can't be changed to 2025.2 yet"),
+        "{refused}"
+    );
 }

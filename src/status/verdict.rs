@@ -27,7 +27,10 @@ pub fn verdict(report: &Report<'_>, health: &Health) -> Verdict {
     let progressing = report.not_the_one.is_none()
         && !report.findings.iter().any(|finding| finding.level == Level::Error)
         && steps().any(|step| match step {
-            Step::Do(..) | Step::Settle(_) | Step::Wait(Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Dependents(_)) => true,
+            Step::Do(..)
+            | Step::Settle(_)
+            | Step::Wait(Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Dependents(_)) => true,
+            Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::CHART_PENDING,
             Step::Ready | Step::Wait(_) => false,
         });
     let degraded = degraded(report, health);
@@ -50,12 +53,15 @@ const QUESTIONS: [fn(&Report<'_>, &Health) -> Answer; 9] =
 
 fn ready(report: &Report<'_>) -> String {
     let count = report.plan.decisions.len();
-    format!("{count} releases are in sync, their workloads are available and their Jobs complete")
+    let warnings: Vec<_> = report.findings.iter().map(|finding| format!("; warning: {finding}")).collect();
+    format!("{count} releases are in sync, their workloads are available and their Jobs complete{}", first(&warnings))
 }
 
 fn not_the_one(report: &Report<'_>, _: &Health) -> Answer {
     let other = report.not_the_one.as_ref()?;
-    let message = format!("{other} is older and there is one deployment per cluster; delete one of the two, nothing is done for this one");
+    let message = format!(
+        "{other} is older and there is one deployment per cluster; delete one of the two, nothing is done for this one"
+    );
     Some((Phase::Failed, reason::NOT_THE_ONE, message))
 }
 
@@ -92,6 +98,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
             Step::Wait(Wait::Foreign(_) | Wait::Unmanaged | Wait::Locked(_)) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
+                reason::CHART_PENDING => return None,
                 reason::INPUTS => reason::INPUTS,
                 reason::FAILED => reason::FAILED,
                 _ => reason::CHART,
@@ -127,15 +134,17 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Answer {
         Why::Unwanted => "uninstalled",
         _ => "upgraded",
     };
-    let message =
-        format!("{names} would be {what} because {why}; see `osdpl plan`, then let it go with `osdpl approve {}`", report.plan.hash);
+    let message = format!(
+        "{names} would be {what} because {why}; see `osdpl plan`, then let it go with `osdpl approve {}`",
+        report.plan.hash
+    );
     Some((Phase::AwaitingApproval, reason::APPROVAL, message))
 }
 
 fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        Step::Wait(Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused) => Some(step_text(step)),
+        Step::Wait(Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused | Wait::Blocked { .. }) => Some(step_text(step)),
         Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
     });
     if waits.is_empty() {
@@ -172,7 +181,8 @@ fn settling(report: &Report<'_>, health: &Health) -> Answer {
         );
         return Some((Phase::Degraded, reason::NO_NODES, message));
     }
-    let unhealthy = health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentVerdict::Unhealthy);
+    let unhealthy =
+        health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentVerdict::Unhealthy);
     let phase = if unhealthy { Phase::Degraded } else { Phase::Updating };
     Some((phase, if unhealthy { reason::UNHEALTHY } else { reason::WORKLOADS }, first(&lines)))
 }

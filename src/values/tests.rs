@@ -35,9 +35,18 @@ fn paths_are_read_as_they_are_shown() {
     }
     for (text, message) in [
         ("", "\"\" is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"),
-        ("a..b", "\"a..b\" is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"),
-        ("a.\"b", "\"a.\\\"b\" is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\""),
-        ("\"a\"b", "\"\\\"a\\\"b\" is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\""),
+        (
+            "a..b",
+            "\"a..b\" is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug",
+        ),
+        (
+            "a.\"b",
+            "\"a.\\\"b\" is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"",
+        ),
+        (
+            "\"a\"b",
+            "\"\\\"a\\\"b\" is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"",
+        ),
     ] {
         assert_eq!(Path::parse(text).unwrap_err().to_string(), message);
     }

@@ -1,1 +1,82 @@
+use serde_json::json;
 
+use super::*;
+
+const HELM_3: Version = Version { major: 3, minor: 22 };
+const HELM_4: Version = Version { major: 4, minor: 3 };
+
+fn upgrade() -> Upgrade {
+    Upgrade {
+        chart: "/charts/keystone-1.tgz".into(),
+        values: json!({"password": "hunter22"}),
+        hook_timeout: Duration::from_secs(1800),
+        apply: Apply::Server,
+        take_ownership: false,
+        inputs: "0a1b".into(),
+        catalog: "c0de".into(),
+    }
+}
+
+fn line(arguments: &[OsString]) -> String {
+    arguments.iter().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+fn upgrade_line(upgrade: &Upgrade, helm: Version) -> String {
+    let attempt = Attempt::new("p1.x", 7, 3).unwrap();
+    line(&upgrade.arguments(&Key::new("cloud", "keystone"), &attempt, helm))
+}
+
+#[test]
+fn an_upgrade_with_helm_4_is_applied_by_the_server_and_wins_conflicts() {
+    assert_eq!(
+        upgrade_line(&upgrade(), HELM_4),
+        "upgrade --install --reset-values --skip-crds --server-side=true --force-conflicts --values - --history-max 3 --timeout 1800s \
+         --labels osdpl.dev/inputs=0a1b,osdpl.dev/catalog=c0de,osdpl.dev/attempt=p1.x-7-v3 --namespace cloud -- keystone \
+         /charts/keystone-1.tgz"
+    );
+}
+
+#[test]
+fn helm_3_is_not_given_flags_it_does_not_know() {
+    let line = upgrade_line(&upgrade(), HELM_3);
+    assert!(!line.contains("server-side") && !line.contains("force"), "{line}");
+}
+
+#[test]
+fn client_side_apply_goes_without_force_conflicts_which_helm_4_would_refuse() {
+    let line = upgrade_line(&Upgrade { apply: Apply::Client, ..upgrade() }, HELM_4);
+    assert!(line.contains("--server-side=false") && !line.contains("force"), "{line}");
+}
+
+#[test]
+fn an_upgrade_never_waits_for_workloads_nor_undoes_itself() {
+    for helm in [HELM_3, HELM_4] {
+        let line = upgrade_line(&Upgrade { take_ownership: true, ..upgrade() }, helm);
+        for flag in ["--wait", "--atomic", "--rollback-on-failure", "--reuse-values", "--force-replace", "--force "] {
+            assert!(!line.contains(flag), "{line}");
+        }
+        assert!(line.contains("--take-ownership"), "{line}");
+    }
+}
+
+#[test]
+fn an_uninstall_can_leave_hooks_and_waiting_out() {
+    let release = Key::new("cloud", "keystone");
+    let uninstall = Uninstall { timeout: Duration::from_millis(1), hooks: true, wait: true };
+    assert_eq!(line(&uninstall.arguments(&release)), "uninstall --timeout 1s --wait --namespace cloud -- keystone");
+    let bare = Uninstall { hooks: false, wait: false, ..uninstall };
+    assert_eq!(line(&bare.arguments(&release)), "uninstall --timeout 1s --no-hooks --namespace cloud -- keystone");
+}
+
+#[test]
+fn values_are_in_no_argument_and_in_no_debug_output() {
+    assert!(!upgrade_line(&upgrade(), HELM_4).contains("hunter22"));
+    assert!(!format!("{:?}", Verb::Upgrade(upgrade())).contains("hunter22"));
+}
+
+#[test]
+fn the_pinned_flags_differ_where_the_result_may() {
+    assert_ne!(pinned(HELM_3, Apply::Server), pinned(HELM_4, Apply::Server));
+    assert_ne!(pinned(HELM_4, Apply::Client), pinned(HELM_4, Apply::Server));
+    assert_eq!(pinned(HELM_3, Apply::Client), pinned(HELM_3, Apply::Server));
+}

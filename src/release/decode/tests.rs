@@ -1,1 +1,171 @@
+use std::io::Write;
 
+use base64::Engine;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::{DeletePolicy, Event, LastRun, Phase};
+use super::*;
+
+/// Records that the real programs wrote: `helm uninstall` waiting for a pre-delete hook after two failed upgrades.
+const BY_HELM_3: &str = include_str!("by-helm-3.22.b64");
+const BY_HELM_4: &str = include_str!("by-helm-4.3.b64");
+
+fn packed(json: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    packer.write_all(json).unwrap();
+    STANDARD.encode(packer.finish().unwrap()).into_bytes()
+}
+
+fn of(value: &Value) -> Vec<u8> {
+    packed(value.to_string().as_bytes())
+}
+
+#[test]
+fn records_of_both_helms_are_read() {
+    for (text, server_side) in [(BY_HELM_3, false), (BY_HELM_4, true)] {
+        let record = decode(text.trim().as_bytes()).unwrap();
+        assert_eq!((record.name.as_str(), record.version, record.status), ("rel2", 3, Status::Uninstalling));
+        assert_eq!(record.server_side, server_side);
+        assert_eq!(record.config, json!({"cm": false, "hook": true}));
+        assert_eq!((record.chart.name.as_str(), record.chart.version.as_str()), ("lab", "1.0.0"));
+        assert!(record.first_deployed < record.last_deployed);
+        let [hook] = &record.hooks[..] else { panic!("{:?}", record.hooks) };
+        assert_eq!((hook.kind.as_str(), hook.name.as_str()), ("Job", "lab-db-sync"));
+        assert_eq!(hook.events, [Event::PostInstall, Event::PostUpgrade, Event::PreDelete]);
+        assert_eq!(hook.delete_policies, [DeletePolicy::BeforeHookCreation]);
+        assert_eq!(hook.phase(), Phase::Running);
+        assert!(matches!(&hook.last_run, Some(LastRun { started_at: Some(_), completed_at: None, .. })));
+        assert_eq!(decode_hooks(text.trim().as_bytes()).unwrap(), (record.status, record.hooks.clone()));
+        let objects = decode_objects(text.trim().as_bytes()).unwrap();
+        assert_eq!((objects.manifest.len(), objects.hooks[0].name.as_str()), (0, "lab-db-sync"));
+    }
+}
+
+#[test]
+fn an_uncompressed_record_is_read_as_helm_reads_it() {
+    let record = json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}});
+    let payload = STANDARD.encode(record.to_string());
+    assert_eq!(decode(payload.as_bytes()).unwrap().name, "a");
+}
+
+#[test]
+fn empty_times_null_lists_and_hooks_that_never_ran_are_no_obstacle() {
+    let record = decode(&of(&json!({
+        "name": "a", "namespace": "b", "version": 1, "config": null, "chart": null,
+        "info": {"status": "failed", "first_deployed": "", "last_deployed": "0001-01-01T00:00:00Z", "deleted": 7},
+        "hooks": [
+            {"name": "x", "kind": "Job", "events": null, "delete_policies": null,
+             "last_run": {"started_at": "", "completed_at": "", "phase": ""}},
+            {"name": "y", "kind": "Job", "events": ["crd-install"], "last_run": null, "weight": -5},
+        ],
+    })))
+    .unwrap();
+    assert_eq!((record.first_deployed, record.last_deployed), (None, None));
+    assert_eq!((&record.hooks[0].last_run, &record.hooks[1].last_run), (&None, &None));
+    assert_eq!((record.hooks[1].weight, &record.hooks[1].events[..]), (-5, &[Event::Other][..]));
+}
+
+#[test]
+fn values_never_show_in_debug_output() {
+    let record = decode(&of(&json!({
+        "name": "a", "namespace": "b", "version": 1, "config": {"password": "hunter22"},
+        "info": {"status": "failed", "description": "refused hunter22"},
+    })))
+    .unwrap();
+    assert!(!format!("{record:?}").contains("hunter22"));
+}
+
+#[test]
+fn a_damaged_record_is_an_error_that_says_what_is_wrong_and_what_to_do() {
+    let good = of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}}));
+    let cases: [(&str, Vec<u8>, &str); 12] = [
+        ("empty", Vec::new(), "damaged"),
+        ("no base64", b"!!!!".to_vec(), "damaged"),
+        ("cut off", good[..good.len() / 2].to_vec(), "damaged"),
+        ("no gzip behind its magic", STANDARD.encode([0x1f, 0x8b, 0x08, 0xff, 0xff]).into_bytes(), "damaged"),
+        ("no JSON", packed(b"hello"), "not JSON at line 1"),
+        ("cut JSON", packed(b"{\"name\": "), "damaged"),
+        ("not an object", packed(b"[]"), "wrong type"),
+        (
+            "no name",
+            of(&json!({"namespace": "b", "version": 1, "info": {"status": "deployed"}})),
+            "wrong type or is missing",
+        ),
+        ("no info", of(&json!({"name": "a", "namespace": "b", "version": 1})), "wrong type or is missing"),
+        (
+            "negative",
+            of(&json!({"name": "a", "namespace": "b", "version": -1, "info": {"status": "deployed"}})),
+            "wrong type",
+        ),
+        (
+            "hooks",
+            of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}, "hooks": 7})),
+            "wrong type",
+        ),
+        (
+            "status",
+            of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "odd"}})),
+            "\"odd\" is no status",
+        ),
+    ];
+    for (what, payload, expected) in cases {
+        let error = decode(&payload).unwrap_err().to_string();
+        assert!(error.contains(expected), "{what}: {error}");
+        assert!(error.contains("restore the secret from a backup"), "{what}: {error}");
+    }
+}
+
+#[test]
+fn an_error_never_quotes_the_record() {
+    let payload = of(&json!({"name": "a", "namespace": "b", "version": "hunter22", "info": {"status": "deployed"}}));
+    assert!(!decode(&payload).unwrap_err().to_string().contains("hunter22"));
+}
+
+#[test]
+fn a_bomb_is_stopped_at_the_bound() {
+    let blank = vec![b' '; usize::try_from(UNPACKED_MAX).unwrap() + 1];
+    let bomb = packed(&blank);
+    assert!(bomb.len() < 1024 * 1024, "it would fit a Secret");
+    assert!(matches!(decode(&bomb), Err(Undecodable::TooLarge)));
+}
+
+#[test]
+fn deep_nesting_is_refused_and_not_followed() {
+    let deep = [&b"{\"config\":"[..], &b"[".repeat(100_000)].concat();
+    assert!(decode(&packed(&deep)).is_err());
+}
+
+#[test]
+fn objects_of_manifest_and_hooks_are_told_apart() {
+    let objects = decode_objects(&of(&json!({
+        "manifest": "---\nkind: Deployment\nmetadata: {name: api}\n",
+        "hooks": [{"manifest": "kind: Secret\nmetadata: {name: keys, annotations: {helm.sh/resource-policy: keep}}"}],
+    })))
+    .unwrap();
+    assert_eq!((objects.manifest[0].name.as_str(), objects.manifest[0].keep), ("api", false));
+    assert_eq!((objects.hooks[0].name.as_str(), objects.hooks[0].keep), ("keys", true));
+    let broken = of(&json!({"manifest": "kind: [", "hooks": null}));
+    assert!(matches!(decode_objects(&broken), Err(Undecodable::NoRelease(_))));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = (decode(&bytes), decode_hooks(&bytes), decode_objects(&bytes));
+        let wrapped = STANDARD.encode(&bytes);
+        let _ = decode(wrapped.as_bytes());
+        let _ = decode(&packed(&bytes));
+    }
+
+    #[test]
+    fn a_real_record_with_a_flaw_is_read_or_refused(place in 0..2336_usize, byte: u8) {
+        let mut payload = BY_HELM_4.trim().as_bytes().to_vec();
+        let place = place % payload.len();
+        payload[place] = byte;
+        let _ = decode(&payload);
+        let _ = decode(&payload[..place]);
+    }
+}

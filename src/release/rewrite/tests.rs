@@ -1,1 +1,77 @@
+use proptest::prelude::*;
+use serde_json::Value;
 
+use super::super::{decode, decode_hooks};
+use super::*;
+
+const BY_HELM_3: &str = include_str!("../decode/by-helm-3.22.b64");
+const BY_HELM_4: &str = include_str!("../decode/by-helm-4.3.b64");
+
+fn payload(text: &str) -> Vec<u8> {
+    STANDARD.encode(text).into_bytes()
+}
+
+fn tree(payload: &[u8]) -> Value {
+    serde_json::from_str(&unpacked(payload).unwrap()).unwrap()
+}
+
+#[test]
+fn only_status_and_description_change_in_records_of_both_helms() {
+    for text in [BY_HELM_3, BY_HELM_4] {
+        let before = text.trim().as_bytes();
+        let after = rewrite_failed(before, "its maker died").unwrap();
+        let mut expected = tree(before);
+        expected["info"]["status"] = "failed".into();
+        expected["info"]["description"] = "its maker died".into();
+        assert_eq!(tree(&after), expected);
+        let record = decode(&after).unwrap();
+        assert_eq!((record.status, record.description.as_str()), (Status::Failed, "its maker died"));
+        assert_eq!(decode_hooks(before).unwrap().1, record.hooks);
+    }
+}
+
+#[test]
+fn unknown_fields_and_the_text_of_numbers_survive() {
+    let before = r#"{"new":{"deep":[1e400,0.10,12345678901234567890123]},"info":{"later":"é","status":"pending-upgrade"},"version":7}"#;
+    let after = unpacked(&rewrite_failed(&payload(before), "x").unwrap()).unwrap();
+    for kept in [r#""new":{"deep":[1e400,0.10,12345678901234567890123]}"#, r#""later":"é""#, r#""version":7"#] {
+        assert!(after.contains(kept), "{after}\nlacks {kept}");
+    }
+    assert!(after.contains(r#""status":"failed""#) && !after.contains("pending"));
+}
+
+#[test]
+fn a_secret_is_rewritten_with_its_label_and_keeps_what_a_put_needs() {
+    let mut secret = Secret::default();
+    secret.metadata.resource_version = Some("42".into());
+    secret.metadata.labels =
+        Some([("status", "pending-install"), ("name", "a")].map(|(key, value)| (key.into(), value.into())).into());
+    secret.data = Some([(SECRET_KEY.to_owned(), ByteString(BY_HELM_4.trim().into()))].into());
+    let rewritten = fail_secret(secret, "its maker died").unwrap();
+    assert_eq!(rewritten.metadata.resource_version.as_deref(), Some("42"));
+    let labels = rewritten.metadata.labels.unwrap();
+    assert_eq!((labels["status"].as_str(), labels["name"].as_str()), ("failed", "a"));
+    assert_eq!(decode(&rewritten.data.unwrap()[SECRET_KEY].0).unwrap().status, Status::Failed);
+}
+
+#[test]
+fn what_is_no_release_is_not_rewritten() {
+    for (text, why) in [
+        ("[]", "the record is not a JSON object"),
+        ("{}", "it has no field \"info\""),
+        (r#"{"info": 1}"#, "its field \"info\" is not a JSON object"),
+    ] {
+        let error = rewrite_failed(&payload(text), "x").unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    assert!(fail_secret(Secret::default(), "x").unwrap_err().to_string().contains("no data under the key \"release\""));
+    assert!(matches!(rewrite_failed(b"?", "x"), Err(Undecodable::Damaged(_))));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".{0,40}") {
+        let _ = rewrite_failed(&bytes, &text);
+        let _ = rewrite_failed(&payload(&text), &text);
+    }
+}

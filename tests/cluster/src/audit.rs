@@ -155,7 +155,10 @@ mod tests {
         let entries = parse(&format!("{LINE}\n")).unwrap();
         let [entry] = entries.as_slice() else { panic!("{entries:?}") };
         assert_eq!((entry.verb.as_str(), entry.user.as_str(), entry.code), ("delete", "admin", 200));
-        assert_eq!((entry.namespace.as_str(), entry.resource.as_str(), entry.name.as_str()), ("openstack", "secrets", "x"));
+        assert_eq!(
+            (entry.namespace.as_str(), entry.resource.as_str(), entry.name.as_str()),
+            ("openstack", "secrets", "x")
+        );
         assert!(entry.received < entry.answered && entry.is_write());
     }
 

@@ -25,7 +25,9 @@ pub enum Error {
         reason: String,
     },
     /// The Go toolchain is not there or too old.
-    #[error("cannot build {program}: {reason}; install Go {needed} or newer (the `go` command must be on PATH), or put {program} itself on PATH")]
+    #[error(
+        "cannot build {program}: {reason}; install Go {needed} or newer (the `go` command must be on PATH), or put {program} itself on PATH"
+    )]
     Go {
         /// The first program that had to be built.
         program: String,
@@ -55,7 +57,9 @@ pub enum Error {
         tail: String,
     },
     /// No block of free ports was left.
-    #[error("no free ports for another cluster on 127.0.0.1 between {first} and {last}: end some with `cluster down DIR`")]
+    #[error(
+        "no free ports for another cluster on 127.0.0.1 between {first} and {last}: end some with `cluster down DIR`"
+    )]
     Ports {
         /// First port looked at.
         first: u16,

@@ -59,7 +59,8 @@ pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Re
     let context = context.and_then(|context| context.context.as_mut());
     context.ok_or_else(|| malformed("it has no current context".into()))?.user = Some(USER.into());
     let auth_info = AuthInfo { token_file: Some(token_file.display().to_string()), ..Default::default() };
-    config.auth_infos = vec![NamedAuthInfo { name: USER.into(), auth_info: Some(auth_info), other: BTreeMap::default() }];
+    config.auth_infos =
+        vec![NamedAuthInfo { name: USER.into(), auth_info: Some(auth_info), other: BTreeMap::default() }];
     config.contexts.retain(|context| context.name == current);
     write_private(path, format!("{:#}\n", json!(config)))
 }

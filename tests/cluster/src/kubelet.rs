@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_container_that_has_not_started_has_no_log_and_says_why() {
-        let (code, text) = answer(&pod(&json!({"waiting": {"reason": "PodInitializing"}}), &json!({})), "db-sync", &all());
+        let (code, text) =
+            answer(&pod(&json!({"waiting": {"reason": "PodInitializing"}}), &json!({})), "db-sync", &all());
         assert_eq!(code, StatusCode::BAD_REQUEST);
         assert_eq!(text, r#"container "db-sync" in pod "sync-1" is waiting to start: PodInitializing"#);
     }

@@ -33,11 +33,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     spec.write(folder)?;
     let log_path = folder.log("supervisor");
     let log = std::fs::File::create(&log_path).map_err(Error::file("create", &log_path))?;
-    let failed = |reason: String| Error::Boot {
-        component: "the supervisor".into(),
-        reason,
-        tail: tail(&log_path, 15),
-    };
+    let failed = |reason: String| Error::Boot { component: "the supervisor".into(), reason, tail: tail(&log_path, 15) };
     let mut command = Command::new(program()?);
     command.arg("supervise").arg(folder.path());
     command.stdin(if spec.attached { Stdio::piped() } else { Stdio::null() });
@@ -102,7 +98,8 @@ fn program() -> Result<PathBuf, Error> {
 /// Builds `cluster` into the folder (`target/debug`) from which `me` runs. The operator's package is named too
 /// so that both are built with the same features of their dependencies, that is: only once.
 fn build(me: &std::path::Path) -> Result<PathBuf, String> {
-    let profile = me.ancestors().find(|folder| folder.join("deps").is_dir()).ok_or("not below cargo's target folder")?;
+    let profile =
+        me.ancestors().find(|folder| folder.join("deps").is_dir()).ok_or("not below cargo's target folder")?;
     let target = profile.parent().ok_or("not below cargo's target folder")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

@@ -9,13 +9,8 @@ use crate::Program;
 
 /// The labels by which OpenStack-Helm's charts choose nodes (their values' `labels.*.node_selector_key`,
 /// always with the value `enabled`).
-pub const OPENSTACK_LABELS: [&str; 5] = [
-    "openstack-control-plane",
-    "openstack-compute-node",
-    "openvswitch",
-    "openstack-network-node",
-    "l3-agent",
-];
+pub const OPENSTACK_LABELS: [&str; 5] =
+    ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
 
 /// A simulated node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

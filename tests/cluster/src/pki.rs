@@ -75,12 +75,7 @@ fn client(
     sign(folder, authority, name, params)
 }
 
-fn sign(
-    folder: &Folder,
-    authority: &Issuer<'_, KeyPair>,
-    name: &str,
-    params: CertificateParams,
-) -> Result<(), Error> {
+fn sign(folder: &Folder, authority: &Issuer<'_, KeyPair>, name: &str, params: CertificateParams) -> Result<(), Error> {
     let key = key_pair(name)?;
     let certificate = params.signed_by(&key, authority).map_err(failed(name))?;
     write_private(&folder.pki(&format!("{name}.crt")), certificate.pem())?;

@@ -8,11 +8,8 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::ports::Ports;
 
-const STAGES: [&str; 3] = [
-    include_str!("../stages/node.yaml"),
-    include_str!("../stages/pod.yaml"),
-    include_str!("../stages/service.yaml"),
-];
+const STAGES: [&str; 3] =
+    [include_str!("../stages/node.yaml"), include_str!("../stages/pod.yaml"), include_str!("../stages/service.yaml")];
 
 /// Placeholders that stand alone on a line, for which the file's lines are put at the same indentation.
 const TEMPLATES: [(&str, &str); 3] = [

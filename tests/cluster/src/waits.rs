@@ -27,7 +27,7 @@ mod watch;
 mod world;
 
 use rules::{FAULTS, FAULTS_NAMESPACE, IN_FORCE};
-use world::World;
+use world::{Touched, World};
 
 /// Begins every annotation and label by which pods and nodes are steered.
 pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
@@ -39,20 +39,26 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// Watches and judges until the process ends.
 pub(crate) async fn run(client: Client) {
     let (sender, mut failures) = mpsc::unbounded_channel();
-    let mut hand = Hand { client: client.clone(), permits: Arc::new(Semaphore::new(PATCHES)), sender, sent: HashMap::new() };
+    let mut hand =
+        Hand { client: client.clone(), permits: Arc::new(Semaphore::new(PATCHES)), sender, sent: HashMap::new() };
     let mut changes = watch::Changes::new(client);
     let mut world = World::default();
+    let mut touched = Touched::default();
     loop {
         tokio::select! {
-            Some(change) = changes.next() => changes.watch_also(world.learn(change)),
-            Some(uid) = failures.recv() => drop(hand.sent.remove(&uid)),
+            Some(change) = changes.next() => world.learn(change, &mut touched),
+            Some(uid) = failures.recv() => {
+                hand.sent.remove(&uid);
+                touched.all = true;
+            }
         }
         // A burst is judged once.
         while let Some(Some(change)) = changes.next().now_or_never() {
-            changes.watch_also(world.learn(change));
+            world.learn(change, &mut touched);
         }
+        changes.watch_also(std::mem::take(&mut touched.customs));
         if world.is_known() {
-            hand.carry_out(&world);
+            hand.carry_out(&world, &std::mem::take(&mut touched));
         }
     }
 }
@@ -67,8 +73,8 @@ struct Hand {
 }
 
 impl Hand {
-    fn carry_out(&mut self, world: &World) {
-        for (key, pod) in world.pods() {
+    fn carry_out(&mut self, world: &World, touched: &Touched) {
+        for (key, pod) in world.pods().filter(|(key, pod)| touched.has(key, pod)) {
             let annotations = judge::judge(key, pod, world);
             if annotations.is_empty() {
                 self.sent.remove(&pod.uid);
@@ -105,7 +111,8 @@ impl Hand {
         tokio::spawn(async move {
             let _permit = permits.acquire().await;
             if let Err(error) = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-                let is_gone = matches!(&error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict());
+                let is_gone =
+                    matches!(&error, kube::Error::Api(status) if status.is_not_found() || status.is_conflict());
                 if !is_gone {
                     eprintln!("cannot steer {name}: {}", crate::error::said(&error));
                 }

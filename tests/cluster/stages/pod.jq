@@ -36,7 +36,10 @@ def fails: if .spec.restartPolicy == "Never" then "fail" else "crash" end;
 def action:
   observed as $at
   | steer("behaviour") as $behaviour
-  | if .metadata.deletionTimestamp then "delete"
+  | if .metadata.deletionTimestamp then
+      # Grace 0 means that the deletion is through, but for finalizers. To delete again would be by name, and
+      # could hit a StatefulSet's next pod.
+      (if .metadata.deletionGracePeriodSeconds == 0 then "none" else "delete" end)
     elif (.spec.nodeName // "") == "" or .status.phase == "Succeeded" or .status.phase == "Failed" then "none"
     elif steer("released") != "true" then
       (if steer("waits-in") == "init" and $at != "PodInitializing" then "wait"

@@ -70,7 +70,9 @@ impl fmt::Display for Progress {
             Self::Building { program, version, place, go } => write!(
                 formatter,
                 "building {} {version} with {go} ({} of {}; once for this machine, minutes the first time)",
-                program.executable(), place.number, place.of
+                program.executable(),
+                place.number,
+                place.of
             ),
             Self::Still { program, elapsed } => write!(formatter, "  … {program}, {} s", elapsed.as_secs()),
             Self::Built { program, elapsed } => write!(formatter, "  built {program} in {} s", elapsed.as_secs()),
@@ -91,12 +93,17 @@ impl Go {
         let output = Command::new("go").args(["env", "GOVERSION"]).envs(ENVIRONMENT).output();
         let output = output.map_err(|error| format!("the go command does not run ({error})"))?;
         let version = String::from_utf8_lossy(&output.stdout).trim().to_string();
-        if version.starts_with("go") { Ok(Self { version }) } else { Err(format!("go says its version is {version:?}")) }
+        if version.starts_with("go") {
+            Ok(Self { version })
+        } else {
+            Err(format!("go says its version is {version:?}"))
+        }
     }
 
     fn is_at_least(&self, needed: &str) -> bool {
         let parts = |text: &str| -> Vec<u32> {
-            text.split('.').map(|part| part.chars().take_while(char::is_ascii_digit).collect::<String>())
+            text.split('.')
+                .map(|part| part.chars().take_while(char::is_ascii_digit).collect::<String>())
                 .map(|digits| digits.parse().unwrap_or(0))
                 .collect()
         };
@@ -115,12 +122,7 @@ pub(super) fn target(recipe: &Recipe, go: &Go) -> Result<PathBuf, Error> {
 }
 
 /// Builds a program unless someone else just did, and returns its path.
-pub(super) fn build(
-    recipe: &Recipe,
-    go: &Go,
-    place: Place,
-    say: &mut dyn FnMut(&Progress),
-) -> Result<PathBuf, Error> {
+pub(super) fn build(recipe: &Recipe, go: &Go, place: Place, say: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     if !go.is_at_least(recipe.go_needed()) {
         return Err(no_go(recipe, format!("Go here is {}", go.version)));
     }

@@ -12,22 +12,14 @@ struct Module {
     go_sum: &'static str,
 }
 
-const KUBE: Module = Module {
-    go_mod: include_str!("../../programs/kube/go.mod"),
-    go_sum: include_str!("../../programs/kube/go.sum"),
-};
-const KWOK: Module = Module {
-    go_mod: include_str!("../../programs/kwok/go.mod"),
-    go_sum: include_str!("../../programs/kwok/go.sum"),
-};
-const HELM3: Module = Module {
-    go_mod: include_str!("../../programs/helm3/go.mod"),
-    go_sum: include_str!("../../programs/helm3/go.sum"),
-};
-const HELM4: Module = Module {
-    go_mod: include_str!("../../programs/helm4/go.mod"),
-    go_sum: include_str!("../../programs/helm4/go.sum"),
-};
+const KUBE: Module =
+    Module { go_mod: include_str!("../../programs/kube/go.mod"), go_sum: include_str!("../../programs/kube/go.sum") };
+const KWOK: Module =
+    Module { go_mod: include_str!("../../programs/kwok/go.mod"), go_sum: include_str!("../../programs/kwok/go.sum") };
+const HELM3: Module =
+    Module { go_mod: include_str!("../../programs/helm3/go.mod"), go_sum: include_str!("../../programs/helm3/go.sum") };
+const HELM4: Module =
+    Module { go_mod: include_str!("../../programs/helm4/go.mod"), go_sum: include_str!("../../programs/helm4/go.sum") };
 
 /// Everything that decides what a built program is.
 #[derive(Clone, Debug)]

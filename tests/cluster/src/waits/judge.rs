@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
-use super::world::{CustomKind, Key, PodFacts, World, carries};
+use super::world::{Key, PodFacts, World, carries};
 
 /// Steering annotations to set, or to remove, by their names without prefix.
 pub(super) type Annotations = BTreeMap<String, Option<String>>;
@@ -83,14 +83,16 @@ fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<
 fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
     match dependency {
         Dependency::Service { namespace, name } => {
-            let mut slices = world.slices.iter().filter(|(key, slice)| &key.namespace == namespace && &slice.service == name);
+            let mut slices =
+                world.slices.iter().filter(|(key, slice)| &key.namespace == namespace && &slice.service == name);
             slices.any(|(_, slice)| slice.is_ready)
         }
         Dependency::Job { namespace, name } => {
             world.jobs.get(&Key::new(namespace, name)).is_some_and(|job| job.has_succeeded)
         }
         Dependency::Jobs { namespace, labels } => {
-            let jobs = world.jobs.iter().filter(|(key, job)| &key.namespace == namespace && carries(&job.labels, labels));
+            let jobs =
+                world.jobs.iter().filter(|(key, job)| &key.namespace == namespace && carries(&job.labels, labels));
             let mut all = jobs.map(|(_, job)| job.has_succeeded).peekable();
             all.peek().is_some() && all.all(|succeeded| succeeded)
         }
@@ -113,12 +115,8 @@ fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
 }
 
 fn is_as_wanted(custom: &CustomDependency, world: &World) -> bool {
-    let kind = CustomKind {
-        api_version: custom.api_version.clone(),
-        kind: custom.kind.clone(),
-        namespace: custom.namespace.clone(),
-    };
-    let Some(object) = world.customs.get(&kind).and_then(|table| table.get(&custom.name)) else { return false };
+    let table = world.customs.get(&custom.kind_in_namespace());
+    let Some(object) = table.and_then(|table| table.get(&custom.name)) else { return false };
     let field = |key: &str| key.split('.').try_fold(object, |value, part| value.get(part)).and_then(Value::as_str);
     let condition = |type_: &str| {
         let all = object.pointer("/status/conditions").and_then(Value::as_array);

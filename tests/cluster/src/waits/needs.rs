@@ -91,6 +91,38 @@ impl Needs {
     }
 }
 
+impl Needs {
+    /// Whether another pod's readiness can end the wait.
+    pub fn waits_for_pods(&self) -> bool {
+        let by_pods =
+            |dependency: &Dependency| matches!(dependency, Dependency::Pod { .. } | Dependency::DaemonSet { .. });
+        self.dependencies.iter().any(by_pods)
+    }
+
+    /// The kinds of custom resources that are waited for.
+    pub fn custom_kinds(&self) -> impl Iterator<Item = CustomKind> {
+        self.dependencies.iter().filter_map(|dependency| match dependency {
+            Dependency::Custom(custom) => Some(custom.kind_in_namespace()),
+            _ => None,
+        })
+    }
+}
+
+impl CustomDependency {
+    /// What to watch for it.
+    pub fn kind_in_namespace(&self) -> CustomKind {
+        CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
+    }
+}
+
+/// A kind of custom resource in a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct CustomKind {
+    pub api_version: String,
+    pub kind: String,
+    pub namespace: String,
+}
+
 fn volumes(spec: &PodSpec) -> Vec<Source> {
     let mut sources = Vec::new();
     for volume in spec.volumes.iter().flatten() {
@@ -146,7 +178,8 @@ fn environment(container: &Container) -> Vec<Source> {
 /// OpenStack-Helm always sets DEPENDENCY_SERVICE, possibly empty: its presence tells an entrypoint container.
 fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     let variables: &[EnvVar] = container.env.as_deref().unwrap_or_default();
-    let value = |name: &str| variables.iter().find(|one| one.name == name).map(|one| one.value.as_deref().unwrap_or(""));
+    let value =
+        |name: &str| variables.iter().find(|one| one.name == name).map(|one| one.value.as_deref().unwrap_or(""));
     let Some(services) = value("DEPENDENCY_SERVICE") else { return Vec::new() };
     let text = |name: &str| value(name).unwrap_or_default();
     let named = |list| names(namespace, list);

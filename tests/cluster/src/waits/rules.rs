@@ -95,7 +95,7 @@ impl Rule {
 }
 
 /// All rules, with what is needed to acknowledge them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,
     pub digest: String,

@@ -10,8 +10,9 @@ use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, Client, Resource, discovery};
 use std::time::Duration;
 
+use super::needs::CustomKind;
 use super::rules::{FAULTS, FAULTS_NAMESPACE};
-use super::world::{Change, CustomKind};
+use super::world::Change;
 
 /// Pause after a watch that failed: tests kill the API server and want to go on as soon as it is back.
 const PAUSE: Duration = Duration::from_millis(200);

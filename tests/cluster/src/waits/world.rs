@@ -1,6 +1,6 @@
 //! The part of the cluster that decides whether pods may start, kept current by watches.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Event;
 
 use super::PREFIX;
-use super::needs::{Dependency, Labels, Needs, SourceKind};
+use super::needs::{CustomKind, Labels, Needs, SourceKind};
 use super::rules::{self, Rule, Rules};
 
 /// Namespace and name.
@@ -29,16 +29,11 @@ impl Key {
     }
 
     fn of(object: &impl kube::Resource<DynamicType = impl Sized>) -> Self {
-        Self::new(object.meta().namespace.as_deref().unwrap_or_default(), object.meta().name.as_deref().unwrap_or_default())
+        Self::new(
+            object.meta().namespace.as_deref().unwrap_or_default(),
+            object.meta().name.as_deref().unwrap_or_default(),
+        )
     }
-}
-
-/// A kind of custom resource in a namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct CustomKind {
-    pub api_version: String,
-    pub kind: String,
-    pub namespace: String,
 }
 
 /// Something happened to the watched world.
@@ -55,7 +50,7 @@ pub(super) enum Change {
 }
 
 /// What is known of a pod.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PodFacts {
     pub uid: String,
     pub labels: Labels,
@@ -85,17 +80,44 @@ impl PodFacts {
     }
 }
 
+#[derive(PartialEq)]
 pub(super) struct SliceFacts {
     pub service: String,
     pub is_ready: bool,
 }
 
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 pub(super) struct JobFacts {
     pub uid: String,
     pub labels: Labels,
     pub has_succeeded: bool,
     pub has_failed_pods: bool,
+}
+
+/// Which pods must be judged anew.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    /// All of them.
+    pub all: bool,
+    /// Those not yet let go.
+    pub held: bool,
+    /// Of those, the ones that wait for other pods.
+    pub held_by_pods: bool,
+    /// These.
+    pub pods: HashSet<Key>,
+    /// Kinds of custom resources that pods newly wait for.
+    pub customs: Vec<CustomKind>,
+}
+
+impl Touched {
+    /// Whether a pod is among them.
+    pub fn has(&self, key: &Key, pod: &PodFacts) -> bool {
+        let held = || !pod.is_released();
+        self.all
+            || self.pods.contains(key)
+            || self.held && held()
+            || self.held_by_pods && held() && pod.needs.waits_for_pods()
+    }
 }
 
 /// Objects of one kind, as the last list and the changes since then have them.
@@ -111,23 +133,31 @@ impl<K, V> Default for Table<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V> Table<K, V> {
-    fn learn<T>(&mut self, event: Event<T>, read: impl Fn(T) -> (K, V)) {
+impl<K: Eq + Hash, V: PartialEq> Table<K, V> {
+    /// Takes an event in; returns whether anything that we keep has changed.
+    fn learn<T>(&mut self, event: Event<T>, read: impl Fn(T) -> (K, V)) -> bool {
         match event {
-            Event::Init => self.coming.clear(),
+            Event::Init => {
+                self.coming.clear();
+                false
+            }
             Event::InitApply(object) => {
                 let (key, value) = read(object);
                 self.coming.insert(key, value);
+                false
             }
             Event::InitDone => {
                 self.now = std::mem::take(&mut self.coming);
                 self.is_known = true;
+                true
             }
             Event::Apply(object) => {
                 let (key, value) = read(object);
+                let is_new = self.now.get(&key) != Some(&value);
                 self.now.insert(key, value);
+                is_new
             }
-            Event::Delete(object) => drop(self.now.remove(&read(object).0)),
+            Event::Delete(object) => self.now.remove(&read(object).0).is_some(),
         }
     }
 
@@ -157,41 +187,49 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Takes a change in; returns kinds of custom resources that pods newly wait for.
-    pub fn learn(&mut self, change: Change) -> Vec<CustomKind> {
-        match change {
-            Change::Pod(event) => return self.learn_pod(event),
+    /// Takes a change in, and says which pods it may concern.
+    pub fn learn(&mut self, change: Change, touched: &mut Touched) {
+        let changed = match change {
+            Change::Pod(event) => return self.learn_pod(event, touched),
+            Change::Node(event) => {
+                touched.all |= self.nodes.learn(event, |node| (node.name_any(), is_node_ready(&node)));
+                return;
+            }
+            Change::Faults(event) => {
+                touched.all |= self.faults.learn(event, |map| (Key::of(&map), rules::read(&map)));
+                return;
+            }
             Change::Slice(event) => self.slices.learn(event, |slice| (Key::of(&slice), slice_facts(&slice))),
             Change::Job(event) => self.jobs.learn(event, |job| (Key::of(&job), job_facts(&job))),
             Change::DaemonSet(event) => self.daemon_sets.learn(event, |set| (Key::of(&set), selected(&set))),
             Change::Secret(event) => self.secrets.learn(event, |secret| (Key::of(&secret), ())),
             Change::ConfigMap(event) => self.config_maps.learn(event, |map| (Key::of(&map), ())),
-            Change::Node(event) => self.nodes.learn(event, |node| (node.name_any(), is_node_ready(&node))),
-            Change::Faults(event) => self.faults.learn(event, |map| (Key::of(&map), rules::read(&map))),
             Change::Custom(kind, event) => {
-                self.customs.entry(kind).or_default().learn(event, |object| (object.name_any(), object.data.clone()));
+                let table = self.customs.entry(kind).or_default();
+                table.learn(event, |object| (object.name_any(), object.data.clone()))
             }
-        }
-        Vec::new()
+        };
+        touched.held |= changed;
     }
 
-    fn learn_pod(&mut self, event: Event<Pod>) -> Vec<CustomKind> {
-        let mut wanted = BTreeSet::new();
-        if let Event::InitApply(pod) | Event::Apply(pod) = &event {
-            for dependency in &Needs::of(pod).dependencies {
-                if let Dependency::Custom(custom) = dependency {
-                    wanted.insert(CustomKind {
-                        api_version: custom.api_version.clone(),
-                        kind: custom.kind.clone(),
-                        namespace: custom.namespace.clone(),
-                    });
+    fn learn_pod(&mut self, event: Event<Pod>, touched: &mut Touched) {
+        if let Event::InitApply(pod) | Event::Apply(pod) | Event::Delete(pod) = &event {
+            let (key, new) = (Key::of(pod), pod_facts(pod));
+            let concerns_others = self
+                .pods
+                .get(&key)
+                .is_none_or(|old| (old.is_ready, &old.node, &old.labels) != (new.is_ready, &new.node, &new.labels));
+            touched.held_by_pods |= concerns_others || matches!(event, Event::Delete(_));
+            touched.pods.insert(key);
+            for kind in new.needs.custom_kinds() {
+                if !self.customs.contains_key(&kind) {
+                    self.customs.insert(kind.clone(), Table::default());
+                    touched.customs.push(kind);
                 }
             }
         }
+        touched.all |= matches!(event, Event::InitDone);
         self.pods.learn(event, |pod| (Key::of(&pod), pod_facts(&pod)));
-        let mut new: Vec<CustomKind> = wanted.into_iter().filter(|kind| !self.customs.contains_key(kind)).collect();
-        new.retain(|kind| self.customs.insert(kind.clone(), Table::default()).is_none());
-        new
     }
 
     /// Whether every first list has arrived; before that, absence means nothing.
@@ -252,7 +290,8 @@ pub(super) fn carries(labels: &Labels, wanted: &Labels) -> bool {
 fn pod_facts(pod: &Pod) -> PodFacts {
     let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let ours = pod.annotations().iter().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.into(), value.clone())));
+    let ours =
+        pod.annotations().iter().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.into(), value.clone())));
     let owners = pod.owner_references().iter();
     PodFacts {
         uid: pod.uid().unwrap_or_default(),

@@ -1,0 +1,168 @@
+//! Chart archives: reading them as untrusted input, writing them the same way every time.
+
+use std::io::{self, Read, Write};
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use tar::EntryType;
+
+use super::contents::{Contents, LARGEST_CHART, MOST_ENTRIES};
+use super::problem::Problem;
+
+/// How deep archives may stand in the `charts/` folders of archives; helm itself packs dependencies unpacked.
+pub(super) const DEEPEST: usize = 4;
+
+/// What tar adds to the files: a header and padding for each.
+const TAR_OVERHEAD: u64 = 1024 * MOST_ENTRIES as u64;
+
+/// Reads a `.tgz` to its end, checking every entry. Archives in its `charts/` folders are unpacked too, so that what helm
+/// would unpack later has been checked and counts in the digest by its content.
+pub fn read(mut from: impl Read) -> Result<Contents, Problem> {
+    let mut contents = Contents::default();
+    unpack(&mut from, DEEPEST, &mut contents)?;
+    if contents.get("Chart.yaml").is_none() {
+        return Err(Problem::NoChartYaml);
+    }
+    Ok(contents)
+}
+
+/// Adds the files of the archive to `contents`.
+fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
+    // Several gzip members in one file are one stream to helm's reader, so they must be to ours.
+    let plain = Bounded { from: MultiGzDecoder::new(from), left: LARGEST_CHART + TAR_OVERHEAD };
+    let mut archive = tar::Archive::new(plain);
+    let mut top: Option<String> = None;
+    let mut entries = 0;
+    for entry in archive.entries().map_err(|error| Problem::broken(&error))? {
+        let entry = entry.map_err(|error| Problem::broken(&error))?;
+        entries += 1;
+        if entries > MOST_ENTRIES {
+            return Err(Problem::TooManyEntries);
+        }
+        let kind = entry.header().entry_type();
+        if kind == EntryType::XGlobalHeader {
+            continue;
+        }
+        let path = checked(&entry.path_bytes())?;
+        if let Some(what) = refused(kind) {
+            return Err(Problem::NotAFile { path, what });
+        }
+        let below = below_top(&path, &mut top)?;
+        match below {
+            _ if kind == EntryType::Directory => {}
+            Some(below) => insert(below, entry, depth, contents)?,
+            None => return Err(Problem::Path { path, why: "is a file beside the chart's folder" }),
+        }
+    }
+    Ok(())
+}
+
+fn insert<R: Read>(
+    path: String,
+    mut entry: tar::Entry<'_, R>,
+    depth: usize,
+    contents: &mut Contents,
+) -> Result<(), Problem> {
+    if is_packed_chart(&path) {
+        return nested(&path, &mut entry, depth, contents);
+    }
+    let size = entry.size();
+    contents.read(path, size, entry).map_err(|problem| match problem {
+        Problem::Io { why, .. } => Problem::Broken(why),
+        other => other,
+    })
+}
+
+/// Unpacks an archive that stands in `charts/` to where helm would put it: `charts/<name in its Chart.yaml>/`.
+pub(super) fn nested(path: &str, from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), Problem> {
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(Problem::TooDeep { path: path.to_owned(), most: DEEPEST });
+    };
+    let mut inner = Contents::default();
+    let metadata = unpack(from, depth, &mut inner)
+        .and_then(|()| super::metadata::Metadata::of(&inner))
+        .map_err(|problem| Problem::Within { path: path.to_owned(), problem: Box::new(problem) })?;
+    let prefix = path.rsplit_once("charts/").map_or("", |(prefix, _)| prefix);
+    contents.vendor(prefix, &metadata.name, inner)
+}
+
+/// Whether helm would unpack this file: `charts/<something>.tgz`, at the top or in a dependency.
+pub(super) fn is_packed_chart(path: &str) -> bool {
+    let name = super::contents::within_chart(path).strip_prefix("charts/").unwrap_or_default();
+    std::path::Path::new(name).extension().is_some_and(|extension| extension == "tgz") && !name.starts_with(['_', '.'])
+}
+
+fn refused(kind: EntryType) -> Option<&'static str> {
+    match kind {
+        EntryType::Regular | EntryType::Directory => None,
+        EntryType::Symlink => Some("a symbolic link"),
+        EntryType::Link => Some("a hard link"),
+        EntryType::Char | EntryType::Block => Some("a device"),
+        EntryType::Fifo => Some("a named pipe"),
+        EntryType::GNUSparse => Some("a sparse file"),
+        _ => Some("of a kind unknown to helm"),
+    }
+}
+
+/// The path as text, if it is one that stays below where it is unpacked, on any system.
+fn checked(bytes: &[u8]) -> Result<String, Problem> {
+    let path =
+        std::str::from_utf8(bytes).map_err(|_| Problem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
+    let plain = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
+    let why = if path.starts_with('/') {
+        "has an absolute path"
+    } else if plain.split('/').any(|part| part == "..") {
+        "leads out of the chart"
+    } else if plain.contains('\\') || plain.chars().any(char::is_control) {
+        "has a backslash or a control character in its path"
+    } else if !plain.is_empty() && plain != "." && plain.split('/').any(|part| part.is_empty() || part == ".") {
+        "has a path that is not in its plain form"
+    } else {
+        return Ok(plain.to_owned());
+    };
+    Err(Problem::Path { path: path.to_owned(), why })
+}
+
+/// What stands behind the one top folder; nothing for the folder itself.
+fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, Problem> {
+    let (folder, rest) = path.split_once('/').map_or((path, None), |(folder, rest)| (folder, Some(rest)));
+    if folder.is_empty() || folder == "." {
+        return Ok(None);
+    }
+    match top {
+        Some(first) if first != folder => {
+            return Err(Problem::TwoFolders { first: first.clone(), second: folder.to_owned() });
+        }
+        Some(_) => {}
+        None => *top = Some(folder.to_owned()),
+    }
+    Ok(rest.map(str::to_owned))
+}
+
+/// Writes `contents` as a `.tgz` whose bytes depend on nothing but them and the chart's name.
+pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> {
+    let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::default()));
+    for (path, content) in contents.files() {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        archive.append_data(&mut header, format!("{name}/{path}"), content)?;
+    }
+    archive.into_inner()?.finish()?.flush()
+}
+
+/// Counts what comes out of the decompressor, headers and padding included, and stops a bomb.
+struct Bounded<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(buffer)?;
+        self.left = self.left.checked_sub(count as u64).ok_or(Problem::TooLarge)?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,101 @@
+//! What identifies a chart: a digest over its content, never over the archive.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::Digest as _;
+
+use super::contents::Contents;
+use super::metadata;
+
+const PREFIX: &str = "sha256:";
+
+/// A chart's digest, written `sha256:<64 hexadecimal digits>`.
+///
+/// It covers the sorted paths and contents of the chart's files, each with its length before it, and so neither the archive's
+/// order, times and compression nor the name of its top folder. Two things are smoothed, because `helm package` changes them
+/// without changing the chart: `Chart.yaml` counts by what it says (helm writes it anew, sorted and without comments), and
+/// `Chart.lock` does not count (it holds the time it was made; nothing reads it after packaging). A chart directory and the
+/// archive helm makes of it have the same digest.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(String);
+
+/// A text that is no digest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no digest: a digest is written sha256: and 64 hexadecimal digits, in lower case; `osdpl charts lock` writes it"
+)]
+pub struct NoDigest(String);
+
+impl Digest {
+    pub(super) fn of(contents: &Contents) -> Self {
+        let mut hash = sha2::Sha256::new();
+        let mut update = |bytes: &[u8]| {
+            hash.update((bytes.len() as u64).to_be_bytes());
+            hash.update(bytes);
+        };
+        for (path, content) in contents.files() {
+            update(path.as_bytes());
+            match metadata::canonical(path, content) {
+                Some(canonical) => update(canonical.as_bytes()),
+                None => update(content),
+            }
+        }
+        Self(format!("{:x}", Hexadecimal(&hash.finalize())))
+    }
+
+    /// The 64 hexadecimal digits alone.
+    pub fn hexadecimal(&self) -> &str {
+        &self.0
+    }
+
+    /// The first twelve digits: enough to tell files in a cache apart.
+    pub fn short(&self) -> &str {
+        &self.0[..12]
+    }
+}
+
+pub(super) struct Hexadecimal<'a>(pub &'a [u8]);
+
+impl fmt::LowerHex for Hexadecimal<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{PREFIX}{}", self.0)
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = NoDigest;
+
+    fn from_str(text: &str) -> Result<Self, NoDigest> {
+        match text.strip_prefix(PREFIX) {
+            Some(digits) if digits.len() == 64 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) => {
+                Ok(Self(digits.to_owned()))
+            }
+            _ => Err(NoDigest(text.to_owned())),
+        }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl serde::Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

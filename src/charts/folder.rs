@@ -1,0 +1,208 @@
+//! Finding charts in a folder of the user's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use super::archive;
+use super::contents::Contents;
+use super::directory::{self, inside};
+use super::error::Error;
+use super::lock::Pinned;
+use super::metadata::{Metadata, is_name, is_version};
+use super::problem::Problem;
+use super::seen::Seen;
+
+/// A folder of archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
+#[derive(Debug)]
+pub struct Folder<'a> {
+    /// As the user named it.
+    shown: &'a Path,
+    /// With every link resolved: nothing outside is read.
+    root: PathBuf,
+}
+
+/// One chart that the folder offers.
+#[derive(Clone, Debug)]
+struct Candidate {
+    path: PathBuf,
+    version: String,
+    is_directory: bool,
+}
+
+impl<'a> Folder<'a> {
+    /// Opens the folder.
+    pub(super) fn open(folder: &'a Path) -> Result<Self, Error> {
+        let unreadable = |why: String| Error::FolderUnreadable { folder: folder.display().to_string(), why };
+        let root = folder.canonicalize().map_err(|error| unreadable(error.to_string()))?;
+        if !root.is_dir() {
+            return Err(unreadable("it is no folder".to_owned()));
+        }
+        Ok(Self { shown: folder, root })
+    }
+
+    /// Reads the one chart of this name: in the version asked for, else the locked one, else the only one there is.
+    pub(super) fn read(
+        &self,
+        name: &str,
+        version: Option<&str>,
+        pinned: Option<&Pinned>,
+        seen: &mut Seen,
+    ) -> Result<(Metadata, Contents, PathBuf), Error> {
+        let candidate = self.choose(name, version, pinned, seen)?;
+        let unreadable =
+            |problem| Error::Unreadable { name: name.to_owned(), place: candidate.path.display().to_string(), problem };
+        let contents = self.contents(&candidate, seen).map_err(unreadable)?;
+        let metadata = Metadata::of(&contents).map_err(unreadable)?;
+        metadata.must_be(name, &candidate.version).map_err(unreadable)?;
+        Ok((metadata, contents, candidate.path))
+    }
+
+    fn contents(&self, candidate: &Candidate, seen: &mut Seen) -> Result<Contents, Problem> {
+        if candidate.is_directory {
+            return directory::read(&candidate.path, &self.root, seen);
+        }
+        let path = inside(&candidate.path, &self.root)?;
+        seen.note(&path);
+        let failed = |error: std::io::Error| Problem::io(&path.display().to_string(), &error);
+        // Opening a named pipe would wait for its writer, for ever.
+        if !fs::metadata(&path).map_err(failed)?.is_file() {
+            let path = candidate.path.display().to_string();
+            return Err(Problem::NotAFile { path, what: "no regular file" });
+        }
+        archive::read(BufReader::new(File::open(&path).map_err(failed)?))
+    }
+
+    fn choose(
+        &self,
+        name: &str,
+        version: Option<&str>,
+        pinned: Option<&Pinned>,
+        seen: &mut Seen,
+    ) -> Result<Candidate, Error> {
+        let place = self.shown.display().to_string();
+        let mut candidates = self.candidates(name, seen)?;
+        if candidates.is_empty() {
+            let looked_for = format!(": looked for {name}-<version>.tgz and {name}/Chart.yaml");
+            return Err(Error::Missing { name: name.to_owned(), place, looked_for });
+        }
+        let wanted = version.or_else(|| {
+            let locked = pinned.map(|pinned| pinned.version.as_str())?;
+            candidates.iter().any(|candidate| candidate.version == locked).then_some(locked)
+        });
+        if let Some(version) = wanted {
+            let versions: BTreeSet<_> = candidates.iter().map(|candidate| candidate.version.clone()).collect();
+            candidates.retain(|candidate| candidate.version == version);
+            if candidates.is_empty() {
+                let found = format!("it has {}", Vec::from_iter(versions).join(", "));
+                return Err(Error::VersionMissing { name: name.to_owned(), version: version.to_owned(), place, found });
+            }
+        }
+        match candidates.as_slice() {
+            [one] => Ok(one.clone()),
+            several => {
+                let shown =
+                    |candidate: &Candidate| format!("{} ({})", self.relative(&candidate.path), candidate.version);
+                let candidates = several.iter().map(shown).collect::<Vec<_>>().join(", ");
+                Err(Error::Ambiguous { name: name.to_owned(), place, candidates })
+            }
+        }
+    }
+
+    fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(self.shown).unwrap_or(path).display().to_string()
+    }
+
+    /// All archives and the directory of this name, sorted.
+    fn candidates(&self, name: &str, seen: &mut Seen) -> Result<Vec<Candidate>, Error> {
+        seen.note(&self.root);
+        let mut candidates: Vec<_> = self
+            .entries()?
+            .into_iter()
+            .filter_map(|file| {
+                let version = version_in(&file, name)?;
+                Some(Candidate { path: self.shown.join(&file), version: version.to_owned(), is_directory: false })
+            })
+            .collect();
+        let directory = self.shown.join(name);
+        let chart_yaml = directory.join("Chart.yaml");
+        if chart_yaml.exists() {
+            seen.note(&chart_yaml);
+            let metadata = self.metadata(&chart_yaml).map_err(|problem| Error::Unreadable {
+                name: name.to_owned(),
+                place: directory.display().to_string(),
+                problem,
+            })?;
+            candidates.push(Candidate { path: directory, version: metadata.version, is_directory: true });
+        }
+        Ok(candidates)
+    }
+
+    fn metadata(&self, chart_yaml: &Path) -> Result<Metadata, Problem> {
+        let path = inside(chart_yaml, &self.root)?;
+        let mut contents = Contents::default();
+        let failed = |error: std::io::Error| Problem::io("Chart.yaml", &error);
+        if !fs::metadata(&path).map_err(failed)?.is_file() {
+            return Err(Problem::NotAFile { path: "Chart.yaml".to_owned(), what: "no regular file" });
+        }
+        contents.read("Chart.yaml".to_owned(), 0, File::open(&path).map_err(failed)?)?;
+        Metadata::of(&contents)
+    }
+
+    fn entries(&self) -> Result<BTreeSet<String>, Error> {
+        let unreadable = |error: std::io::Error| Error::FolderUnreadable {
+            folder: self.shown.display().to_string(),
+            why: error.to_string(),
+        };
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(&self.root).map_err(unreadable)? {
+            names.extend(entry.map_err(unreadable)?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    /// The names of all charts in the folder, with whether each can be installed (is no library), where that can be told
+    /// without unpacking it.
+    pub fn names(&self) -> Result<BTreeMap<String, bool>, Error> {
+        let mut names = BTreeMap::new();
+        for file in self.entries()? {
+            let chart_yaml = self.shown.join(&file).join("Chart.yaml");
+            if chart_yaml.exists() {
+                let installable = self.metadata(&chart_yaml).is_ok_and(|metadata| !metadata.is_library());
+                names.insert(file, installable);
+            } else if let Some(name) = name_in(&file) {
+                names.entry(name.to_owned()).or_insert(true);
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// The version in an archive's name, if it is an archive of this chart: `mariadb-backup-1.0.0.tgz` is not one of mariadb.
+fn version_in<'f>(file: &'f str, name: &str) -> Option<&'f str> {
+    file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".tgz").filter(|version| is_version(version))
+}
+
+/// The chart's name in an archive's name.
+fn name_in(file: &str) -> Option<&str> {
+    file.match_indices('-').map(|(end, _)| &file[..end]).find(|name| is_name(name) && version_in(file, name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{name_in, version_in};
+
+    #[test]
+    fn an_archive_belongs_to_the_chart_that_its_name_says() {
+        for (file, name, version) in [
+            ("mariadb-2026.1.0.tgz", "mariadb", "2026.1.0"),
+            ("mariadb-backup-2026.1.7+0ee5ade.tgz", "mariadb-backup", "2026.1.7+0ee5ade"),
+            ("a-1.0.0-rc-1.tgz", "a", "1.0.0-rc-1"),
+        ] {
+            assert_eq!((name_in(file), version_in(file, name)), (Some(name), Some(version)), "{file}");
+        }
+        assert_eq!(version_in("mariadb-backup-2026.1.0.tgz", "mariadb"), None);
+        assert_eq!(name_in("README.md"), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! A chart's key tree, made from its `values.yaml`: the keys and the types of their defaults, without the defaults.
+//!
+//! Written to `values/keys/<chart>.yaml` and read by the catalogue ([`KeyTree`]), so that values can be checked where no chart
+//! is at hand: a map is a map of its keys, a leaf is the name of its type, and `map` is a map that is empty by default.
+
+use serde_json::Value;
+
+use crate::catalog::KeyTree;
+
+/// The tree of a chart's default values.
+pub fn tree(defaults: &Value) -> KeyTree {
+    match defaults {
+        Value::Object(map) if !map.is_empty() => {
+            KeyTree::Map(map.iter().map(|(key, value)| (key.clone(), tree(value))).collect())
+        }
+        leaf => KeyTree::Leaf(type_name(leaf).to_owned()),
+    }
+}
+
+/// The text of `values/keys/<chart>.yaml`: sorted, one key a line, so that two of them differ where the charts do.
+pub fn to_yaml(defaults: &Value) -> String {
+    crate::yaml::write(&types(defaults))
+}
+
+/// The tree as a plain value: every leaf is the name of its type.
+fn types(value: &Value) -> Value {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            Value::Object(map.iter().map(|(key, value)| (key.clone(), types(value))).collect())
+        }
+        leaf => Value::from(type_name(leaf)),
+    }
+}
+
+fn type_name(leaf: &Value) -> &'static str {
+    match leaf {
+        Value::Object(_) => "map",
+        Value::Array(_) => "list",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "boolean",
+        Value::Null => "null",
+    }
+}

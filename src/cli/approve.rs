@@ -1,0 +1,42 @@
+//! `osdpl approve`: let the waiting changes go.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use super::common::{Target, client, readable};
+use crate::api::{APPROVE, OpenStackDeployment};
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// The hash that `osdpl plan` printed: refused when something else waits by now. What waits now is approved where unset.
+    hash: Option<String>,
+}
+
+impl Arguments {
+    pub async fn run(mut self) -> anyhow::Result<ExitCode> {
+        // `osdpl approve HASH` with a single resource: what looks like a name is the hash.
+        let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
+        if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
+            self.hash = self.target.name.take();
+        }
+        let client = client().await?;
+        let deployment = self.target.find(&client).await?;
+        let status = deployment.status.clone().unwrap_or_default();
+        let Some(waiting) = status.approval else { bail!("nothing waits for approval") };
+        if self.hash.as_ref().is_some_and(|hash| *hash != waiting) {
+            bail!("something else waits by now ({waiting}); look at it with `osdpl plan` first");
+        }
+        let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {APPROVE: waiting}}}));
+        api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
+        println!("approved {waiting}");
+        Ok(ExitCode::SUCCESS)
+    }
+}

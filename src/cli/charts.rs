@@ -1,0 +1,8 @@
+//! stub
+#[derive(clap::Args)]
+pub struct Arguments {}
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}

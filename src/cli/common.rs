@@ -1,0 +1,90 @@
+//! What subcommands have in common: where the catalogue and the resource come from.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use kube::{Api, ResourceExt};
+
+use crate::api::OpenStackDeployment;
+use crate::catalog::Catalog;
+use crate::{files, yaml};
+
+/// Where the catalogue comes from.
+#[derive(Args, Clone, Debug)]
+pub struct CatalogOption {
+    /// A folder with values/ and presets/ instead of the built-in catalogue.
+    #[arg(long, env = "OSDPL_CATALOG", value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+}
+
+impl CatalogOption {
+    pub fn load(&self) -> anyhow::Result<Catalog> {
+        files::catalog(self.catalog.as_deref()).context("the catalogue is wrong")
+    }
+}
+
+/// Which resource of the cluster is meant.
+#[derive(Args, Clone, Debug)]
+pub struct Target {
+    /// The resource's name; the only one there is where unset.
+    pub name: Option<String>,
+    /// Its namespace; all are searched where unset.
+    #[arg(long, short)]
+    pub namespace: Option<String>,
+}
+
+impl Target {
+    pub async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
+        let api: Api<OpenStackDeployment> = match &self.namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
+        };
+        let all = api
+            .list(&kube::api::ListParams::default())
+            .await
+            .map_err(readable)
+            .context("reading OpenStackDeployments")?;
+        let fits =
+            |deployment: &OpenStackDeployment| self.name.as_ref().is_none_or(|name| *name == deployment.name_any());
+        let mut found: Vec<_> = all.items.into_iter().filter(fits).collect();
+        match (found.len(), found.pop()) {
+            (1, Some(deployment)) => Ok(deployment),
+            (0, _) => bail!("there is no such OpenStackDeployment; see `kubectl get osdpl -A`"),
+            _ => bail!("there are several OpenStackDeployments; name one, see `kubectl get osdpl -A`"),
+        }
+    }
+}
+
+/// A client for the cluster that kubectl would speak to.
+pub async fn client() -> anyhow::Result<kube::Client> {
+    kube::Client::try_default().await.map_err(readable).context("no cluster to speak to (set KUBECONFIG)")
+}
+
+/// The API server's own words, where there are some.
+pub fn readable(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow::anyhow!("{}", status.message),
+        other => other.into(),
+    }
+}
+
+/// The resource in a file, or on standard input for `-`; the first one where the file has several documents.
+#[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
+pub fn read_deployment(path: &Path) -> anyhow::Result<OpenStackDeployment> {
+    let mut text = String::new();
+    if path == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+    } else {
+        text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    }
+    let place = path.display().to_string();
+    let documents =
+        text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));
+    let document = documents.into_iter().next().with_context(|| format!("{place} holds no OpenStackDeployment"))?;
+    let mut deployment: OpenStackDeployment = yaml::parse(&place, document.trim_start_matches('-'))?;
+    deployment.metadata.namespace.get_or_insert_with(|| "openstack".into());
+    deployment.metadata.name.get_or_insert_with(|| "cloud".into());
+    Ok(deployment)
+}

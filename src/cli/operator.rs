@@ -1,0 +1,141 @@
+//! `osdpl operator`: the process in the cluster.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::common::{CatalogOption, readable};
+use crate::cluster::Cluster;
+use crate::controller::{self, ChartSource, Context, Fence, Parts};
+use crate::helm::{self, Instance, Program, Runner};
+use crate::scrub::Scrubber;
+use crate::tasks::{Options, Scope, Tasks};
+use crate::telemetry::{self, Metrics};
+use crate::{charts, web};
+
+#[derive(Args)]
+pub struct Arguments {
+    /// How many helm processes may run at once; each may take 150 MB while it renders.
+    #[arg(long, env = "OSDPL_SLOTS", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=64))]
+    slots: u16,
+    /// The helm program; the one on PATH where unset.
+    #[arg(long, env = "OSDPL_HELM", value_name = "FILE")]
+    helm: Option<PathBuf>,
+    /// Where charts come from: a folder of archives or chart directories, or a repository's URL.
+    #[arg(long, env = "OSDPL_CHARTS", default_value = charts::UPSTREAM)]
+    charts: String,
+    /// Where charts and helm's own files are kept.
+    #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
+    cache: PathBuf,
+    /// Where probes and metrics are served.
+    #[arg(long, env = "OSDPL_LISTEN", default_value = "0.0.0.0:8080")]
+    listen: SocketAddr,
+    /// Plain log lines instead of JSON.
+    #[arg(long)]
+    plain_logs: bool,
+    #[command(flatten)]
+    catalog: CatalogOption,
+}
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        telemetry::logs(!self.plain_logs);
+        let catalog = Arc::new(self.catalog.load()?);
+        let client = kube::Client::try_default().await.map_err(readable).context("no cluster to speak to")?;
+        let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
+        let program = self.program().await?;
+        tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
+        let store = self.store(&catalog, &program)?;
+        let config = helm::Config { slots: self.slots.into(), ..helm::Config::default() };
+        let runner = Runner::new(program, config, instance.clone())?;
+        let fence = Fence::new(instance);
+        fence.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
+        let poke = Arc::new(Notify::new());
+        let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
+        let judge = fence.clone();
+        let owner: crate::tasks::OwnerOf = Arc::new(move |instance: &str| judge.owner(instance));
+        let options = Options { scope: Scope::All, owner, scrubber: scrubbing };
+        let tasks = Tasks::spawn(&client, &options, &poke);
+        let metrics = Metrics::default();
+        let stop = CancellationToken::new();
+        let web = tokio::spawn(web::serve(self.listen, metrics.clone(), runner.clone(), stop.clone()));
+        let refreshing = tokio::spawn(refresh(fence, client.clone()));
+        let charts = ChartSource::new(store, &poke);
+        let cluster = Cluster::new(client);
+        let parts = Parts { cluster, catalog, tasks, runner: runner.clone(), charts, scrubber, metrics };
+        let context = Arc::new(Context::new(parts, &poke));
+        let work = tokio::spawn(controller::run(context, poke, stop.clone()));
+        signal().await?;
+        tracing::info!("stopping: helm is told to end, then the last pass");
+        stop.cancel();
+        runner.shutdown().await;
+        refreshing.abort();
+        work.await?;
+        web.await?.context("serving probes and metrics")?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn program(&self) -> anyhow::Result<Program> {
+        let home = self.cache.join("helm");
+        let program = Program::find(self.helm.clone(), home.clone()).await?;
+        let surroundings =
+            helm::kubeconfig::Surroundings::from_environment(std::env::var_os("KUBECONFIG").map(PathBuf::from));
+        let mount = std::path::Path::new(helm::kubeconfig::SERVICE_ACCOUNT);
+        let kubeconfig = helm::kubeconfig::kubeconfig(&surroundings, mount, &home)?;
+        Ok(program.with_kubeconfig(kubeconfig))
+    }
+
+    fn store(&self, catalog: &crate::catalog::Catalog, program: &Program) -> anyhow::Result<charts::Store> {
+        let source: charts::Source = self.charts.parse()?;
+        let lock = charts::Lock::of_catalogue(&catalog.lock)?;
+        let program = program.clone();
+        let puller = helm::pull::Puller::new(move |slot| program.command(slot));
+        Ok(charts::Store::new(self.cache.join("charts"), source, lock, Arc::new(puller)))
+    }
+}
+
+/// Looks again from time to time which pods of ours exist: no watch of ours tells.
+async fn refresh(fence: Fence, client: kube::Client) {
+    let mut times = tokio::time::interval(Duration::from_secs(30));
+    loop {
+        times.tick().await;
+        if let Err(error) = fence.refresh(&client).await {
+            tracing::warn!(%error, "the operator's own pods can't be listed");
+        }
+    }
+}
+
+async fn signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`.
+#[derive(Args)]
+pub struct ExecArguments {
+    parent: u32,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    argv: Vec<OsString>,
+}
+
+impl ExecArguments {
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match helm::exec::exec_with_parent_death_signal(self.parent, &self.argv) {
+            Ok(never) => match never {},
+            Err(error) => Err(error.into()),
+        }
+    }
+}

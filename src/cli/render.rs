@@ -1,0 +1,103 @@
+//! `osdpl render`: the values of each release, no cluster needed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::Value;
+
+use super::common::{CatalogOption, read_deployment};
+use crate::catalog::Level;
+use crate::credentials;
+use crate::desired::{Desired, Facts, Selection, redacted, resolve, select};
+use crate::{api::OpenStackDeployment, catalog::Catalog, yaml};
+
+#[derive(Args)]
+pub struct Arguments {
+    /// The resource's file; `-` for standard input.
+    #[arg(long, short)]
+    file: PathBuf,
+    /// Only these releases.
+    releases: Vec<String>,
+    /// Put made-up credentials in place of `<redacted>`, the same at each call: for `helm template`.
+    #[arg(long)]
+    placeholders: bool,
+    /// Write `<release>.yaml` files into this folder instead of printing.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    catalog: CatalogOption,
+}
+
+impl Arguments {
+    #[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
+    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+        let catalog = self.catalog.load()?;
+        let deployment = read_deployment(&self.file)?;
+        let (_, desired) = offline(&deployment, &catalog)?;
+        if let Some(wanted) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
+            let names = desired.releases.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            bail!("there is no release {wanted:?} in this cloud; there are {names}");
+        }
+        for (name, release) in &desired.releases {
+            if !self.releases.is_empty() && !self.releases.contains(name) {
+                continue;
+            }
+            if let Some(blocked) = &release.blocked {
+                bail!("release {name}: {}", blocked.message);
+            }
+            let shown =
+                if self.placeholders { release.values.clone() } else { redacted(&release.values, &release.secret) };
+            let text = yaml::write(&Value::Object(shown));
+            match &self.out {
+                Some(folder) => {
+                    std::fs::create_dir_all(folder)?;
+                    std::fs::write(folder.join(format!("{name}.yaml")), text)?;
+                }
+                None => print!("---\n# {} ({}, chart {})\n{text}", name, release.key, release.chart),
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What a resource means, with made-up credentials and no charts. Errors list every finding.
+pub fn offline(deployment: &OpenStackDeployment, catalog: &Catalog) -> anyhow::Result<(Selection, Desired)> {
+    let name = deployment.metadata.name.clone().unwrap_or_default();
+    let namespace = deployment.metadata.namespace.clone().unwrap_or_default();
+    let selection = select(&name, &namespace, &deployment.spec, catalog);
+    let desired = if selection.is_refused() {
+        Desired { findings: selection.findings.clone(), ..Desired::default() }
+    } else {
+        resolve(&deployment.spec, catalog, &selection, &made_up(catalog, &selection))
+    };
+    for finding in &desired.findings {
+        let word = if finding.level == Level::Error { "error" } else { "warning" };
+        eprintln!("{word}: {finding}");
+    }
+    let errors = desired.findings.iter().filter(|finding| finding.level == Level::Error).count();
+    if errors > 0 {
+        bail!("the resource is refused: {errors} error(s), each said above");
+    }
+    Ok((selection, desired))
+}
+
+/// Credentials that look like real ones, follow from their names, and are worth nothing.
+pub fn made_up(catalog: &Catalog, selection: &Selection) -> Facts {
+    let mut facts = Facts { helm_major: 4, ..Facts::default() };
+    for ((service, name), recipe) in credentials::needed(catalog, selection) {
+        let mut seed = crate::values::digest([service.as_str(), name.as_str()]).into_bytes();
+        let random = |buffer: &mut [u8]| {
+            for byte in buffer {
+                seed.rotate_left(1);
+                seed[0] = seed[0].wrapping_mul(31).wrapping_add(seed[7]);
+                *byte = seed[0];
+            }
+            Ok::<_, std::convert::Infallible>(())
+        };
+        let Ok(value) = credentials::generate(recipe, random);
+        facts.credentials.entry(service).or_default().insert(name, value);
+    }
+    facts
+}

@@ -1,0 +1,110 @@
+//! `osdpl status`: the cloud as a tree, readable without colour; `--watch` follows it live.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Args;
+use futures::StreamExt;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
+
+use super::common::{Target, client};
+use super::wait::is_ready;
+use crate::api::{ChildStatus, ComponentVerdict, OpenStackDeployment};
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// Follow it live, until it is Ready or interrupted.
+    #[arg(long, short)]
+    watch: bool,
+}
+
+impl Arguments {
+    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+        let client = client().await?;
+        let deployment = self.target.find(&client).await?;
+        if !self.watch {
+            print!("{}", tree(&deployment));
+            return Ok(if is_ready(&deployment) { ExitCode::SUCCESS } else { ExitCode::from(2) });
+        }
+        let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
+        let name = deployment.name_any();
+        let mut seen = std::pin::pin!(watcher::watch_object(api, &name).default_backoff());
+        let mut last = Vec::new();
+        while let Some(event) = seen.next().await {
+            let Ok(Some(deployment)) = event else { continue };
+            if std::io::stdout().is_terminal() {
+                print!("\x1b[H\x1b[2J{}", tree(&deployment));
+            } else {
+                last = print_changes(&deployment, last);
+            }
+            if is_ready(&deployment) {
+                break;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Without a terminal: a line for each release that changed.
+fn print_changes(deployment: &OpenStackDeployment, last: Vec<String>) -> Vec<String> {
+    let status = deployment.status.clone().unwrap_or_default();
+    let lines: Vec<String> = status.children.iter().map(|(name, child)| line(name, child)).collect();
+    for line in lines.iter().filter(|line| !last.contains(line)) {
+        println!("{line}");
+    }
+    lines
+}
+
+fn mark(child: &ChildStatus) -> char {
+    match (child.ready, child.status.as_str()) {
+        (true, _) => '✔',
+        (false, "failed" | "unmanaged") => '✘',
+        (false, "absent") => '·',
+        (false, _) => '…',
+    }
+}
+
+fn line(name: &str, child: &ChildStatus) -> String {
+    let revision = child.revision.map(|revision| format!("rev {revision}")).unwrap_or_default();
+    format!("{} {name:<14} {:<16} {revision:<7} {}", mark(child), child.status, child.message).trim_end().to_owned()
+}
+
+/// The whole cloud as text.
+pub fn tree(deployment: &OpenStackDeployment) -> String {
+    let status = deployment.status.clone().unwrap_or_default();
+    let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();
+    let release = &status.openstack_release;
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{}/{}  {phase}  OpenStack {}  releases {}  components {}",
+        deployment.namespace().unwrap_or_default(),
+        deployment.name_any(),
+        release.deployed.as_deref().or(release.target.as_deref()).unwrap_or("?"),
+        status.releases,
+        status.components
+    );
+    let _ = writeln!(text, "{}\n", status.message);
+    for (name, child) in &status.children {
+        let _ = writeln!(text, "{}", line(name, child));
+        for (component, health) in status.health.get(name).into_iter().flatten() {
+            if health.status != ComponentVerdict::Ready {
+                let line = format!(
+                    "    {component:<22} {:<12} {:<6} {}",
+                    format!("{:?}", health.status),
+                    health.ready,
+                    health.reason
+                );
+                let _ = writeln!(text, "{}", line.trim_end());
+            }
+        }
+    }
+    if let Some(hash) = &status.approval {
+        let _ = writeln!(text, "\nChanges wait for approval: osdpl plan, then osdpl approve {hash}");
+    }
+    text
+}

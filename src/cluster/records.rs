@@ -1,0 +1,44 @@
+//! Reads of what only the API server knows for certain, and the CRDs that charts carry.
+
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+
+use super::{Cluster, Error, Explain, MANAGER};
+use crate::observed::Key;
+use crate::yaml;
+
+impl Cluster {
+    /// The newest revision of a release and its status, read from the API server itself: watches may lag.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn newest_record(&self, key: &Key) -> Result<Option<(i64, String)>, Error> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
+        let records = api.list_metadata(&selector).await.because(|| format!("listing the release records of {key}"))?;
+        let read = |labels: &std::collections::BTreeMap<String, String>| {
+            Some((labels.get("version")?.parse::<i64>().ok()?, labels.get("status")?.clone()))
+        };
+        Ok(records.items.iter().filter_map(|record| read(record.labels())).max())
+    }
+
+    /// Applies a CRD that a chart carries in `crds/`: helm would install it once and never upgrade it. It is never deleted.
+    ///
+    /// # Errors
+    /// When it is no CRD, or the API server refuses.
+    pub async fn apply_crd(&self, manifest: &str) -> Result<(), Error> {
+        let crd: CustomResourceDefinition =
+            yaml::parse("crds/", manifest).map_err(|error| Error::Object(error.to_string()))?;
+        let name = crd.name_any();
+        let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let known = api.get_opt(&name).await.because(|| format!("reading CRD {name}"))?;
+        if known.is_some_and(|known| known.spec == crd.spec) {
+            return Ok(());
+        }
+        let params = PatchParams::apply(MANAGER).force();
+        api.patch(&name, &params, &Patch::Apply(&crd)).await.because(|| format!("applying CRD {name}"))?;
+        Ok(())
+    }
+}

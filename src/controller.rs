@@ -1,0 +1,243 @@
+//! Reconcile, the one pipe: gather → select → resolve → plan → act → report. Shell room.
+//!
+//! A pass is short and never waits for helm. The end of a child, a release record, a workload, a Secret, the resource itself: each pokes the
+//! next pass.
+
+mod act;
+mod charts;
+mod fence;
+mod gather;
+mod memory;
+mod teardown;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::reflector::Store;
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt};
+use tokio::sync::{Mutex, Notify};
+use tokio_util::sync::CancellationToken;
+
+pub use charts::ChartSource;
+pub use fence::Fence;
+
+use crate::api::OpenStackDeployment;
+use crate::catalog::Catalog;
+use crate::cluster::{Cluster, Error, Inputs};
+use crate::desired::{self, Desired};
+use crate::helm::Runner;
+use crate::observed::Observed;
+use crate::plan::{Plan, Step, plan};
+use crate::scrub::Scrubber;
+use crate::status::{Report, report};
+use crate::tasks::Tasks;
+use crate::telemetry::Metrics;
+use memory::Memory;
+
+/// Everything that a pass works with.
+pub struct Context {
+    /// The gate to the API server.
+    pub cluster: Cluster,
+    /// What the operator knows about OpenStack-Helm.
+    pub catalog: Arc<Catalog>,
+    /// What is watched.
+    pub tasks: Tasks,
+    /// Helm's children.
+    pub runner: Runner,
+    /// Objects that specs name.
+    pub inputs: Inputs,
+    /// Charts.
+    pub charts: ChartSource,
+    /// Where the secrets to scrub are told.
+    pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
+    /// Counters.
+    pub metrics: Metrics,
+    memory: Mutex<Memory>,
+    deployments: std::sync::OnceLock<Store<OpenStackDeployment>>,
+}
+
+/// What a [`Context`] is made of.
+pub struct Parts {
+    /// The gate to the API server.
+    pub cluster: Cluster,
+    /// What the operator knows about OpenStack-Helm.
+    pub catalog: Arc<Catalog>,
+    /// What is watched.
+    pub tasks: Tasks,
+    /// Helm's children.
+    pub runner: Runner,
+    /// Charts.
+    pub charts: ChartSource,
+    /// Where the secrets to scrub are told.
+    pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
+    /// Counters.
+    pub metrics: Metrics,
+}
+
+impl Context {
+    /// A context; `poke` is told when something that a spec names changes.
+    pub fn new(parts: Parts, poke: &Arc<Notify>) -> Self {
+        let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics } = parts;
+        let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
+        let (memory, deployments) = (Mutex::default(), std::sync::OnceLock::new());
+        Self { cluster, catalog, tasks, runner, inputs, charts, scrubber, metrics, memory, deployments }
+    }
+}
+
+/// Runs until `stop`; then lets the pass that runs end.
+pub async fn run(context: Arc<Context>, poke: Arc<Notify>, stop: CancellationToken) {
+    tokio::select! {
+        () = context.tasks.ready() => {}
+        () = stop.cancelled() => return,
+    }
+    let deployments: Api<OpenStackDeployment> = Api::all(context.cluster.client().clone());
+    let controller = Controller::new(deployments, watcher::Config::default());
+    let _ = context.deployments.set(controller.store());
+    context.metrics.ready();
+    let helm = tokio_stream(context.runner.changes());
+    let pokes = futures::stream::unfold(poke, |poke| async move {
+        poke.notified().await;
+        Some(((), poke))
+    });
+    controller
+        .reconcile_all_on(futures::stream::select(pokes, helm))
+        .graceful_shutdown_on(stop.cancelled_owned())
+        .run(reconcile, failed, context)
+        .for_each(|outcome| {
+            match outcome {
+                Ok(_) | Err(kube::runtime::controller::Error::ObjectNotFound(_)) => {}
+                Err(error) => tracing::warn!(%error, "pass failed"),
+            }
+            std::future::ready(())
+        })
+        .await;
+}
+
+fn tokio_stream(changes: tokio::sync::watch::Receiver<u64>) -> impl futures::Stream<Item = ()> + Send {
+    futures::stream::unfold(changes, |mut changes| async move { changes.changed().await.ok().map(|()| ((), changes)) })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
+fn failed(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Action {
+    context.metrics.failed();
+    Action::requeue(Duration::from_secs(3))
+}
+
+/// One pass for one resource.
+///
+/// # Errors
+/// When the API server refuses what the pass can't go on without; everything else is said in the status.
+pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
+    let _measured = context.metrics.pass();
+    let mut memory = context.memory.lock().await;
+    if let Some(older) = context.older(&deployment) {
+        return context.yield_to(&deployment, &older).await;
+    }
+    if deployment.metadata.deletion_timestamp.is_some() {
+        return context.teardown(&deployment, &mut memory).await;
+    }
+    if context.cluster.set_finalizer(&deployment, true).await? {
+        return Ok(Action::await_change());
+    }
+    let wish = context.gather(&deployment, &mut memory).await?;
+    let now = now();
+    let empty = Desired::default();
+    let desired = if wish.refused { &empty } else { &*wish.desired };
+    let mut plan =
+        if wish.refused { Plan::default() } else { plan(desired, &wish.observed, &context.catalog, &wish.policy, now) };
+    context.act(&mut plan, &wish, &mut memory).await;
+    if wish.refused {
+        plan = gather::frozen(&wish.desired, &wish.observed);
+    }
+    // After a restart the charts are read anew: until then the status that stands is truer than one without them.
+    let known = deployment.status.as_ref().and_then(|status| status.observed_generation);
+    if wish.fetching && known == deployment.metadata.generation && context.runner.table().is_empty() {
+        return Ok(wake(&plan, &wish, now));
+    }
+    context.publish(&deployment, &wish.desired, &wish.observed, &plan, &wish.findings, &wish.problems, None).await?;
+    Ok(wake(&plan, &wish, now))
+}
+
+fn wake(plan: &Plan, wish: &gather::Wish, now: Timestamp) -> Action {
+    let times = plan.wake.into_iter().chain(wish.wake);
+    match times.min() {
+        Some(at) => {
+            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+            Action::requeue(wait.max(Duration::from_millis(50)))
+        }
+        None => Action::await_change(),
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one clock of a pass")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+impl Context {
+    /// The resource that rules instead of this one: the oldest of the cluster, by creation, then uid.
+    fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
+        let age = |d: &OpenStackDeployment| {
+            (d.metadata.creation_timestamp.clone().map(|time| time.0), d.metadata.uid.clone())
+        };
+        let all = self.deployments.get().map(Store::state).unwrap_or_default();
+        let oldest = all.iter().min_by_key(|other| age(other))?;
+        (age(oldest) < age(deployment))
+            .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
+    }
+
+    async fn yield_to(&self, deployment: &OpenStackDeployment, older: &str) -> Result<Action, Error> {
+        if deployment.metadata.deletion_timestamp.is_some() {
+            self.cluster.set_finalizer(deployment, false).await?;
+            return Ok(Action::await_change());
+        }
+        let (desired, observed, plan) = (Desired::default(), Observed::default(), Plan::default());
+        let report = Report {
+            spec: &deployment.spec,
+            generation: deployment.metadata.generation.unwrap_or_default(),
+            desired: &desired,
+            observed: &observed,
+            plan: &plan,
+            findings: &[],
+            problems: &[],
+            not_the_one: Some(older.to_owned()),
+            deleting: None,
+        };
+        let (status, events) = crate::status::report(deployment.status.as_ref(), &report, now());
+        self.cluster.publish(deployment, status, events).await?;
+        Ok(Action::await_change())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the ends of the pipe meet here, once")]
+    async fn publish(
+        &self,
+        deployment: &OpenStackDeployment,
+        desired: &Desired,
+        observed: &Observed,
+        plan: &Plan,
+        findings: &[desired::Finding],
+        problems: &[String],
+        deleting: Option<String>,
+    ) -> Result<(), Error> {
+        let inputs = Report {
+            spec: &deployment.spec,
+            generation: deployment.metadata.generation.unwrap_or_default(),
+            desired,
+            observed,
+            plan,
+            findings,
+            problems,
+            not_the_one: None,
+            deleting,
+        };
+        let (status, events) = report(deployment.status.as_ref(), &inputs, now());
+        let ready = plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
+        self.metrics.releases(ready, plan.decisions.len());
+        self.cluster.publish(deployment, status, events).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Charts for releases: obtained beside the passes, never waited for.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use tokio::sync::Notify;
+
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::Catalog;
+use crate::charts::{Store, Wanted};
+use crate::desired::{Blocked, ChartFact, Selection};
+
+/// How long a chart that could not be had is left alone.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// A chart as the Runner needs it.
+#[derive(Clone)]
+pub struct Ready {
+    /// The archive.
+    pub path: PathBuf,
+    /// The manifests of the CRDs it carries.
+    pub crds: Arc<[String]>,
+    fact: ChartFact,
+}
+
+enum State {
+    Pending,
+    Ready(Ready),
+    Failed(Blocked, Timestamp),
+}
+
+/// Obtains charts.
+pub struct ChartSource {
+    store: Arc<Store>,
+    poke: Arc<Notify>,
+    known: Arc<Mutex<BTreeMap<String, (Wanted, State)>>>,
+    /// What the scrubber was last told.
+    pub(super) secrets_digest: Mutex<String>,
+}
+
+impl ChartSource {
+    /// Charts out of this store; `poke` is told when one has come.
+    pub fn new(store: Store, poke: &Arc<Notify>) -> Self {
+        Self { store: Arc::new(store), poke: Arc::clone(poke), known: Arc::default(), secrets_digest: Mutex::default() }
+    }
+
+    /// What is known of each selected release's chart; those not known yet are on their way. And when to look again.
+    pub(super) fn facts(
+        &self,
+        spec: &OpenStackDeploymentSpec,
+        catalog: &Catalog,
+        selection: &Selection,
+    ) -> (BTreeMap<String, Result<ChartFact, Blocked>>, Option<Timestamp>) {
+        let now = super::now();
+        let mut again = None;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut facts = BTreeMap::new();
+        for name in selection.releases.keys() {
+            let Some((service, release)) = catalog.release(name) else { continue };
+            let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
+            let wanted = Wanted { name: release.chart.clone(), version, repository: spec.charts.repository.clone() };
+            let stale = known.get(name).is_none_or(|(before, state)| {
+                *before != wanted
+                    || matches!(state, State::Failed(_, at) if now.duration_since(*at).unsigned_abs() >= AGAIN)
+            });
+            if stale {
+                known.insert(name.clone(), (wanted.clone(), State::Pending));
+                self.obtain(name.clone(), wanted);
+            }
+            let fact = match known.get(name).map(|(_, state)| state) {
+                Some(State::Ready(ready)) => Ok(ready.fact.clone()),
+                Some(State::Failed(blocked, at)) => {
+                    let at = at.checked_add(AGAIN).unwrap_or(Timestamp::MAX);
+                    again = Some(again.map_or(at, |before: Timestamp| before.min(at)));
+                    Err(blocked.clone())
+                }
+                Some(State::Pending) | None => Err(Blocked {
+                    reason: crate::api::reason::CHART_PENDING.into(),
+                    message: format!("chart {} is being fetched", release.chart),
+                }),
+            };
+            facts.insert(name.clone(), fact);
+        }
+        (facts, again)
+    }
+
+    /// The chart of a release, when it is at hand.
+    pub(super) fn chart(&self, name: &str) -> Option<Ready> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).and_then(|(_, state)| match state {
+            State::Ready(ready) => Some(ready.clone()),
+            State::Pending | State::Failed(..) => None,
+        })
+    }
+
+    fn obtain(&self, name: String, wanted: Wanted) {
+        let (store, known, poke) = (Arc::clone(&self.store), Arc::clone(&self.known), Arc::clone(&self.poke));
+        tokio::spawn(async move {
+            let state = match store.obtain(&wanted).await.and_then(|chart| ready(&chart)) {
+                Ok(ready) => State::Ready(ready),
+                Err(error) => {
+                    tracing::warn!(release = name, %error, "chart not at hand");
+                    State::Failed(Blocked { reason: error.reason().into(), message: error.to_string() }, super::now())
+                }
+            };
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(entry) = known.get_mut(&name).filter(|(current, _)| *current == wanted) {
+                entry.1 = state;
+                poke.notify_one();
+            }
+        });
+    }
+}
+
+fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
+    let defaults = chart.default_values()?;
+    let tags = defaults["images"]["tags"].as_object().into_iter().flatten();
+    let images = tags.filter_map(|(tag, image)| Some((tag.clone(), image.as_str()?.to_owned()))).collect();
+    let fact = ChartFact { version: chart.version.clone(), digest: chart.digest.to_string(), images };
+    Ok(Ready { path: chart.path.clone(), crds: chart.crds()?.into(), fact })
+}

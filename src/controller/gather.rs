@@ -1,0 +1,218 @@
+//! Everything that a plan is made from: what the spec means, the facts it needs, and what is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::Context;
+use super::memory::{Memory, Resolved};
+use crate::api::{APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS, ValuesKind};
+use crate::catalog::Level;
+use crate::cluster::{Error, Reference};
+use crate::desired::{self, Desired, Facts, Finding, Selection, resolve, select};
+use crate::observed::{Key, Observed, RunningSeen};
+use crate::plan::{Decision, Plan, Policy, Step};
+use crate::scrub::Scrubber;
+use crate::values::Values;
+use crate::{status, yaml};
+
+/// What a pass knows before it plans.
+pub struct Wish {
+    /// What is wanted.
+    pub desired: Arc<Desired>,
+    /// What is.
+    pub observed: Observed,
+    /// What is allowed.
+    pub policy: Policy,
+    /// What is wrong with the spec, or should be known.
+    pub findings: Vec<Finding>,
+    /// Troubles that belong to no release.
+    pub problems: Vec<String>,
+    /// Whether the spec is refused: nothing is started then.
+    pub refused: bool,
+    /// When to look again for facts that no watch tells.
+    pub wake: Option<Timestamp>,
+    /// Whether charts are on their way.
+    pub fetching: bool,
+}
+
+impl Context {
+    pub(super) async fn gather(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Wish, Error> {
+        let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+        let spec = &deployment.spec;
+        let mut selection = select(&name, &namespace, spec, &self.catalog);
+        selection.findings.extend(status::release_change(deployment.status.as_ref(), spec));
+        let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
+        selection.findings.extend(applied.map(|text| desired::lost_nulls(text, spec)).unwrap_or_default());
+        self.inputs.watch(&references(spec, &namespace));
+        let mut observed = self.observe(&known(&selection), memory).await;
+        let refused = selection.is_refused();
+        let mut facts = Facts { helm_major: self.runner.program().version().major.into(), ..Facts::default() };
+        let mut problems = self.tasks.problems();
+        let mut wake = None;
+        if !refused {
+            let credentials =
+                self.cluster.credentials(spec, &self.catalog, &selection, &observed, &self.inputs).await?;
+            facts.credentials = credentials.known;
+            facts.missing = credentials.missing;
+            facts.values_from = self.values_from(spec, &namespace);
+            (facts.charts, wake) = self.charts.facts(spec, &self.catalog, &selection);
+            let (ready, troubles) = self.cluster.external(&name, &selection.external).await?;
+            observed.external_ready = ready;
+            problems.extend(troubles);
+        }
+        let desired = memory.resolved(spec, &self.catalog, &selection, facts);
+        self.tell_secrets(memory.resolved.as_ref());
+        let findings = desired.findings.clone();
+        let pending = |release: &desired::DesiredRelease| {
+            release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
+        };
+        let fetching = desired.releases.values().any(pending);
+        let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
+        Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake, fetching })
+    }
+
+    /// What is; `names` tells the catalogue's names of releases.
+    pub(super) async fn observe(&self, names: &BTreeMap<Key, String>, memory: &mut Memory) -> Observed {
+        self.outcomes(memory).await;
+        let seen = self.tasks.observe();
+        memory.catching_up.retain(|key, waiting| !waiting.is_done(seen.releases.get(key)));
+        let mut running: BTreeMap<Key, RunningSeen> = self
+            .runner
+            .table()
+            .into_iter()
+            .map(|(key, child)| {
+                let inputs = memory.started.get(&key).cloned().unwrap_or_default();
+                (key, super::act::running(&child, inputs))
+            })
+            .collect();
+        for (key, waiting) in &memory.catching_up {
+            running.entry(key.clone()).or_insert_with(|| waiting.child.clone());
+        }
+        let mut releases = (*seen.releases).clone();
+        for (key, release) in &mut releases {
+            release.release = names.get(key).cloned();
+        }
+        Observed {
+            releases,
+            workloads: seen.workloads().to_vec(),
+            jobs: seen.jobs().to_vec(),
+            running,
+            failures: memory.failures.clone(),
+            external_ready: BTreeSet::new(),
+            terminating: self.inputs.terminating(),
+        }
+    }
+
+    fn values_from(
+        &self,
+        spec: &crate::api::OpenStackDeploymentSpec,
+        namespace: &str,
+    ) -> BTreeMap<(ValuesKind, String, String), Result<Values, String>> {
+        let releases = spec.services.values().flat_map(|service| service.releases.values());
+        let sources = releases.flat_map(|release| &release.values_from);
+        let read = |source: &crate::api::ValuesFrom| {
+            let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+            let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
+            let values = self.inputs.get(&reference, &key).and_then(|bytes| {
+                let place = format!("{reference}, key {key}");
+                let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"))?;
+                let values: Option<Values> =
+                    yaml::parse(&place, &text).map_err(|error| format!("{error}; it must be a YAML map"))?;
+                Ok(values.unwrap_or_default())
+            });
+            ((source.kind, source.name.clone(), key), values)
+        };
+        sources.map(read).collect()
+    }
+
+    /// Tells the scrubber every secret at hand: credentials, and all texts in values that came out of Secrets.
+    fn tell_secrets(&self, resolved: Option<&Resolved>) {
+        let Some(resolved) = resolved else { return };
+        let mut secrets: Vec<&str> =
+            resolved.facts.credentials.values().flat_map(BTreeMap::values).map(String::as_str).collect();
+        for ((kind, ..), values) in &resolved.facts.values_from {
+            if let (ValuesKind::Secret, Ok(values)) = (kind, values) {
+                secrets.extend(crate::values::leaves(values).into_iter().filter_map(|(_, value)| value.as_str()));
+            }
+        }
+        let digest = crate::values::digest(secrets.iter().copied());
+        let mut known = self.charts.secrets_digest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if *known != digest {
+            self.scrubber.send_replace(Arc::new(Scrubber::new(secrets)));
+            *known = digest;
+        }
+    }
+}
+
+impl Memory {
+    fn resolved(
+        &mut self,
+        spec: &crate::api::OpenStackDeploymentSpec,
+        catalog: &crate::catalog::Catalog,
+        selection: &Selection,
+        facts: Facts,
+    ) -> Arc<Desired> {
+        let same = |known: &&Resolved| {
+            known.spec == *spec && known.facts == facts && known.desired.findings.starts_with(&selection.findings)
+        };
+        if let Some(known) = self.resolved.as_ref().filter(same) {
+            return Arc::clone(&known.desired);
+        }
+        let desired = Arc::new(resolve(spec, catalog, selection, &facts));
+        self.resolved = Some(Resolved { spec: spec.clone(), facts, desired: Arc::clone(&desired) });
+        desired
+    }
+}
+
+/// The catalogue's names of releases, wanted or not.
+pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
+    let all = selection.variables.get("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
+    all.map(|(name, release)| {
+        let text = |field: &str| release[field].as_str().unwrap_or_default().to_owned();
+        (Key::new(text("namespace"), text("name")), name.clone())
+    })
+    .collect()
+}
+
+fn references(spec: &crate::api::OpenStackDeploymentSpec, namespace: &str) -> BTreeSet<Reference> {
+    let reference = |kind, name: &String| Reference { kind, namespace: namespace.to_owned(), name: name.clone() };
+    let services = spec.services.values();
+    let values =
+        services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
+    let values = values.map(|source| reference(source.kind, &source.name));
+    let credentials = services.flat_map(|service| service.credentials.values());
+    values.chain(credentials.map(|key| reference(ValuesKind::Secret, &key.name))).collect()
+}
+
+/// What the spec and the annotations allow.
+pub fn policy(deployment: &OpenStackDeployment) -> Policy {
+    let annotation = |key: &str| deployment.annotations().get(key);
+    let names = |key: &str| {
+        let names = annotation(key).into_iter().flat_map(|text| text.split(','));
+        names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    Policy {
+        approval: deployment.spec.approval.unwrap_or_default(),
+        approved: annotation(APPROVE).cloned(),
+        repair: names(REPAIR),
+        skip_hooks: names(SKIP_HOOKS),
+        paused: deployment.spec.paused,
+        deleting: deployment.metadata.deletion_timestamp.is_some(),
+    }
+}
+
+/// The plan of a spec that is refused: everything stays as it is, and is shown.
+pub fn frozen(desired: &Desired, observed: &Observed) -> Plan {
+    let decisions = desired.releases.iter().map(|(name, release)| {
+        let state = crate::plan::classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH);
+        let step = match state {
+            crate::plan::State::InSync(seen) => crate::plan::settling(release, seen, observed),
+            _ => Step::Wait(crate::plan::Wait::Refused),
+        };
+        (name.clone(), Decision { key: release.key.clone(), step })
+    });
+    Plan { decisions: decisions.collect(), ..Plan::default() }
+}

@@ -1,0 +1,56 @@
+//! What is remembered between passes: only what no record tells, and what is cheaper not to compute again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::OpenStackDeploymentSpec;
+use crate::desired::{Desired, Facts};
+use crate::observed::{Failed, Key, ReleaseSeen, RunningSeen};
+
+/// The operator's memory. Losing it costs nothing but a retry that comes sooner.
+#[derive(Default)]
+pub struct Memory {
+    /// Operations that failed and were not followed by a success.
+    pub failures: BTreeMap<Key, Failed>,
+    /// Children that ended, and what the API server said of their records right after: until the watch has seen that too, a plan would
+    /// be made from the past.
+    pub catching_up: BTreeMap<Key, CatchingUp>,
+    /// The digests that running children were started with.
+    pub started: BTreeMap<Key, String>,
+    /// The last wish: equal inputs give an equal wish.
+    pub resolved: Option<Resolved>,
+    /// Releases that were uninstalled and whose Jobs are still to be collected.
+    pub collect: Vec<Key>,
+}
+
+/// What a watch must have seen before a release is planned again.
+#[derive(Clone, Debug)]
+pub struct CatchingUp {
+    /// The child that ended, shown as running until then.
+    pub child: RunningSeen,
+    /// The newest revision and its status, `None` where no record was left.
+    pub record: Option<(i64, String)>,
+}
+
+impl CatchingUp {
+    /// Whether the watch has seen what the API server said, or something later.
+    pub fn is_done(&self, seen: Option<&ReleaseSeen>) -> bool {
+        match (&self.record, seen) {
+            (None, seen) => seen.is_none(),
+            (Some(_), None) => false,
+            (Some((revision, status)), Some(seen)) => {
+                seen.revision > *revision || (seen.revision == *revision && seen.status == *status)
+            }
+        }
+    }
+}
+
+/// A wish and what it was made from.
+pub struct Resolved {
+    /// The spec.
+    pub spec: OpenStackDeploymentSpec,
+    /// The facts.
+    pub facts: Facts,
+    /// The result.
+    pub desired: Arc<Desired>,
+}

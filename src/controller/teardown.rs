@@ -1,0 +1,61 @@
+//! Deletion: the same pipe with nothing wanted; then what the policy says about data; then the finalizer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::runtime::controller::Action;
+
+use super::gather::{Wish, known, policy};
+use super::memory::Memory;
+use super::{Context, wake};
+use crate::api::{DeletionPolicy, OpenStackDeployment};
+use crate::cluster::{Error, Leftovers};
+use crate::desired::{Desired, select};
+use crate::plan::plan;
+
+impl Context {
+    pub(super) async fn teardown(
+        &self,
+        deployment: &OpenStackDeployment,
+        memory: &mut Memory,
+    ) -> Result<Action, Error> {
+        let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+        let selection = select(&name, &namespace, &deployment.spec, &self.catalog);
+        let names = known(&selection);
+        let observed = self.observe(&names, memory).await;
+        let policy = policy(deployment);
+        let now = super::now();
+        let desired = Arc::new(Desired::default());
+        let mut plan = plan(&desired, &observed, &self.catalog, &policy, now);
+        let wish = Wish {
+            desired: Arc::clone(&desired),
+            observed,
+            policy,
+            findings: Vec::new(),
+            problems: self.tasks.problems(),
+            refused: false,
+            wake: None,
+            fetching: false,
+        };
+        self.act(&mut plan, &wish, memory).await;
+        let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
+        if left {
+            let rest = "the last objects of its releases are being removed".to_owned();
+            self.publish(deployment, &desired, &wish.observed, &plan, &[], &wish.problems, Some(rest)).await?;
+            return Ok(wake(&plan, &wish, now));
+        }
+        self.cluster.remove_external(&name, &BTreeSet::new()).await?;
+        if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
+            let kept = names.iter().flat_map(|(key, release)| {
+                let secrets = self.catalog.release(release).map(|(_, release)| release.kept_secrets.as_slice());
+                secrets.unwrap_or_default().iter().map(|secret| (key.namespace.clone(), secret.clone()))
+            });
+            let leftovers = Leftovers { secrets: kept.collect(), releases: names.keys().cloned().collect() };
+            self.cluster.purge(&name, &namespace, &leftovers).await?;
+        }
+        memory.failures.clear();
+        self.cluster.set_finalizer(deployment, false).await?;
+        Ok(Action::await_change())
+    }
+}

@@ -1,0 +1,79 @@
+//! The catalogue's files: built into the program, or read from a folder. Shell room: the loader of `catalog`.
+
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+
+use crate::catalog::{Catalog, Errors, Files};
+
+static VALUES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/values");
+static PRESETS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/presets");
+
+/// Why a catalogue can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A folder or file can't be read.
+    #[error("{path}: {error}; name a folder with values/ and presets/ in it")]
+    Read {
+        /// The folder or file.
+        path: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The files are wrong.
+    #[error("{0}")]
+    Catalog(#[from] Errors),
+}
+
+/// The catalogue in `folder` (which holds `values/` and `presets/`), or the one built in.
+///
+/// # Errors
+/// When a file can't be read, or anything in the files is wrong.
+pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
+    let files = match folder {
+        None => built_in(),
+        Some(folder) => {
+            let mut files = Files::new();
+            read(folder, "values", &mut files)?;
+            read(folder, "presets", &mut files)?;
+            files
+        }
+    };
+    Ok(Catalog::load(&files)?)
+}
+
+/// The files that are built into the program.
+pub fn built_in() -> Files {
+    let mut files = Files::new();
+    for (prefix, dir) in [("values", &VALUES), ("presets", &PRESETS)] {
+        collect(prefix, dir, &mut files);
+    }
+    files
+}
+
+fn collect(prefix: &str, dir: &Dir<'_>, files: &mut Files) {
+    for file in dir.files() {
+        if let (path, Some(text)) = (file.path(), file.contents_utf8()) {
+            files.insert(format!("{prefix}/{}", path.display()), text.to_owned());
+        }
+    }
+    dir.dirs().for_each(|dir| collect(prefix, dir, files));
+}
+
+#[allow(clippy::disallowed_methods, reason = "the loader is the gate to the catalogue's files")]
+fn read(root: &Path, below: &str, files: &mut Files) -> Result<(), Error> {
+    let failed = |path: &Path, error| Error::Read { path: path.display().to_string(), error };
+    let folder = root.join(below);
+    for entry in std::fs::read_dir(&folder).map_err(|error| failed(&folder, error))? {
+        let path = entry.map_err(|error| failed(&folder, error))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let name = format!("{below}/{name}");
+        if path.is_dir() {
+            read(root, &name, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+            files.insert(name, text);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! The kinds of cloud that the shipped catalogue is tried with.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use osdpl::api::OpenStackDeploymentSpec;
+use osdpl::catalog::{Catalog, Files, Level};
+use osdpl::credentials;
+use osdpl::desired::{Desired, Facts, resolve, select};
+use osdpl::values::{self, Values};
+use serde_json::{Value, json};
+
+/// Every YAML file below `values/` and `presets/`.
+pub fn files() -> Files {
+    fn read(root: &Path, folder: &Path, files: &mut Files) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read(root, &path, files);
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                files.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = BTreeMap::new();
+    for folder in ["values", "presets"] {
+        read(root, &root.join(folder), &mut files);
+    }
+    files
+}
+
+/// The shipped catalogue.
+pub fn catalogue() -> Catalog {
+    Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// Every kind of cloud of these presets, by `OpenStack` release and backends.
+pub fn clouds() -> Vec<(String, Value)> {
+    let mut clouds = Vec::new();
+    for release in ["2025.1", "2025.2", "2026.1"] {
+        for presets in
+            [&["compute"][..], &["storage"], &["compute", "storage"], &["compute", "ha"], &["compute", "storage", "ha"]]
+        {
+            for network in ["ovs", "ovn"] {
+                for storage in ["pvc", "ceph", "local"] {
+                    if presets.contains(&"storage") != (storage == "ceph")
+                        || (presets.contains(&"ha") && storage == "local")
+                    {
+                        continue;
+                    }
+                    let ceph = (storage == "ceph").then(|| json!({"configMap": "ceph-etc", "adminSecret": "ceph-key"}));
+                    let mut features = json!({"network": {"backend": network}, "storage": {"backend": storage}});
+                    if let Some(ceph) = ceph {
+                        features["storage"]["ceph"] = ceph;
+                    }
+                    let spec = json!({"openstackRelease": release, "presets": presets, "features": features});
+                    clouds.push((format!("{release} {} {network} {storage}", presets.join("+")), spec));
+                }
+            }
+        }
+    }
+    clouds
+}
+
+/// What a spec comes to, with made-up credentials: `the-<service>-<name>`.
+pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
+    let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
+    let selection = select("cloud", "openstack", &spec, catalog);
+    let mut facts = Facts { helm_major: 4, ..Facts::default() };
+    for (service, name) in credentials::needed(catalog, &selection).into_keys() {
+        let value = format!("the-{service}-{name}");
+        facts.credentials.entry(service).or_default().insert(name, value);
+    }
+    resolve(&spec, catalog, &selection, &facts)
+}
+
+/// Everything that keeps the cloud or one of its releases from being installed.
+pub fn refusals(desired: &Desired) -> Vec<String> {
+    let refused = desired.findings.iter().filter(|finding| finding.level == Level::Error).map(ToString::to_string);
+    let blocked = desired
+        .releases
+        .iter()
+        .filter_map(|(name, release)| Some(format!("{name}: {}", release.blocked.as_ref()?.message)));
+    refused.chain(blocked).collect()
+}
+
+/// The value at a path.
+pub fn at<'a>(values: &'a Values, path: &str) -> Option<&'a Value> {
+    values::get(values, &values::Path::parse(path).unwrap())
+}
