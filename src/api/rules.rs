@@ -40,7 +40,8 @@ const SUBDOMAIN: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9
 const LABEL: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";
 const KEY: &str = "self.matches('^[-._a-zA-Z0-9]+$')";
 const KEY_MESSAGE: &str = "must be a key of the object's data: letters, digits, `-`, `_` and `.`, such as values.yaml";
-const OBJECT_MESSAGE: &str = "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`, such as nova-values";
+const OBJECT_MESSAGE: &str =
+    "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`, such as nova-values";
 
 /// Every rule.
 pub(super) const RULES: &[Rule] = &[
@@ -54,7 +55,11 @@ pub(super) const RULES: &[Rule] = &[
         "self.matches('^20[0-9]{2}[.][12]$')",
         "must be an OpenStack release by year and number, in quotes, such as \"2026.1\"",
     ),
-    rule("spec.presets", "self.all(one, self.exists_one(other, other == one))", "names a preset twice; name each once, in the order they apply"),
+    rule(
+        "spec.presets",
+        "self.all(one, self.exists_one(other, other == one))",
+        "names a preset twice; name each once, in the order they apply",
+    ),
     rule(
         "spec.publicDomain",
         "!isIP(self) && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
@@ -65,7 +70,11 @@ pub(super) const RULES: &[Rule] = &[
         "self.matches('^[A-Za-z0-9][-._A-Za-z0-9]*$')",
         "must be a Keystone region of letters, digits, `-`, `_` and `.`, such as RegionOne",
     ),
-    rule("spec.storageClass", SUBDOMAIN, "must be the name of a StorageClass, such as general; `kubectl get storageclasses` lists them"),
+    rule(
+        "spec.storageClass",
+        SUBDOMAIN,
+        "must be the name of a StorageClass, such as general; `kubectl get storageclasses` lists them",
+    ),
     rule("spec.common.unset", PATHS, PATHS_MESSAGE),
     rule("spec.common.infra.unset", PATHS, PATHS_MESSAGE),
     rule("spec.common.openstack.unset", PATHS, PATHS_MESSAGE),
@@ -97,7 +106,11 @@ pub(super) const RULES: &[Rule] = &[
         LABEL,
         "must be the name of a namespace: lower case letters, digits and `-`, such as openstack",
     ),
-    rule("spec.services.*.releases.*.name", LABEL, "must be a name for a helm release: lower case letters, digits and `-`, such as keystone"),
+    rule(
+        "spec.services.*.releases.*.name",
+        LABEL,
+        "must be a name for a helm release: lower case letters, digits and `-`, such as keystone",
+    ),
     rule("spec.services.*.releases.*.namespace", "self == oldSelf", FIXED_MESSAGE),
     rule("spec.services.*.releases.*.name", "self == oldSelf", FIXED_MESSAGE),
     rule("spec.services.*", STAYS, STAYS_MESSAGE),

@@ -46,15 +46,27 @@ fn the_memory_limit_fits_every_slot_unless_it_is_set() {
     };
     assert_eq!(limit(&[])["memory"], "2056Mi");
     assert_eq!(limit(&["slots=4"])["memory"], "856Mi");
-    assert_eq!(limit(&["slots=4", "resources.limits.memory=3Gi", "resources.limits.cpu=2"]), serde_json::json!({"memory": "3Gi", "cpu": 2}));
+    assert_eq!(
+        limit(&["slots=4", "resources.limits.memory=3Gi", "resources.limits.cpu=2"]),
+        serde_json::json!({"memory": "3Gi", "cpu": 2})
+    );
 }
 
 #[test]
 fn settings_reach_the_operator() {
-    let objects = own(&["slots=4", "charts=/usr/share/osdpl/charts", "logs=debug", "rbac.extraRules[0].apiGroups[0]=cert-manager.io",
-        "rbac.extraRules[0].resources[0]=certificates", "rbac.extraRules[0].verbs[0]=get", "metrics.serviceMonitor.enabled=true"]);
+    let objects = own(&[
+        "slots=4",
+        "charts=/usr/share/osdpl/charts",
+        "logs=debug",
+        "rbac.extraRules[0].apiGroups[0]=cert-manager.io",
+        "rbac.extraRules[0].resources[0]=certificates",
+        "rbac.extraRules[0].verbs[0]=get",
+        "metrics.serviceMonitor.enabled=true",
+    ]);
     let environment = &of_kind(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["env"];
-    let value = |name: &str| environment.as_array().unwrap().iter().find(|entry| entry["name"] == name).map(|entry| entry["value"].clone());
+    let value = |name: &str| {
+        environment.as_array().unwrap().iter().find(|entry| entry["name"] == name).map(|entry| entry["value"].clone())
+    };
     assert_eq!(value("OSDPL_SLOTS").unwrap(), "4");
     assert_eq!(value("OSDPL_CHARTS").unwrap(), "/usr/share/osdpl/charts");
     assert_eq!(value("RUST_LOG").unwrap(), "debug");
@@ -76,6 +88,9 @@ fn a_mistyped_setting_is_refused() {
 #[test]
 fn the_definition_stays_when_the_chart_goes() {
     let objects = own(&[]);
-    assert_eq!(of_kind(&objects, "CustomResourceDefinition")["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");
+    assert_eq!(
+        of_kind(&objects, "CustomResourceDefinition")["metadata"]["annotations"]["helm.sh/resource-policy"],
+        "keep"
+    );
     assert!(own(&["crd.create=false"]).iter().all(|object| object["kind"] != "CustomResourceDefinition"));
 }

@@ -34,8 +34,12 @@ fn the_committed_crd_is_the_generated_one() {
     let generated = osdpl::api::crd_yaml(&shipped()).unwrap();
     assert!(read(COMMITTED) == generated, "{COMMITTED} is not what `osdpl crd` prints; run: {REGENERATE}");
     let carried = read(CARRIED);
-    let carried = carried.strip_prefix("{{- if .Values.crd.create }}\n").and_then(|text| text.strip_suffix("{{- end }}\n"));
-    assert!(carried == Some(&generated), "{CARRIED} is not what `osdpl crd` prints between its if and end; run: {REGENERATE}");
+    let carried =
+        carried.strip_prefix("{{- if .Values.crd.create }}\n").and_then(|text| text.strip_suffix("{{- end }}\n"));
+    assert!(
+        carried == Some(&generated),
+        "{CARRIED} is not what `osdpl crd` prints between its if and end; run: {REGENERATE}"
+    );
     assert!(!generated.contains("{{"), "helm would read a part of the CRD as a template");
 }
 
@@ -73,7 +77,11 @@ fn every_field_is_described() {
     let schema = schema();
     let mut seen = Vec::new();
     walk("spec", &schema["properties"]["spec"], &mut seen);
-    let silent: Vec<_> = seen.iter().filter(|(path, schema)| schema["description"].is_null() && !path.ends_with(['*', ']'])).map(|(path, _)| path).collect();
+    let silent: Vec<_> = seen
+        .iter()
+        .filter(|(path, schema)| schema["description"].is_null() && !path.ends_with(['*', ']']))
+        .map(|(path, _)| path)
+        .collect();
     assert!(silent.is_empty(), "no description at {silent:?}");
 }
 
@@ -112,7 +120,12 @@ fn every_rule_refuses_something_with_its_own_message() {
         .filter_map(|rule| rule["message"].as_str())
         .filter(|message| !BAD.iter().any(|case| message.starts_with(case.message)))
         .collect();
-    assert_eq!(silent, ["metadata.name may have 63 characters at most, because what the resource owns carries it as a label; choose a shorter one"]);
+    assert_eq!(
+        silent,
+        [
+            "metadata.name may have 63 characters at most, because what the resource owns carries it as a label; choose a shorter one"
+        ]
+    );
 }
 
 #[test]

@@ -26,13 +26,20 @@ fn handled(object: &Value) -> Vec<Deed> {
     let group = object["apiVersion"].as_str().unwrap().rsplit_once('/').map_or("", |(group, _)| group);
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     let resource = if let Some(stem) = kind.strip_suffix('y') { format!("{stem}ies") } else { format!("{kind}s") };
-    let kept = object["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" && kind == "customresourcedefinition";
+    let kept =
+        object["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" && kind == "customresourcedefinition";
     let verbs = ["create", "get", "list", "patch", "update", "watch", "delete"];
     let verbs = verbs.iter().filter(|verb| !(kept && **verb == "delete"));
-    verbs.map(|verb| Deed { group: group.into(), resource: resource.clone(), verb: (*verb).into(), name: None }).collect()
+    verbs
+        .map(|verb| Deed { group: group.into(), resource: resource.clone(), verb: (*verb).into(), name: None })
+        .collect()
 }
 
-fn missing<'a>(held: &[PolicyRule], wanted: impl Iterator<Item = &'a Value>, of: impl Fn(&Value) -> Vec<Deed>) -> BTreeSet<String> {
+fn missing<'a>(
+    held: &[PolicyRule],
+    wanted: impl Iterator<Item = &'a Value>,
+    of: impl Fn(&Value) -> Vec<Deed>,
+) -> BTreeSet<String> {
     wanted.flat_map(of).filter(|deed| !allowed(held, deed)).map(|deed| deed.to_string()).collect()
 }
 
@@ -65,7 +72,12 @@ fn no_wildcard_no_escalate_no_bind_no_impersonate() {
 
 #[test]
 fn no_cloud_can_be_deleted_with_the_definition_of_its_kind() {
-    let deed = |group: &str, resource: &str| Deed { group: group.into(), resource: resource.into(), verb: "delete".into(), name: None };
+    let deed = |group: &str, resource: &str| Deed {
+        group: group.into(),
+        resource: resource.into(),
+        verb: "delete".into(),
+        name: None,
+    };
     let held = shipped();
     assert!(!allowed(&held, &deed("apiextensions.k8s.io", "customresourcedefinitions")));
     assert!(!allowed(&held, &deed("osdpl.dev", "openstackdeployments")));

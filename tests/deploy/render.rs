@@ -56,7 +56,10 @@ fn chart(name: &str) -> PathBuf {
         return directory;
     }
     let prefix = format!("{name}-");
-    let is_it = |file: &str| file.strip_prefix(&prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.ends_with(".tgz"));
+    let is_it = |file: &str| {
+        file.strip_prefix(&prefix)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.ends_with(".tgz"))
+    };
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files = files.filter(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(is_it));
     files.next().unwrap_or_else(|| panic!("{} holds no chart {name}", folder.display()))
@@ -64,7 +67,8 @@ fn chart(name: &str) -> PathBuf {
 
 /// Clouds that differ in what their charts render.
 fn kinds() -> Vec<Value> {
-    let mut kinds: Vec<Value> = clouds().into_iter().filter(|(name, _)| name.starts_with("2026.1")).map(|(_, spec)| spec).collect();
+    let mut kinds: Vec<Value> =
+        clouds().into_iter().filter(|(name, _)| name.starts_with("2026.1")).map(|(_, spec)| spec).collect();
     kinds.push(json!({
         "openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud.example.org",
         "features": {"publicEndpoints": {"enabled": true, "gateway": {"name": "public", "namespace": "gateways"}}},
@@ -82,7 +86,16 @@ pub fn catalogue() -> Vec<Value> {
             let values = serde_json::to_string(&release.values).unwrap();
             if seen.insert((name.clone(), values.clone())) {
                 let chart = chart(&release.chart);
-                let arguments = ["template", &name, chart.to_str().unwrap(), "--namespace", "openstack", "--skip-tests", "--values", "-"];
+                let arguments = [
+                    "template",
+                    &name,
+                    chart.to_str().unwrap(),
+                    "--namespace",
+                    "openstack",
+                    "--skip-tests",
+                    "--values",
+                    "-",
+                ];
                 objects.extend(documents(&helm(Program::Helm4, &arguments, &(values + "\n")).unwrap()));
             }
         }

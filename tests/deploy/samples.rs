@@ -25,7 +25,10 @@ fn every_sample_is_applied_by_the_server_and_accepted() {
     let crd = serde_json::to_value(api::crd(&catalog).unwrap()).unwrap();
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     for (name, text) in samples() {
-        assert!(text.contains(&format!("# kubectl apply --server-side -f deploy/samples/{name}\n")), "{name} says how it is applied");
+        assert!(
+            text.contains(&format!("# kubectl apply --server-side -f deploy/samples/{name}\n")),
+            "{name} says how it is applied"
+        );
         let object: Value = yaml::parse(&name, &text).unwrap();
         Validator::new().validate(schema, &object, None).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
         let resource: api::OpenStackDeployment = yaml::parse(&name, &text).unwrap();
