@@ -283,7 +283,7 @@ impl Shared {
         let digest = Digest::of(&contents);
         match expected {
             Some(expected) if *expected.digest() != digest => {
-                return Err(self.mismatch(&metadata, repository.clone(), expected, digest));
+                Err(self.mismatch(&metadata, repository.clone(), expected, digest))
             }
             Some(_) => self.keep(metadata, digest, &contents, repository.clone(), Seen::default()),
             None => {

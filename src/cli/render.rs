@@ -36,7 +36,7 @@ impl Arguments {
         let catalog = self.catalog.load()?;
         let deployment = read_deployment(&self.file)?;
         let (_, desired) = offline(&deployment, &catalog)?;
-        for wanted in self.releases.iter().filter(|name| !desired.releases.contains_key(*name)) {
+        if let Some(wanted) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = desired.releases.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             bail!("there is no release {wanted:?} in this cloud; there are {names}");
         }

@@ -1,5 +1,6 @@
 //! The custom resource: its finalizer, its status, its events.
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
@@ -24,9 +25,9 @@ impl Cluster {
             return Ok(false);
         }
         if wanted {
-            finalizers.push(FINALIZER.into())
+            finalizers.push(FINALIZER.into());
         } else {
-            finalizers.retain(|finalizer| finalizer != FINALIZER)
+            finalizers.retain(|finalizer| finalizer != FINALIZER);
         }
         let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": deployment.resource_version()}});
         let name = deployment.name_any();
@@ -65,12 +66,23 @@ impl Cluster {
                 reason: event.reason.into(),
                 note: Some(event.note),
                 action: "Reconcile".into(),
-                secondary: None,
+                secondary: event.release.map(|release| related(deployment, &release)),
             };
             if let Err(error) = self.recorder.publish(&event, &deployment.object_ref(&())).await {
                 tracing::warn!(error = super::explain(&error), reason = event.reason, "event not recorded");
             }
         }
         Ok(true)
+    }
+}
+
+/// Events that agree in everything but their note are folded into one; the release as related object keeps them apart.
+fn related(deployment: &OpenStackDeployment, release: &str) -> ObjectReference {
+    ObjectReference {
+        kind: Some("Release".into()),
+        api_version: Some("helm.sh/v1".into()),
+        namespace: deployment.namespace(),
+        name: Some(release.to_owned()),
+        ..ObjectReference::default()
     }
 }

@@ -18,15 +18,18 @@ const HOOKS: u32 = 8;
 /// How long an uninstall waits for the objects' end and for each hook.
 const UNINSTALL: Duration = Duration::from_mins(5);
 
+/// Stands in place of a digest for an uninstall that skips hooks.
+const NO_HOOKS: &str = "--no-hooks";
+
 /// A child as the plan sees it.
 pub fn running(child: &crate::helm::Running, inputs: String) -> RunningSeen {
     RunningSeen {
         verb: child.verb.to_owned(),
-        inputs: child.inputs.clone().unwrap_or(inputs),
+        skips_hooks: inputs == NO_HOOKS,
+        inputs: child.inputs.clone().unwrap_or_default(),
         since: child.since,
         stopping: child.stopping.is_some(),
         queued: false,
-        skips_hooks: false,
     }
 }
 
@@ -83,7 +86,9 @@ impl Context {
             }
             Action::Uninstall { skip_hooks } => {
                 let uninstall = Uninstall { timeout: UNINSTALL, hooks: !skip_hooks, wait: false };
-                self.start(&key, Verb::Uninstall(uninstall), revision, UNINSTALL * HOOKS, decision);
+                if self.start(&key, Verb::Uninstall(uninstall), revision, UNINSTALL * HOOKS, decision) && *skip_hooks {
+                    memory.started.insert(key.clone(), NO_HOOKS.to_owned());
+                }
             }
         }
         Ok(())
@@ -184,8 +189,9 @@ impl Context {
             return;
         }
         let mut message = outcome.text.clone();
-        let own = jobs.iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
-        if let Some((job, trouble)) = own.filter_map(|job| Some((job, job.trouble.as_ref()?))).next() {
+        let mut own =
+            jobs.iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
+        if let Some((job, trouble)) = own.find_map(|job| Some((job, job.trouble.as_ref()?))) {
             message = format!("Job {}: {} ({message})", job.name, trouble.message);
         }
         memory.count(key, outcome.verb, inputs, message);

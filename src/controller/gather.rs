@@ -34,6 +34,8 @@ pub struct Wish {
     pub refused: bool,
     /// When to look again for facts that no watch tells.
     pub wake: Option<Timestamp>,
+    /// Whether charts are on their way.
+    pub fetching: bool,
 }
 
 impl Context {
@@ -62,10 +64,14 @@ impl Context {
             problems.extend(troubles);
         }
         let desired = memory.resolved(spec, &self.catalog, &selection, facts);
-        self.tell_secrets(&memory.resolved);
+        self.tell_secrets(memory.resolved.as_ref());
         let findings = desired.findings.clone();
+        let pending = |release: &desired::DesiredRelease| {
+            release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
+        };
+        let fetching = desired.releases.values().any(pending);
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
-        Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake })
+        Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake, fetching })
     }
 
     /// What is; `names` tells the catalogue's names of releases.
@@ -123,7 +129,7 @@ impl Context {
     }
 
     /// Tells the scrubber every secret at hand: credentials, and all texts in values that came out of Secrets.
-    fn tell_secrets(&self, resolved: &Option<Resolved>) {
+    fn tell_secrets(&self, resolved: Option<&Resolved>) {
         let Some(resolved) = resolved else { return };
         let mut secrets: Vec<&str> =
             resolved.facts.credentials.values().flat_map(BTreeMap::values).map(String::as_str).collect();

@@ -133,7 +133,6 @@ fn closing(text: &str) -> Option<usize> {
     for (index, character) in text.char_indices() {
         match (quote, character) {
             (Some(open), _) if character == open => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(character),
             (None, '{') => depth += 1,
             (None, '}') if depth == 0 => return Some(index),

@@ -13,15 +13,19 @@ pub struct Event {
     pub reason: &'static str,
     /// One line, at most 1,000 bytes.
     pub note: String,
+    /// The release that it is about: events of one reason about several releases must not be folded into one.
+    pub release: Option<String>,
 }
 
 pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Vec<Event> {
     let mut events = Vec::new();
     for (name, child) in &now.children {
-        events.extend(release(name, before.children.get(name), child));
+        let said = release(name, before.children.get(name), child);
+        events.extend(said.map(|event| Event { release: Some(name.clone()), ..event }));
     }
     for name in gone(&before.children, &now.children) {
-        events.push(event(false, "Uninstalled", format!("release {name} is gone")));
+        let gone = event(false, "Uninstalled", format!("release {name} is gone"));
+        events.push(Event { release: Some(name.to_owned()), ..gone });
     }
     let ready = |status: &OpenStackDeploymentStatus| {
         let found = status.conditions.iter().find(|condition| condition.type_ == condition::READY);
@@ -93,5 +97,5 @@ fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
         note.truncate(end);
         note.push('…');
     }
-    Event { warning, reason, note }
+    Event { warning, reason, note, release: None }
 }
