@@ -73,8 +73,7 @@ fn features_of(catalog: &Catalog) -> Result<Map<String, Value>, SchemaError> {
 /// Leaves of a schema what a CRD may hold, and nothing that changes what a user wrote.
 ///
 /// * No `default`: the API server would write it into the spec, where it shadows later defaults and looks like the user's own word.
-/// * No `nullable`: without it and without a default the API server drops a null, so `publicDomain: null` is as if it was not there. Nulls inside
-///   of free-form `values` are not touched by this.
+/// * No `nullable`: outside of free-form `values` a null means nothing, so the API server drops it, or refuses it in a server-side apply.
 /// * No `additionalProperties: false`: a structural schema may not say it; the API server knows every property and refuses or prunes others.
 fn structural(schema: &mut Value) {
     let Value::Object(schema) = schema else { return };

@@ -1,23 +1,52 @@
-//! The same table before a real API server, and what happens to nulls on the way there.
+//! The shipped files before a real API server: what it refuses, what it keeps, and what the operator's account may do.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use cluster::{Cluster, Options};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, CustomResourceExt};
 use osdpl::api::OpenStackDeployment;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::rbac::OBJECTS;
+use crate::render::{HELMS, helm, own};
 use crate::table::{BAD, Bad, GOOD_CHANGES};
-use crate::{resource, shipped};
+use crate::{path, read, resource};
 
-async fn with_crd() -> (Cluster, Api<DynamicObject>) {
-    let cluster = Cluster::start(Options::default()).await.unwrap();
-    let crds: Api<CustomResourceDefinition> = Api::all(cluster.client());
-    crds.create(&PostParams::default(), &osdpl::api::crd(&shipped()).unwrap()).await.unwrap();
-    await_condition(crds, OpenStackDeployment::crd_name(), conditions::is_crd_established()).await.unwrap();
-    let api = Api::default_namespaced_with(cluster.client(), &OpenStackDeployment::api_resource());
-    (cluster, api)
+/// One control plane for all of these tests; it ends with the process.
+struct Shared {
+    runtime: tokio::runtime::Runtime,
+    cluster: Cluster,
+}
+
+static SHARED: LazyLock<Shared> = LazyLock::new(|| {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let cluster = runtime.block_on(async {
+        let cluster = Cluster::start(Options::default()).await.unwrap();
+        let definition = osdpl::yaml::parse("CRD", &read("crds/openstackdeployments.osdpl.dev.yaml")).unwrap();
+        let definitions = Api::all(cluster.client());
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+        await_condition(definitions, OpenStackDeployment::crd_name(), conditions::is_crd_established()).await.unwrap();
+        cluster
+    });
+    Shared { runtime, cluster }
+});
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    SHARED.runtime.block_on(work)
+}
+
+async fn namespaced(name: &str) -> Api<DynamicObject> {
+    let namespaces: Api<Namespace> = Api::all(SHARED.cluster.client());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    Api::namespaced_with(SHARED.cluster.client(), name, &OpenStackDeployment::api_resource())
 }
 
 /// Creates or replaces the resource; what the API server says against it, as `field: message`.
@@ -55,22 +84,177 @@ async fn said(api: &Api<DynamicObject>, case: &Bad) -> Vec<String> {
     said
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_real_api_server_takes_the_crd_and_judges_by_it() {
-    let (cluster, api) = with_crd().await;
-    let mut wrong = Vec::new();
-    for case in BAD {
-        let said = said(&api, case).await;
-        let expected = |said: &String| said.starts_with(&format!("{}: ", case.field)) && said.contains(case.message);
-        if !said.iter().any(expected) {
-            wrong.push(format!("{}\n    expected {}: {}\n    said {said:?}", case.spec, case.field, case.message));
+/// Runs kubectl; what it prints, or its complaint.
+fn kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
+    let mut child = Command::new(SHARED.cluster.kubectl().unwrap())
+        .arg("--kubeconfig")
+        .arg(SHARED.cluster.kubeconfig())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+#[test]
+fn every_bad_resource_is_refused_with_words_that_help_and_good_changes_are_not() {
+    run(async {
+        let api = namespaced("bad").await;
+        let mut wrong = Vec::new();
+        for case in BAD {
+            let said = said(&api, case).await;
+            let expected =
+                |said: &String| said.starts_with(&format!("{}: ", case.field)) && said.contains(case.message);
+            if !said.iter().any(expected) {
+                wrong.push(format!("{}\n    expected {}: {}\n    said {said:?}", case.spec, case.field, case.message));
+            }
         }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        for (before, after) in GOOD_CHANGES {
+            put(&api, &resource(before)).await.unwrap();
+            put(&api, &resource(after)).await.unwrap();
+            remove(&api).await;
+        }
+        let mut long = resource("{openstackRelease: '2026.1'}");
+        long["metadata"]["name"] = "c".repeat(64).into();
+        let said = put(&api, &long).await.unwrap_err();
+        assert!(said[0].contains("metadata.name may have 63 characters at most"), "{said:?}");
+    });
+}
+
+#[test]
+fn nulls_in_values_survive_but_for_client_side_apply() {
+    let _ = run(namespaced("nulls"));
+    let values =
+        json!({"debug": null, "conf": {"nova": {"DEFAULT": {"ram_allocation_ratio": null}}}, "list": [null, 1]});
+    let mut object = resource("{openstackRelease: '2026.1'}");
+    object["metadata"]["namespace"] = "nulls".into();
+    object["spec"]["common"] = json!({"values": values});
+    object["spec"]["services"] = json!({"nova": {"releases": {"nova": {"values": values}}}});
+    object["spec"]["features"] = json!({"of_my_own": {"colour": null}});
+    let text = object.to_string();
+    let mut stripped = values.clone();
+    stripped["conf"]["nova"]["DEFAULT"] = json!({});
+    stripped.as_object_mut().unwrap().remove("debug");
+    for (how, expected) in [(&["create"][..], &values), (&["apply", "--server-side"], &values), (&["apply"], &stripped)]
+    {
+        kubectl(&[how, &["-f", "-"]].concat(), &text).unwrap();
+        let stored = kubectl(&["get", "osdpl", "cloud", "--namespace", "nulls", "-o", "json"], "").unwrap();
+        let stored: Value = serde_json::from_str(&stored).unwrap();
+        assert_eq!(stored["spec"]["common"]["values"], *expected, "{how:?}");
+        assert_eq!(stored["spec"]["services"]["nova"]["releases"]["nova"]["values"], *expected, "{how:?}");
+        assert!(
+            stored["spec"]["features"].as_object().unwrap().contains_key("of_my_own"),
+            "{how:?}: unknown features are kept"
+        );
+        kubectl(&["delete", "osdpl", "cloud", "--namespace", "nulls"], "").unwrap();
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for (before, after) in GOOD_CHANGES {
-        put(&api, &resource(before)).await.unwrap();
-        put(&api, &resource(after)).await.unwrap();
-        remove(&api).await;
+}
+
+#[test]
+fn a_mistyped_field_is_refused_by_kubectl() {
+    let _ = run(namespaced("typing"));
+    let mut object = resource("{openstackRelease: '2026.1', features: {network: {backnd: ovn}}, servces: {}}");
+    object["metadata"]["namespace"] = "typing".into();
+    let said = kubectl(&["create", "-f", "-"], &object.to_string()).unwrap_err();
+    assert!(said.contains("unknown field \"spec.features.network.backnd\", unknown field \"spec.servces\""), "{said}");
+    let said = kubectl(&["apply", "--server-side", "-f", "-"], &object.to_string()).unwrap_err();
+    assert!(said.contains("spec.servces: field not declared in schema"), "{said}");
+}
+
+#[test]
+fn the_columns_are_those_of_the_contract() {
+    let _ = run(namespaced("columns"));
+    let mut object = resource("{openstackRelease: '2026.1'}");
+    object["metadata"]["namespace"] = "columns".into();
+    kubectl(&["create", "-f", "-"], &object.to_string()).unwrap();
+    let status = json!({"status": {"phase": "Installing", "message": "waits for mariadb/server", "components": "3/34",
+        "openstackRelease": {"target": "2026.1", "deployed": "2025.2"},
+        "conditions": [{"type": "Ready", "status": "False", "reason": "ReleasesInProgress", "message": "", "lastTransitionTime": "2026-11-21T00:00:00Z"}]}});
+    kubectl(
+        &[
+            "patch",
+            "osdpl",
+            "cloud",
+            "--namespace",
+            "columns",
+            "--subresource",
+            "status",
+            "--type",
+            "merge",
+            "-p",
+            &status.to_string(),
+        ],
+        "",
+    )
+    .unwrap();
+    let table = kubectl(&["get", "openstack", "--namespace", "columns"], "").unwrap();
+    let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(words[0], ["NAME", "READY", "PHASE", "RELEASE", "TARGET", "HEALTH", "MESSAGE", "AGE"]);
+    assert_eq!(words[1][..8], ["cloud", "False", "Installing", "2025.2", "2026.1", "3/34", "waits", "for"]);
+}
+
+/// The API server judges with the operator's own account: each object may be created and changed, and each Role grants only what it holds.
+#[test]
+fn the_operators_account_may_create_everything_the_charts_render() {
+    let _ = run(namespaced("openstack"));
+    let _ = run(namespaced("osdpl-system"));
+    let rights = own(&["crd.create=false"]).into_iter().filter(|object| {
+        ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"].contains(&object["kind"].as_str().unwrap())
+    });
+    let list = |items: Vec<Value>| json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    kubectl(&["create", "-f", "-"], &list(rights.collect())).unwrap();
+    let apply = |dry: &str, objects: Vec<Value>| {
+        let account = "system:serviceaccount:osdpl-system:osdpl";
+        kubectl(
+            &["apply", "--server-side", "--force-conflicts", dry, "--as", account, "-o", "name", "-f", "-"],
+            &list(objects),
+        )
+    };
+    // One of each name: what other kinds of cloud render under it differs in ways that no right depends on.
+    let mut objects = OBJECTS.clone();
+    let mut seen = BTreeSet::new();
+    objects.retain(|object| seen.insert((object["kind"].to_string(), object["metadata"]["name"].to_string())));
+    let is_role = |object: &Value| object["kind"] == "Role" || object["kind"] == "ClusterRole";
+    // Bindings are judged by the Roles that they name, so these must be there, as they are when helm comes to the bindings.
+    apply("--dry-run=none", objects.iter().filter(|object| is_role(object)).cloned().collect()).unwrap();
+    // Routes are of a kind that this API server does not know.
+    let others = objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
+    let done = apply("--dry-run=server", others).unwrap();
+    assert!(done.lines().count() > 300, "{done}");
+    // And that the judge is awake: the same account may not grant what it does not hold.
+    let greedy = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "greedy", "namespace": "openstack"},
+        "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}]});
+    let said = apply("--dry-run=server", vec![greedy]).unwrap_err();
+    assert!(said.contains("is attempting to grant RBAC permissions not currently held"), "{said}");
+}
+
+#[test]
+fn uninstalling_the_chart_keeps_every_cloud_and_the_next_one_takes_over() {
+    let _ = run(namespaced("kept"));
+    let kubeconfig = SHARED.cluster.kubeconfig().to_str().unwrap();
+    let mut object = resource("{openstackRelease: '2026.1'}");
+    object["metadata"]["namespace"] = "kept".into();
+    kubectl(&["create", "-f", "-"], &object.to_string()).unwrap();
+    let chart = path("deploy/osdpl");
+    for program in HELMS {
+        let install = [
+            "install",
+            "next",
+            chart.to_str().unwrap(),
+            "--namespace",
+            "kept",
+            "--take-ownership",
+            "--kubeconfig",
+            kubeconfig,
+        ];
+        helm(program, &install, "").unwrap();
+        helm(program, &["uninstall", "next", "--namespace", "kept", "--kubeconfig", kubeconfig], "").unwrap();
+        kubectl(&["get", "osdpl", "cloud", "--namespace", "kept"], "").unwrap();
     }
-    drop(cluster);
 }
