@@ -4,12 +4,14 @@
 //! next pass.
 
 mod act;
+mod changes;
 mod charts;
 mod fence;
 mod gather;
 mod memory;
 mod teardown;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ pub use fence::Fence;
 use crate::api::OpenStackDeployment;
 use crate::catalog::Catalog;
 use crate::cluster::{Cluster, Error, Inputs};
-use crate::desired::{self, Desired};
+use crate::desired::Desired;
 use crate::helm::Runner;
 use crate::observed::Observed;
 use crate::plan::{Plan, Step, plan};
@@ -158,7 +160,8 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     if wish.fetching && known == deployment.metadata.generation && context.runner.table().is_empty() {
         return Ok(wake(&plan, &wish, now));
     }
-    context.publish(&deployment, &wish.desired, &wish.observed, &plan, &wish.findings, &wish.problems, None).await?;
+    let changes = context.changes(&plan, &wish, &mut memory).await?;
+    context.publish(&deployment, &wish, &plan, &changes, None).await?;
     Ok(wake(&plan, &wish, now))
 }
 
@@ -203,6 +206,7 @@ impl Context {
             observed: &observed,
             plan: &plan,
             findings: &[],
+            changes: &BTreeMap::new(),
             problems: &[],
             not_the_one: Some(older.to_owned()),
             deleting: None,
@@ -212,25 +216,23 @@ impl Context {
         Ok(Action::await_change())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the ends of the pipe meet here, once")]
     async fn publish(
         &self,
         deployment: &OpenStackDeployment,
-        desired: &Desired,
-        observed: &Observed,
+        wish: &gather::Wish,
         plan: &Plan,
-        findings: &[desired::Finding],
-        problems: &[String],
+        changes: &BTreeMap<String, Vec<String>>,
         deleting: Option<String>,
     ) -> Result<(), Error> {
         let inputs = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),
-            desired,
-            observed,
+            desired: &wish.desired,
+            observed: &wish.observed,
             plan,
-            findings,
-            problems,
+            findings: &wish.findings,
+            changes,
+            problems: &wish.problems,
             not_the_one: None,
             deleting,
         };

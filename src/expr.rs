@@ -148,6 +148,15 @@ impl Scope {
     }
 }
 
+/// Whether `text` matches the regular expression `pattern`, as CEL and CRD schemas understand it; a pattern that is none matches nothing.
+pub fn matches(text: &str, pattern: &str) -> bool {
+    let Ok(program) = Program::compile("text.matches(pattern)") else { return false };
+    let mut context = Context::default();
+    context.add_variable_from_value("text", text.to_owned());
+    context.add_variable_from_value("pattern", pattern.to_owned());
+    matches!(program.execute(&context), Ok(cel::Value::Bool(true)))
+}
+
 /// The library's texts print the values involved, which may be secrets; these do not.
 fn describe(error: &cel::ExecutionError) -> String {
     use cel::ExecutionError as E;

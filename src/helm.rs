@@ -20,6 +20,8 @@ mod child;
 mod error;
 pub mod exec;
 pub mod failure;
+#[cfg(test)]
+mod fake;
 pub mod instance;
 pub mod kubeconfig;
 pub mod program;

@@ -1,4 +1,57 @@
-//! osdpl.
+//! osdpl: a Kubernetes operator that runs OpenStack from the upstream, unmodified OpenStack-Helm charts. This page is the map of the house.
+//!
+//! ```text
+//!  OpenStackDeployment ─┐                                     ┌─ release records (metadata watch on helm's Secrets)
+//!  presets/  values/  ──┤ select, resolve           observe ──┤─ workloads, Jobs, pods that are not ready
+//!  facts (credentials, ─┘   │                          │      ├─ running helm children (the Runner's own table)
+//!   charts, values from)    ▼                          ▼      └─ namespaces, objects that the spec names
+//!                    Desired{release → values,    Observed{release → record,
+//!                     needs, digests}              workloads, Jobs, children}
+//!                            └────────► plan ◄──────────┘
+//!                                        │   Plan: a step for every release: do this now, or wait, and why
+//!                                        ▼
+//!                      Runner starts helm children (bounded), returns at once
+//!                                        ▼
+//!                      report(previous, …, now) ─► status, events, metrics
+//! ```
+//!
+//! A pass ([`controller::reconcile`]) is short and level-triggered and never waits for helm. The end of a child, a record, a workload, a
+//! Secret, the resource itself: each pokes the next pass, so there are no waves and no barriers. Deletion is the same pipe with nothing
+//! wanted. Helm's own records are the journal: labels on them say with which inputs ([`release::INPUTS_LABEL`]), by which catalogue
+//! ([`release::CATALOG_LABEL`]) and in which attempt, for which revision ([`release::ATTEMPT_LABEL`]) each was made.
+//!
+//! # Rooms
+//!
+//! | pure: values in, values out; no client, no tokio, no clock, no files | |
+//! |---|---|
+//! | [`api`] | the custom resource: spec, status, conditions |
+//! | [`values`], [`yaml`], [`expr`] | a values tree and helm's merge; YAML; CEL in YAML |
+//! | [`catalog`] | services, presets, features, OpenStack releases: YAML parsed into types that cannot be wrong |
+//! | [`desired`] | `select` and `resolve`: what is wanted |
+//! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
+//! | [`plan`] | the table from state to step |
+//! | [`credentials`], [`scrub`] | which must exist; how they never show |
+//! | [`status`] | the truth for people and programs |
+//!
+//! | shell: what touches the world, each thing through one gate | |
+//! |---|---|
+//! | [`cluster`] | the API server: reads, and every write that is not helm's |
+//! | [`tasks`] | the API server: watches, each with a store that pokes |
+//! | [`helm`] | processes: the only room that starts one |
+//! | [`charts`], [`files`] | files: charts; the catalogue |
+//! | [`controller`] | reconcile, and its memory |
+//! | [`telemetry`], [`web`], [`cli`] | logs and metrics; probes; the command line |
+//!
+//! Arrows point one way: pure rooms never import shell rooms, and within them
+//! `values, yaml → expr → catalog → desired, observed → plan → status`. `tests/house.rs` holds the house to this.
+//!
+//! # Where this differs from the first design
+//!
+//! * The approval hash names the target (every release's inputs), not the set of steps, so that it stays valid while the steps are taken.
+//! * "Nothing rolls because we changed" compares what the catalogue could say about a release, whatever the spec, with the digest on its
+//!   record; a spec's own changes never touch that digest.
+//! * Repositories are pulled with `helm pull`: no second HTTP client in the operator.
+//! * The catalogue's files are built into the program; `--catalog` names a folder instead.
 
 pub mod api;
 pub mod catalog;

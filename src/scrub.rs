@@ -63,8 +63,8 @@ impl Scrubber {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let whole = &text[..text.len() - cut];
         // A URL's password ends with an `@` that may lie beyond the cut.
-        let last_word = whole.rfind(ends_a_url).map_or(0, |place| whole.ceil_char_boundary(place + 1));
-        let kept = if whole[last_word..].contains("://") { &whole[..last_word] } else { whole };
+        let last_word = whole.rsplit(ends_a_url).next().unwrap_or(whole);
+        let kept = if last_word.contains("://") { &whole[..whole.len() - last_word.len()] } else { whole };
         self.scrub(kept)
     }
 
@@ -128,15 +128,12 @@ fn inside_base64(secret: &str) -> Vec<String> {
 
 /// RFC 3986: all but the unreserved characters.
 fn percent_encoded(secret: &str, lower: bool) -> String {
-    secret.bytes().fold(String::with_capacity(secret.len()), |mut encoded, byte| {
-        let unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        encoded += &match (unreserved, lower) {
-            (true, _) => char::from(byte).to_string(),
-            (false, true) => format!("%{byte:02x}"),
-            (false, false) => format!("%{byte:02X}"),
-        };
-        encoded
-    })
+    let encode = |byte: u8| match (byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), lower) {
+        (true, _) => char::from(byte).to_string(),
+        (false, true) => format!("%{byte:02x}"),
+        (false, false) => format!("%{byte:02X}"),
+    };
+    secret.bytes().map(encode).collect()
 }
 
 /// As inside a JSON or Go string.

@@ -31,6 +31,8 @@ pub struct Report<'a> {
     pub plan: &'a Plan,
     /// What is wrong with the spec, or should be known about it.
     pub findings: &'a [Finding],
+    /// The values that changes which wait for approval would change, by release.
+    pub changes: &'a std::collections::BTreeMap<String, Vec<String>>,
     /// Troubles that belong to no release: a watch that is refused, an API that does not answer.
     pub problems: &'a [String],
     /// The older resource that rules, when this one does not.

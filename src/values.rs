@@ -72,5 +72,12 @@ pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     found
 }
 
+/// The paths at which two trees differ, in order.
+pub fn changed(before: &Values, after: &Values) -> Vec<Path> {
+    let paths: std::collections::BTreeSet<Path> =
+        leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect();
+    paths.into_iter().filter(|path| get(before, path) != get(after, path)).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,11 @@
 //! The spec of an `OpenStackDeployment`.
+//!
+//! Every string, list and map is bounded: the API server charges a CEL rule for the largest object that the schema allows, and refuses the whole
+//! CRD when one rule under an unbounded map could cost too much. The rules themselves are in `rules.rs`.
 
 use std::collections::BTreeMap;
 
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +13,7 @@ use serde_json::{Map, Value};
 use super::OpenStackDeploymentStatus;
 
 /// One OpenStack cloud, run from the upstream OpenStack-Helm charts.
-#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "osdpl.dev",
     version = "v1alpha1",
@@ -20,25 +23,40 @@ use super::OpenStackDeploymentStatus;
     shortname = "osdpl",
     category = "openstack",
     namespaced,
+    doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. One rules per cluster: the oldest.",
+    // The operator's chart carries the CRD: uninstalling it must not take every cloud along.
+    annotation("helm.sh/resource-policy", "keep"),
     status = "OpenStackDeploymentStatus",
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Release", type_ = "string", json_path = ".status.openstackRelease.deployed"),
+    printcolumn(name = "Target", type_ = "string", json_path = ".spec.openstackRelease"),
+    printcolumn(name = "Health", type_ = "string", json_path = ".status.components"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     derive = "PartialEq",
     derive = "Default"
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OpenStackDeploymentSpec {
-    /// The OpenStack release, such as `2026.1`.
+    /// The OpenStack release, such as `"2026.1"`, in quotes. It can't be changed yet once deployed.
+    #[schemars(length(max = 16))]
     pub openstack_release: String,
     /// Kinds of cloud to compose, in this order; later ones win.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub presets: Vec<String>,
     /// The DNS domain under which the public endpoints are published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
     pub public_domain: Option<String>,
     /// The Keystone region; `RegionOne` where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
     pub region: Option<String>,
     /// The StorageClass of new volume claims; `general` where unset. Existing claims never change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
     /// What features to turn on and how; `osdpl catalog` lists them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -49,6 +67,7 @@ pub struct OpenStackDeploymentSpec {
     pub common: Common,
     /// What to change about single services.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
     pub services: BTreeMap<String, ServiceOverrides>,
     /// Where charts come from.
     #[serde(default, skip_serializing_if = "Charts::is_empty")]
@@ -77,6 +96,7 @@ pub struct Overrides {
     pub values: Map<String, Value>,
     /// Paths (`conf.nova.DEFAULT.debug`; a key with dots in quotes) whose chart default is removed: sent to helm as nulls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 40), inner(length(min = 1, max = 128)))]
     pub unset: Vec<String>,
 }
 
@@ -113,9 +133,11 @@ pub struct ServiceOverrides {
     pub external: Option<External>,
     /// Credentials of the service that come from Secrets of yours instead of being generated.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
     pub credentials: BTreeMap<String, SecretKey>,
     /// What to change about single releases of the service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 6))]
     pub releases: BTreeMap<String, ReleaseOverrides>,
 }
 
@@ -124,9 +146,11 @@ pub struct ServiceOverrides {
 #[serde(rename_all = "camelCase")]
 pub struct External {
     /// An IP address or DNS name.
+    #[schemars(length(max = 253))]
     pub host: String,
     /// The TCP port; the service's usual one where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
 }
 
@@ -135,8 +159,10 @@ pub struct External {
 #[serde(rename_all = "camelCase")]
 pub struct SecretKey {
     /// The Secret's name.
+    #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The key in its data.
+    #[schemars(length(min = 1, max = 253))]
     pub key: String,
 }
 
@@ -149,15 +175,19 @@ pub struct ReleaseOverrides {
     pub overrides: Overrides,
     /// Values kept in Secrets or ConfigMaps, merged in order, below `values`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
     pub values_from: Vec<ValuesFrom>,
     /// The chart's version; the catalogue's lock where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
     pub version: Option<String>,
     /// The namespace of the release; the resource's where unset. Fixed once installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
     pub namespace: Option<String>,
     /// Helm's name of the release; the catalogue's where unset. Fixed once installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 53))]
     pub name: Option<String>,
     /// This release is neither upgraded nor uninstalled while true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -171,9 +201,11 @@ pub struct ValuesFrom {
     /// `Secret` or `ConfigMap`.
     pub kind: ValuesKind,
     /// The object's name.
+    #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The key in its data; `values.yaml` where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
     pub key: Option<String>,
     /// Whether the object or key may be missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -195,6 +227,7 @@ pub enum ValuesKind {
 pub struct Charts {
     /// The chart repository's URL (`https://…` or `oci://…`); the operator's own setting where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
     pub repository: Option<String>,
 }
 
@@ -210,9 +243,11 @@ impl Charts {
 pub struct Images {
     /// Prefixes of image references and what replaces them, such as `quay.io: registry.example.org/quay`; the longest match wins.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64, "additionalProperties" = bounded(512)))]
     pub mirrors: BTreeMap<String, String>,
     /// `Always`, `IfNotPresent` or `Never`; the charts' default where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Always", "IfNotPresent", "Never"]))]
     pub pull_policy: Option<String>,
 }
 
@@ -222,7 +257,8 @@ impl Images {
     }
 }
 
-/// Who lets changes go that the spec did not ask for: those of a new operator or catalogue, and uninstalls.
+/// Who lets changes go that the spec did not ask for (those of a new operator or catalogue, and uninstalls): `Manual`, where unset, a person with
+/// `osdpl approve`; `Automatic`, the operator at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// A person, with `osdpl approve`.
@@ -232,7 +268,8 @@ pub enum Approval {
     Automatic,
 }
 
-/// What a deletion of the resource leaves behind.
+/// What a deletion of the resource leaves behind: `Retain`, where unset, volume claims, credentials and key Secrets, which the same resource finds
+/// again when applied anew; `Purge`, nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
     /// Volume claims, credentials and key Secrets stay: applying the resource again finds them.
@@ -244,5 +281,9 @@ pub enum DeletionPolicy {
 
 /// A schema for objects whose keys the API server must keep and not judge.
 pub(super) fn free_form(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+    schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
+}
+
+fn bounded(length: u32) -> Value {
+    serde_json::json!({ "type": "string", "maxLength": length })
 }

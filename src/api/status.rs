@@ -106,6 +106,9 @@ pub struct ChildStatus {
     /// What it waits for or what went wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The values that a change which waits for approval would change: paths alone, at most 20 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
 }
 
 /// The health of one component.

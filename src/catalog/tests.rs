@@ -16,7 +16,7 @@ pub fn files(changes: &[(&str, &str)]) -> Files {
              \x20   values:\n      conf: {region: '${spec.region}', password: '${credentials.front.user}'}\n",
         ),
         ("values/features/colour.yaml",
-         "feature: colour\ndescription: Its colour.\nschema: {type: object, properties: {name: {type: string, enum: [red, blue]}}}\n\
+         "feature: colour\ndescription: Its colour.\nschema: {type: object, properties: {name: {type: string, enum: [red, blue]}, code: {type: string, pattern: '^#[0-9a-f]+$', maxLength: 7}}}\n\
           default: {name: red}\nfragments:\n- when: features.colour.name == 'blue'\n  releases: {front: {values: {conf: {colour: blue}}}}\n"),
         ("values/openstack/2026.1.yaml", "openstackRelease: '2026.1'\ndescription: Gazpacho\nvariables: {tag: t1}\n"),
         ("values/shared/auth.yaml",

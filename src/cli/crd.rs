@@ -3,16 +3,18 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use kube::CustomResourceExt;
 
-use crate::api::OpenStackDeployment;
+use super::common::CatalogOption;
 
 #[derive(Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(flatten)]
+    catalog: CatalogOption,
+}
 
 impl Arguments {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        print!("{}", crate::yaml::write(&OpenStackDeployment::crd()));
+        print!("{}", crate::api::crd_yaml(&self.catalog.load()?)?);
         Ok(ExitCode::SUCCESS)
     }
 }

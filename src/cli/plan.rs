@@ -45,6 +45,9 @@ impl Arguments {
             } else {
                 steps += 1;
                 println!("{name:<14} {:<16} {}", child.status, child.message);
+                for path in &child.changes {
+                    println!("{:<31} changes {path}", "");
+                }
             }
         }
         println!("{ready} releases are ready, {steps} are not.");

@@ -13,7 +13,6 @@ use crate::catalog::{Catalog, file};
 use crate::credentials::{self, Name};
 use crate::desired::Selection;
 use crate::observed::{Key, Observed};
-use crate::release;
 use crate::values::Values;
 
 /// The credentials at hand, and why others are not.
@@ -162,14 +161,7 @@ impl Store<'_> {
         let Some(seen) = self.observed.releases.get(key).filter(|seen| seen.attempt.is_some()) else {
             return Ok(Ok(Values::new()));
         };
-        let name = format!("sh.helm.release.v1.{}.v{}", key.name, seen.revision);
-        let api: Api<Secret> = Api::namespaced(self.cluster.client.clone(), &key.namespace);
-        let secret = api.get_opt(&name).await.because(|| format!("reading release record {name}"))?;
-        let payload = secret.and_then(|mut secret| secret.data.as_mut()?.remove(release::SECRET_KEY));
-        let Some(payload) = payload else { return Ok(Err(format!("Secret {name} is gone or empty"))) };
-        Ok(release::decode(&payload.0)
-            .map(|record| record.config.as_object().cloned().unwrap_or_default())
-            .map_err(|error| error.to_string()))
+        self.cluster.recorded_values(key, seen.revision).await
     }
 
     async fn write(

@@ -1,5 +1,6 @@
 //! A Service and Endpoints for a service outside: upstream's pods wait for ready addresses of a Service by its name, and an
-//! `ExternalName` Service has none.
+//! `ExternalName` Service has none. The Service is headless, so that every port of the host is reached, not the named one alone:
+//! upstream's rabbit-init speaks to the broker's management port as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -47,7 +48,7 @@ impl Cluster {
         let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
         let metadata = json!({"name": service, "namespace": namespace, "labels": labels});
         let ports = json!([{"name": port_name, "port": port, "protocol": "TCP"}]);
-        let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports}});
+        let body = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": "None", "ports": ports}});
         let params = PatchParams::apply(MANAGER).force();
         let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let what = || format!("publishing external service {namespace}/{service}");

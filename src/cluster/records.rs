@@ -7,7 +7,8 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 
 use super::{Cluster, Error, Explain, MANAGER};
 use crate::observed::Key;
-use crate::yaml;
+use crate::values::Values;
+use crate::{release, yaml};
 
 impl Cluster {
     /// The newest revision of a release and its status, read from the API server itself: watches may lag.
@@ -22,6 +23,21 @@ impl Cluster {
             Some((labels.get("version")?.parse::<i64>().ok()?, labels.get("status")?.clone()))
         };
         Ok(records.items.iter().filter_map(|record| read(record.labels())).max())
+    }
+
+    /// The values that helm recorded for a revision; the inner error says why they can't be read.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn recorded_values(&self, key: &Key, revision: i64) -> Result<Result<Values, String>, Error> {
+        let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let secret = api.get_opt(&name).await.because(|| format!("reading release record {name}"))?;
+        let payload = secret.and_then(|mut secret| secret.data.as_mut()?.remove(release::SECRET_KEY));
+        let Some(payload) = payload else { return Ok(Err(format!("Secret {name} is gone or empty"))) };
+        Ok(release::decode(&payload.0)
+            .map(|record| record.config.as_object().cloned().unwrap_or_default())
+            .map_err(|error| error.to_string()))
     }
 
     /// Applies a CRD that a chart carries in `crds/`: helm would install it once and never upgrade it. It is never deleted.

@@ -18,15 +18,18 @@ const HOOKS: u32 = 8;
 /// How long an uninstall waits for the objects' end and for each hook.
 const UNINSTALL: Duration = Duration::from_mins(5);
 
+/// Stands in place of a digest for an uninstall that skips hooks.
+const NO_HOOKS: &str = "--no-hooks";
+
 /// A child as the plan sees it.
 pub fn running(child: &crate::helm::Running, inputs: String) -> RunningSeen {
     RunningSeen {
         verb: child.verb.to_owned(),
-        inputs: child.inputs.clone().unwrap_or(inputs),
+        skips_hooks: inputs == NO_HOOKS,
+        inputs: child.inputs.clone().unwrap_or_default(),
         since: child.since,
         stopping: child.stopping.is_some(),
         queued: false,
-        skips_hooks: false,
     }
 }
 
@@ -83,7 +86,9 @@ impl Context {
             }
             Action::Uninstall { skip_hooks } => {
                 let uninstall = Uninstall { timeout: UNINSTALL, hooks: !skip_hooks, wait: false };
-                self.start(&key, Verb::Uninstall(uninstall), revision, UNINSTALL * HOOKS, decision);
+                if self.start(&key, Verb::Uninstall(uninstall), revision, UNINSTALL * HOOKS, decision) && *skip_hooks {
+                    memory.started.insert(key.clone(), NO_HOOKS.to_owned());
+                }
             }
         }
         Ok(())

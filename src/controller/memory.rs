@@ -19,6 +19,8 @@ pub struct Memory {
     pub started: BTreeMap<Key, String>,
     /// The last wish: equal inputs give an equal wish.
     pub resolved: Option<Resolved>,
+    /// What waiting changes would change, by release: for which revision and inputs, and the paths.
+    pub changes: BTreeMap<Key, (i64, String, Vec<String>)>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

@@ -1,6 +1,6 @@
 //! Deletion: the same pipe with nothing wanted; then what the policy says about data; then the finalizer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::ResourceExt;
@@ -42,7 +42,7 @@ impl Context {
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
         if left {
             let rest = "the last objects of its releases are being removed".to_owned();
-            self.publish(deployment, &desired, &wish.observed, &plan, &[], &wish.problems, Some(rest)).await?;
+            self.publish(deployment, &wish, &plan, &BTreeMap::new(), Some(rest)).await?;
             return Ok(wake(&plan, &wish, now));
         }
         self.cluster.remove_external(&name, &BTreeSet::new()).await?;

@@ -66,6 +66,11 @@ fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Findi
             ));
         }
     }
+    if let (Some(text), Some(pattern)) = (value.as_str(), schema["pattern"].as_str()) {
+        if !crate::expr::matches(text, pattern) {
+            findings.push(refused(field, format!("{text:?} does not match {pattern}; correct it")));
+        }
+    }
     if let Some(number) = value.as_f64() {
         let below = schema["minimum"].as_f64().is_some_and(|least| number < least);
         if below || schema["maximum"].as_f64().is_some_and(|most| number > most) {

@@ -122,7 +122,15 @@ fn wrong_specs_say_what_where_why_and_what_to_do() {
         ),
         (
             json!({"features": {"colour": {"nmae": "red"}}}),
-            "spec.features.colour.nmae: is unknown, did you mean \"name\"?; there are name",
+            "spec.features.colour.nmae: is unknown, did you mean \"name\"?; there are code, name",
+        ),
+        (
+            json!({"features": {"colour": {"code": "red"}}}),
+            "spec.features.colour.code: \"red\" does not match ^#[0-9a-f]+$; correct it",
+        ),
+        (
+            json!({"features": {"colour": {"code": "#12345678"}}}),
+            "spec.features.colour.code: has 9 characters, which is out of bounds; see `kubectl explain osdpl.spec.features.colour.code`",
         ),
         (json!({"features": {"colour": true}}), "spec.features.colour: must be of type object; correct it"),
         (

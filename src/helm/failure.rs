@@ -125,7 +125,7 @@ const RULES: [Rule; 18] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// Jobs and selectors; StatefulSets; claims. The API server has three ways to say the same.
+/// Jobs and selectors; stateful sets; claims. The API server has three ways to say the same.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
 /// The API server went away while helm worked.

@@ -39,6 +39,10 @@ const PASSED_ON: [&str; 12] = [
     "SSL_CERT_DIR",
 ];
 
+/// Go collects garbage less often, up to a bound: 15 % less processor time (nova 1.25 → 1.07 s, keystone 0.80 → 0.69 s, helm
+/// 4.3.1), for 120 MB instead of 80 MB at the peak. Twelve slots share few cores, so time is what is short.
+const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "160MiB")];
+
 /// Major and minor version of a helm program; patch levels never changed the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
@@ -136,6 +140,7 @@ impl Program {
             .env("HELM_DRIVER", "secret")
             .env("HELM_NO_PLUGINS", "1")
             .env("NO_COLOR", "1")
+            .envs(GARBAGE_COLLECTION)
             // Without a kubeconfig helm would fall back to the one in HOME, or to the pod's own token.
             .env("KUBECONFIG", kubeconfig)
             .stdin(Stdio::null())

@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::watch;
@@ -21,80 +20,11 @@ use super::{Exit, Failure, Instance, Key, Outcome, Program, Verb};
 use crate::release::Attempt;
 use crate::scrub::Scrubber;
 
+mod job;
 mod tally;
 
+pub use job::{Config, Job, Refused, Running};
 pub use tally::{Tally, VerbTally};
-
-/// How the Runner works.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// How many children run at once. helm mostly waits for hooks, so many; each takes up to 150 MB while it renders.
-    pub slots: usize,
-    /// The time between SIGTERM and SIGKILL.
-    pub grace: Duration,
-    /// The program that ties a child to our life, usually [`exec::SELF`](super::exec::SELF); `None` starts helm as it is.
-    pub wrapper: Option<PathBuf>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { slots: 12, grace: Duration::from_secs(20), wrapper: Some(super::exec::SELF.into()) }
-    }
-}
-
-/// One thing to do to one release.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// The release.
-    pub release: Key,
-    /// What to do.
-    pub verb: Verb,
-    /// The revision this will make (newest + 1); for an uninstall, the one that leaves.
-    pub revision: u32,
-    /// The longest the whole run may take; helm itself only bounds single hooks.
-    pub deadline: Duration,
-    /// Knows the secrets that helm's words may quote.
-    pub scrubber: Arc<Scrubber>,
-}
-
-/// Why a job was not started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// A child of this release runs already.
-    Busy,
-    /// All slots are taken.
-    Full,
-    /// The operator ends.
-    Closing,
-    /// The values cannot be written as JSON, which no values tree does.
-    Values,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Busy => "helm is running for this release already",
-            Self::Full => "every helm slot is taken; it starts as soon as one is free",
-            Self::Closing => "the operator is ending",
-            Self::Values => "the values cannot be written as JSON",
-        })
-    }
-}
-
-/// A child that runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Running {
-    /// `upgrade` or `uninstall`.
-    pub verb: &'static str,
-    /// Which run it is, and for which revision.
-    pub attempt: Attempt,
-    /// The digest of the inputs it works with; `None` for an uninstall.
-    pub inputs: Option<String>,
-    /// Since when.
-    pub since: Timestamp,
-    /// Why it is being stopped, if it is.
-    pub stopping: Option<Stop>,
-}
 
 /// Starts, stops and remembers children. Cheap to clone; all clones are one.
 #[derive(Clone)]

@@ -146,7 +146,7 @@ impl Context<'_> {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
             }
             State::Abandoned(seen) => Step::Do(Action::Recover, Why::Abandoned(seen.status.clone())),
-            State::Uninstalling(_) => Step::Do(self.uninstall(name), Why::Unfinished),
+            State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Why::Unfinished),
             State::Absent => self.submit(release, false, Why::Install),
             State::Failed(seen) => self.failed(release, seen),
             State::OutOfDate(seen) => self.approve(release, seen),
@@ -182,23 +182,25 @@ impl Context<'_> {
         if let Some(wait) = self.backoff(key, "uninstall", "") {
             return wait;
         }
-        Step::Do(self.uninstall(name), Why::Unwanted)
+        Step::Do(self.uninstall(name, key), Why::Unwanted)
     }
 
-    fn uninstall(&self, name: &str) -> Action {
-        Action::Uninstall { skip_hooks: Policy::names(&self.policy.skip_hooks, name) }
+    /// In a namespace that is being deleted no Job starts any more: a hook there could never end.
+    fn uninstall(&self, name: &str, key: &Key) -> Action {
+        let hopeless = self.observed.terminating.contains(&key.namespace);
+        Action::Uninstall { skip_hooks: hopeless || Policy::names(&self.policy.skip_hooks, name) }
     }
 
     /// A child of ours runs: it goes on, unless what it was started with is not wanted any more and it can't succeed.
     fn running(&self, name: &str, key: &Key, child: &RunningSeen, inputs: Option<&String>) -> Step {
         let (hook, stuck) = self.hook(key);
         let outdated = child.verb == "upgrade" && inputs != Some(&child.inputs);
-        let stop = outdated && !child.stopping && (child.queued || stuck) && !self.policy.paused;
+        // A deletion waits for no healthy hook: nobody wants its result any more.
+        let vain = child.queued || stuck || self.policy.deleting;
+        let stop = outdated && !child.stopping && vain && (!self.policy.paused || self.policy.deleting);
         // An uninstall whose hooks can never end is stopped once a person said to skip them.
-        let skip = child.verb == "uninstall"
-            && !child.stopping
-            && !child.skips_hooks
-            && Policy::names(&self.policy.skip_hooks, name);
+        let hopeless = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
+        let skip = child.verb == "uninstall" && !child.stopping && !child.skips_hooks && hopeless;
         if stop || skip {
             return Step::Do(Action::Stop, Why::Superseded(hook.unwrap_or_else(|| "it had not begun".into())));
         }

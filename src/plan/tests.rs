@@ -285,6 +285,15 @@ fn what_is_not_wanted_leaves_in_reverse_order_and_only_after_approval() {
     );
 }
 
+fn deleting_in(namespace: &str) -> World {
+    let world = world().see("front", seen("deployed"));
+    world.with(|world| {
+        world.desired.releases.clear();
+        world.policy.deleting = true;
+        world.observed.terminating.insert(namespace.into());
+    })
+}
+
 #[test]
 fn paused_blocked_and_terminating_releases_wait() {
     let paused = world().with(|world| world.policy.paused = true);

@@ -33,6 +33,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         since: seen.and_then(|seen| seen.since).map(|since| format!("{since:.0}")),
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
         message: message(&decision.step),
+        changes: report.changes.get(name).cloned().unwrap_or_default(),
     }
 }
 

@@ -30,6 +30,7 @@ fn reported(
         observed: &observed,
         plan,
         findings: &[],
+        changes: &BTreeMap::new(),
         problems: &[],
         not_the_one: None,
         deleting: None,

@@ -74,6 +74,14 @@ fn equal_values_have_one_spelling() {
     assert_eq!(digest(["x"]).len(), 63);
 }
 
+#[test]
+fn what_changed_is_named_by_path() {
+    let before = map(json!({"a": {"b": 1, "c": 2}, "d": [1], "e": 1}));
+    let after = map(json!({"a": {"b": 1, "c": 3}, "d": [2], "f": null}));
+    let paths: Vec<_> = changed(&before, &after).iter().map(ToString::to_string).collect();
+    assert_eq!(paths, ["a.c", "d", "e", "f"]);
+}
+
 fn tree() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), (0..5i64).prop_map(Value::from)];
     leaf.prop_recursive(3, 24, 4, |inner| {

@@ -39,8 +39,9 @@ fn shortened(line: &str) -> String {
     if line.len() <= FIRST + LAST {
         return line.to_owned();
     }
-    let first = line.floor_char_boundary(FIRST);
-    let last = line.ceil_char_boundary(line.len() - LAST);
+    let boundaries = || line.char_indices().map(|(place, _)| place);
+    let first = boundaries().take_while(|place| *place <= FIRST).last().unwrap_or_default();
+    let last = boundaries().find(|place| *place >= line.len() - LAST).unwrap_or(line.len());
     format!("{} {GAP} {}", line[..first].trim_end(), line[last..].trim_start())
 }
 

@@ -22,10 +22,12 @@ pub struct Cluster {
     kubeconfig: PathBuf,
     programs: Programs,
     client: Client,
-    _supervisor: Option<Attached>,
     ours: bool,
-    _temporary: Option<tempfile::TempDir>,
+    /// What ends when this ends: the supervisor, or a temporary folder.
+    _life: Option<Life>,
 }
+
+type Life = Box<dyn Send + Sync>;
 
 impl Cluster {
     /// Starts a control plane that lives as long as the returned value and this process, or uses the
@@ -37,11 +39,11 @@ impl Cluster {
     /// Brings a control plane up that stays when this process ends. Does nothing but return it when it is
     /// up already. Needs [`Options::folder`].
     pub async fn up(options: Options) -> Result<Self, Error> {
-        if let Some(path) = &options.folder {
-            let folder = Folder::new(path)?;
-            if State::of_running(&folder).is_ok_and(|state| state.ready) {
-                return Self::attach(path).await;
-            }
+        if let Some(path) = &options.folder
+            && let Ok(cluster) = Self::attach(path).await
+            && (!cluster.ours || State::read(&cluster.folder)?.ready)
+        {
+            return Ok(cluster);
         }
         Self::bring_up(options, false).await
     }
@@ -49,12 +51,16 @@ impl Cluster {
     /// A control plane that [`Cluster::up`] brought up earlier.
     pub async fn attach(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::new(folder)?;
+        let spec = Spec::read(&folder)?;
+        if let Some(kubeconfig) = spec.existing {
+            return Self::new(kubeconfig, folder, spec.programs, false, None).await;
+        }
         State::of_running(&folder)?;
-        let programs = Spec::read(&folder)?.programs;
-        Self::new(folder.kubeconfig(), folder, programs, true).await
+        Self::new(folder.kubeconfig(), folder, spec.programs, true, None).await
     }
 
-    /// Ends the control plane in a folder and removes what it left. `false` when none ran.
+    /// Ends the control plane in a folder and removes what it left; one that is only used is left alone.
+    /// `false` when none ran.
     pub fn down(folder: &Path) -> Result<bool, Error> {
         launch::end(&Folder::new(folder)?)
     }
@@ -64,38 +70,45 @@ impl Cluster {
         let path = temporary.as_ref().map(tempfile::TempDir::path);
         let folder = Folder::new(path.or(options.folder.as_deref()).unwrap_or(Path::new(".")))?;
         let mut wanted = options.programs.clone();
-        if let Some(kubeconfig) = options.existing {
-            wanted.push(Program::Kubectl);
-            let programs = blocking(move || programs::ensure(&wanted, &mut programs::print_progress)).await?;
-            let identities = folder.identities();
-            std::fs::create_dir_all(&identities).map_err(Error::file("create", &identities))?;
-            return Ok(Self { _temporary: temporary, ..Self::new(kubeconfig, folder, programs, false).await? });
+        match options.existing {
+            Some(_) => wanted.push(Program::Kubectl),
+            None => wanted.extend(Program::CONTROL_PLANE),
         }
-        wanted.extend(Program::CONTROL_PLANE);
-        let is_temporary = temporary.is_some();
+        let mut spec = Spec {
+            programs: blocking(move || programs::ensure(&wanted, &mut programs::print_progress)).await?,
+            nodes: options.nodes,
+            audit: options.audit,
+            emulated_version: options.emulated_version,
+            attached,
+            temporary: temporary.is_some(),
+            existing: None,
+        };
+        if let Some(kubeconfig) = options.existing {
+            let kubeconfig = std::path::absolute(&kubeconfig).map_err(Error::file("resolve", &kubeconfig))?;
+            spec.existing = Some(kubeconfig.clone());
+            folder.create()?;
+            spec.write(&folder)?;
+            spec.programs.link(&folder)?;
+            let life = temporary.map(|folder| -> Life { Box::new(folder) });
+            return Self::new(kubeconfig, folder, spec.programs, false, life).await;
+        }
         // From here on the supervisor removes it, which it also does when this process is killed.
         drop(temporary.map(tempfile::TempDir::keep));
-        let started = folder.clone();
-        let (child, programs) = blocking(move || {
-            let programs = programs::ensure(&wanted, &mut programs::print_progress)?;
-            let spec = Spec {
-                programs,
-                nodes: options.nodes,
-                audit: options.audit,
-                emulated_version: options.emulated_version,
-                attached,
-                temporary: is_temporary,
-            };
-            Ok((launch::start(&started, &spec)?, spec.programs))
-        })
-        .await?;
-        let supervisor = attached.then(|| Attached(child));
-        Ok(Self { _supervisor: supervisor, ..Self::new(folder.kubeconfig(), folder, programs, true).await? })
+        let (place, programs) = (folder.clone(), spec.programs.clone());
+        let child = blocking(move || launch::start(&place, &spec)).await?;
+        let life = attached.then(|| -> Life { Box::new(Attached(child)) });
+        Self::new(folder.kubeconfig(), folder, programs, true, life).await
     }
 
-    async fn new(kubeconfig: PathBuf, folder: Folder, programs: Programs, ours: bool) -> Result<Self, Error> {
+    async fn new(
+        kubeconfig: PathBuf,
+        folder: Folder,
+        programs: Programs,
+        ours: bool,
+        life: Option<Life>,
+    ) -> Result<Self, Error> {
         let client = client::for_kubeconfig(&kubeconfig).await?;
-        Ok(Self { folder, kubeconfig, programs, client, _supervisor: None, ours, _temporary: None })
+        Ok(Self { folder, kubeconfig, programs, client, ours, _life: life })
     }
 
     /// A client with all rights.

@@ -90,6 +90,9 @@ struct Up {
     /// Audit reads of Secrets too.
     #[arg(long, requires = "audit")]
     audit_secret_reads: bool,
+    /// Use the cluster of this kubeconfig instead of starting one; `down` will leave it alone.
+    #[arg(long, value_name = "PATH")]
+    kubeconfig: Option<PathBuf>,
     /// Kubernetes minor version to behave as, such as 1.34.
     #[arg(long, value_name = "VERSION")]
     emulated_version: Option<String>,
@@ -149,7 +152,7 @@ async fn up_and_report(up: Up) -> anyhow::Result<()> {
         nodes: Node::all_in_one(up.nodes),
         audit: up.audit.then_some(Audit { secret_reads: up.audit_secret_reads }),
         emulated_version: up.emulated_version,
-        existing: None,
+        existing: up.kubeconfig,
     };
     let cluster = Cluster::up(options).await?;
     say!("up after {:.1} s: {}", started.elapsed().as_secs_f32(), cluster.folder().path().display());

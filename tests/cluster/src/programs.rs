@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::folder::Folder;
 
 mod build;
 mod path;
@@ -102,6 +103,27 @@ impl Programs {
     /// Every program with its path.
     pub fn iter(&self) -> impl Iterator<Item = (Program, &Path)> {
         self.0.iter().map(|(program, path)| (*program, path.as_path()))
+    }
+}
+
+impl Programs {
+    /// Puts kubectl and helm into the folder's `bin` under the names that people type; helm is helm 4 where both are.
+    pub(crate) fn link(&self, folder: &Folder) -> Result<(), Error> {
+        let has_helm4 = self.0.contains_key(&Program::Helm4);
+        for (program, path) in self.iter() {
+            let names: &[&str] = match program {
+                Program::Kubectl => &["kubectl"],
+                Program::Helm4 => &["helm", "helm4"],
+                Program::Helm3 if has_helm4 => &["helm3"],
+                Program::Helm3 => &["helm", "helm3"],
+                _ => &[],
+            };
+            for name in names {
+                let link = folder.bin().join(name);
+                std::os::unix::fs::symlink(path, &link).map_err(Error::file("create", &link))?;
+            }
+        }
+        Ok(())
     }
 }
 

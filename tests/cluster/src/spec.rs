@@ -1,6 +1,7 @@
 //! The two files by which a cluster's processes and its users find each other.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub(crate) struct Spec {
     pub attached: bool,
     /// Remove the folder at the end.
     pub temporary: bool,
+    /// The kubeconfig of a cluster that is only used; then there is no supervisor and no state.
+    pub existing: Option<PathBuf>,
 }
 
 /// What runs; written by the supervisor.

@@ -21,6 +21,7 @@ mod boot;
 mod children;
 pub(crate) mod control;
 mod seed;
+mod volumes;
 
 use children::Children;
 
@@ -64,6 +65,7 @@ async fn supervise(folder: &Folder) -> Result<(), Error> {
         report(&Report::Ready);
         control::serve(listener, &mut children, &mut end).await;
     }
+    volumes::remove(folder).await;
     children.end().await;
     clean_up(folder, &spec);
     booted

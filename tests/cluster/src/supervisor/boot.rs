@@ -8,7 +8,6 @@ use tokio::time::{Instant, sleep};
 
 use super::{Children, seed, state};
 use crate::components::Component;
-use crate::folder::Folder;
 use crate::{Error, client, kubeconfig, pki, stages};
 
 /// How long a program may take to answer. Generous: machines that also compile are slow.
@@ -55,28 +54,8 @@ fn prepare(children: &Children) -> Result<(), Error> {
         kubeconfig::write(folder, &folder.kubeconfig_of(name), children.ports, name)?;
     }
     stages::write(folder, children.ports, &children.kubernetes_version())?;
-    link_programs(folder, children)?;
+    children.spec.programs.link(folder)?;
     state(children, false)?.write(folder)
-}
-
-/// kubectl and helm under the names that people type.
-fn link_programs(folder: &Folder, children: &Children) -> Result<(), Error> {
-    use crate::Program::{Helm3, Helm4, Kubectl};
-    let has_helm4 = children.spec.programs.path(Helm4).is_ok();
-    for (program, path) in children.spec.programs.iter() {
-        let names: &[&str] = match program {
-            Kubectl => &["kubectl"],
-            Helm4 => &["helm", "helm4"],
-            Helm3 if has_helm4 => &["helm3"],
-            Helm3 => &["helm", "helm3"],
-            _ => &[],
-        };
-        for name in names {
-            let link = folder.bin().join(name);
-            std::os::unix::fs::symlink(path, &link).map_err(Error::file("create", &link))?;
-        }
-    }
-    Ok(())
 }
 
 async fn etcd_answers(children: &mut Children) -> Result<(), Error> {

@@ -1,1 +1,113 @@
+//! Pods as OpenStack-Helm writes them, and what they need.
 
+use serde_json::{Value, json};
+
+use super::*;
+
+fn needs(spec: Value) -> Needs {
+    let pod = json!({ "metadata": { "name": "pod", "namespace": "openstack" }, "spec": spec });
+    Needs::of(&serde_json::from_value(pod).unwrap())
+}
+
+fn entrypoint(environment: &[(&str, &str)]) -> Vec<Dependency> {
+    let env: Vec<Value> = environment.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    needs(json!({ "initContainers": [{ "name": "init", "env": env }], "containers": [] })).dependencies
+}
+
+fn service(namespace: &str, name: &str) -> Dependency {
+    Dependency::Service { namespace: namespace.into(), name: name.into() }
+}
+
+fn job(namespace: &str, name: &str) -> Dependency {
+    Dependency::Job { namespace: namespace.into(), name: name.into() }
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).to_string(), (*value).to_string())).collect()
+}
+
+#[test]
+fn names_without_a_namespace_are_in_the_pods_own() {
+    let found = entrypoint(&[
+        ("DEPENDENCY_SERVICE", "infra:mariadb,keystone-api"),
+        ("DEPENDENCY_JOBS", "db-sync,other:db-init"),
+        ("DEPENDENCY_DAEMONSET", "ovs"),
+    ]);
+    let set = Dependency::DaemonSet { namespace: "openstack".into(), name: "ovs".into() };
+    let expected = [
+        service("infra", "mariadb"),
+        service("openstack", "keystone-api"),
+        job("openstack", "db-sync"),
+        job("other", "db-init"),
+        set,
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn malformed_entries_are_ignored_as_upstream_ignores_them() {
+    assert_eq!(entrypoint(&[("DEPENDENCY_SERVICE", ",a:b:c,:d,ok")]), [service("openstack", "ok")]);
+    let broken =
+        entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_POD_JSON", "[{"), ("DEPENDENCY_JOBS_JSON", "null")]);
+    assert_eq!(broken, []);
+}
+
+#[test]
+fn the_json_list_of_jobs_wins_over_the_plain_one() {
+    let json = r#"[{"name":"a"},{"namespace":"n","labels":{"k":"v"}},{"name":"both","labels":{"k":"v"}}]"#;
+    let found = entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_JOBS", "plain"), ("DEPENDENCY_JOBS_JSON", json)]);
+    let by_labels = Dependency::Jobs { namespace: "n".into(), labels: labels(&[("k", "v")]) };
+    assert_eq!(found, [job("openstack", "a"), by_labels]);
+}
+
+#[test]
+fn pods_are_needed_by_label_and_on_the_same_node_where_asked() {
+    let json = r#"[{"labels":{"application":"neutron"},"requireSameNode":true},{"labels":{"a":"b"},"namespace":"n"}]"#;
+    let pod =
+        |namespace: &str, labels: Labels, same_node| Dependency::Pod { namespace: namespace.into(), labels, same_node };
+    assert_eq!(
+        entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_POD_JSON", json)]),
+        [pod("openstack", labels(&[("application", "neutron")]), true), pod("n", labels(&[("a", "b")]), false)]
+    );
+}
+
+#[test]
+fn custom_resources_are_needed_by_field_or_condition() {
+    let json = r#"[{"apiVersion":"a.b/v1","kind":"Database","name":"glance",
+                    "fields":[{"key":"status.phase","value":"Ready"}],"conditions":[{"type":"Ready"}]}]"#;
+    let found = entrypoint(&[("DEPENDENCY_SERVICE", ""), ("DEPENDENCY_CUSTOM_RESOURCE", json)]);
+    let [Dependency::Custom(custom)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((custom.namespace.as_str(), custom.kind.as_str()), ("openstack", "Database"));
+    assert_eq!((custom.fields.len(), custom.conditions[0].status.as_str()), (1, ""));
+}
+
+#[test]
+fn only_an_init_container_with_dependency_service_is_an_entrypoint() {
+    assert_eq!(entrypoint(&[("DEPENDENCY_JOBS", "db-sync")]), []);
+    let main = json!({ "containers": [{ "name": "c", "env": [{ "name": "DEPENDENCY_SERVICE", "value": "a" }] }] });
+    assert_eq!(needs(main).dependencies, []);
+}
+
+#[test]
+fn volumes_and_environment_name_their_sources_unless_optional() {
+    let found = needs(json!({
+        "volumes": [
+            { "name": "etc", "secret": { "secretName": "glance-etc" } },
+            { "name": "bin", "configMap": { "name": "glance-bin" } },
+            { "name": "maybe", "secret": { "secretName": "absent", "optional": true } },
+            { "name": "all", "projected": { "sources": [{ "secret": { "name": "one" } }, { "configMap": { "name": "two" } }] } },
+        ],
+        "containers": [{
+            "name": "api",
+            "envFrom": [{ "secretRef": { "name": "env" } }, { "configMapRef": { "name": "absent", "optional": true } }],
+            "env": [{ "name": "A", "valueFrom": { "secretKeyRef": { "name": "key", "key": "k" } } }],
+        }],
+    }));
+    let names = |sources: &[Source]| -> Vec<(SourceKind, String)> {
+        sources.iter().map(|source| (source.kind, source.name.clone())).collect()
+    };
+    use SourceKind::{ConfigMap, Secret};
+    let volumes = [(Secret, "glance-etc"), (ConfigMap, "glance-bin"), (Secret, "one"), (ConfigMap, "two")];
+    assert_eq!(names(&found.volumes), volumes.map(|(kind, name)| (kind, name.to_string())));
+    assert_eq!(names(&found.environment), [(Secret, "env".to_string()), (Secret, "key".to_string())]);
+}

@@ -1,0 +1,20 @@
+{{- define "osdpl.fullname" -}}
+{{- if contains "osdpl" .Release.Name }}{{ .Release.Name | trunc 63 | trimSuffix "-" }}{{ else }}{{ printf "%s-osdpl" .Release.Name | trunc 63 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "osdpl.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}{{ .Values.serviceAccount.name | default (include "osdpl.fullname" .) }}{{ else }}{{ .Values.serviceAccount.name | default "default" }}{{ end }}
+{{- end }}
+
+{{- /* The name is fixed: by it the operator finds its own pods, the proof that a helm of an earlier one is dead. */}}
+{{- define "osdpl.selector" -}}
+app.kubernetes.io/name: osdpl
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "osdpl.labels" -}}
+{{ include "osdpl.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}

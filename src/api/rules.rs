@@ -1,0 +1,144 @@
+//! The CEL rules of the CRD: what the API server itself can judge, each with a message that says what to do.
+//!
+//! They stand here in one table instead of in attributes of the types, so that they are read, tested and counted together. Where a regular
+//! expression decides it is a rule too: the API server's own message for a `pattern` shows the expression, which helps nobody.
+//! Names that only the catalogue knows (presets, services, releases, features) are the operator's to refuse, with a suggestion.
+
+use serde_json::{Value, json};
+
+/// One rule.
+pub(super) struct Rule {
+    /// Where in the schema: properties by name, `*` for the values of a map, `[]` for the items of a list; the object itself where empty.
+    pub at: &'static str,
+    /// The CEL expression that must hold; with `oldSelf` it judges changes only.
+    pub rule: &'static str,
+    /// What must be, and what to do.
+    pub message: &'static str,
+    /// The field to blame, where it is not the one at `at`.
+    pub field: Option<&'static str>,
+}
+
+impl Rule {
+    pub(super) fn schema(&self) -> Value {
+        let mut rule = json!({ "rule": self.rule, "message": self.message });
+        if let Some(field) = self.field {
+            rule["fieldPath"] = field.into();
+        }
+        rule
+    }
+}
+
+const fn rule(at: &'static str, rule: &'static str, message: &'static str) -> Rule {
+    Rule { at, rule, message, field: None }
+}
+
+/// What a path in `unset` looks like (`crate::values::Path::parse`), as short as can be: its cost counts for every path of every release.
+const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
+const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \
+     double quotes: labels.\"example.org/zone\"";
+const SUBDOMAIN: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
+const LABEL: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";
+const KEY: &str = "self.matches('^[-._a-zA-Z0-9]+$')";
+const KEY_MESSAGE: &str = "must be a key of the object's data: letters, digits, `-`, `_` and `.`, such as values.yaml";
+const OBJECT_MESSAGE: &str =
+    "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`, such as nova-values";
+
+/// Every rule.
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "",
+        "self.metadata.name.size() <= 63",
+        "metadata.name may have 63 characters at most, because what the resource owns carries it as a label; choose a shorter one",
+    ),
+    rule(
+        "spec.openstackRelease",
+        "self.matches('^20[0-9]{2}[.][12]$')",
+        "must be an OpenStack release by year and number, in quotes, such as \"2026.1\"",
+    ),
+    rule(
+        "spec.presets",
+        "self.all(one, self.exists_one(other, other == one))",
+        "names a preset twice; name each once, in the order they apply",
+    ),
+    rule(
+        "spec.publicDomain",
+        "!isIP(self) && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+        "must be a DNS name in lower case, without scheme, port or slash, such as cloud.example.org",
+    ),
+    rule(
+        "spec.region",
+        "self.matches('^[A-Za-z0-9][-._A-Za-z0-9]*$')",
+        "must be a Keystone region of letters, digits, `-`, `_` and `.`, such as RegionOne",
+    ),
+    rule(
+        "spec.storageClass",
+        SUBDOMAIN,
+        "must be the name of a StorageClass, such as general; `kubectl get storageclasses` lists them",
+    ),
+    rule("spec.common.unset", PATHS, PATHS_MESSAGE),
+    rule("spec.common.infra.unset", PATHS, PATHS_MESSAGE),
+    rule("spec.common.openstack.unset", PATHS, PATHS_MESSAGE),
+    Rule {
+        field: Some(".external"),
+        ..rule(
+            "spec.services.*",
+            "!(has(self.external) && has(self.releases))",
+            "an external service has no releases; remove `releases`, or remove `external` to run the service in this cluster",
+        )
+    },
+    rule("spec.services.*.credentials.*.name", SUBDOMAIN, OBJECT_MESSAGE),
+    rule("spec.services.*.credentials.*.key", KEY, KEY_MESSAGE),
+    rule(
+        "spec.services.*.external.host",
+        "isIP(self) || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+        "must be an IP address or a DNS name in lower case, without scheme and port, such as db.example.org",
+    ),
+    rule("spec.services.*.releases.*.unset", PATHS, PATHS_MESSAGE),
+    rule("spec.services.*.releases.*.valuesFrom.[].name", SUBDOMAIN, OBJECT_MESSAGE),
+    rule("spec.services.*.releases.*.valuesFrom.[].key", KEY, KEY_MESSAGE),
+    rule(
+        "spec.services.*.releases.*.version",
+        "self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][-+.0-9A-Za-z]+)?$')",
+        "must be one exact chart version, no range, such as 2026.1.0",
+    ),
+    rule(
+        "spec.services.*.releases.*.namespace",
+        LABEL,
+        "must be the name of a namespace: lower case letters, digits and `-`, such as openstack",
+    ),
+    rule(
+        "spec.services.*.releases.*.name",
+        LABEL,
+        "must be a name for a helm release: lower case letters, digits and `-`, such as keystone",
+    ),
+    rule("spec.services.*.releases.*.namespace", "self == oldSelf", FIXED_MESSAGE),
+    rule("spec.services.*.releases.*.name", "self == oldSelf", FIXED_MESSAGE),
+    rule("spec.services.*", STAYS, STAYS_MESSAGE),
+    rule("spec", SERVICE_STAYS, STAYS_MESSAGE),
+    rule(
+        "spec.charts.repository",
+        r#"self.matches('^(https?|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
+        "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user, such as https://tarballs.opendev.org/openstack/openstack-helm",
+    ),
+    rule(
+        "spec.images.mirrors",
+        "self.all(from, from != '' && !from.contains('://') && self[from] != '' && !self[from].contains('://'))",
+        "maps prefixes of image references to what replaces them, both without scheme and not empty, such as quay.io: registry.example.org/quay",
+    ),
+];
+
+/// Once set, a release's namespace or name stays: the release would be installed anew elsewhere, with empty databases.
+const FIXED_MESSAGE: &str = "can't be changed once set, because the release's data would stay behind; set it back, or move the release: set the service's \
+     `enabled` to false, wait until the release is gone, remove this field, and set it anew";
+/// They may be removed while the service is off or external. A comparison in here would be charged without a bound: `self == oldSelf` at the fields
+/// judges changes.
+/// `namespace` is a reserved word in CEL, so Kubernetes has it escaped.
+const STAYS: &str = "(has(oldSelf.enabled) && !oldSelf.enabled) || has(self.external) || !has(oldSelf.releases) \
+     || oldSelf.releases.all(r, (!has(oldSelf.releases[r].__namespace__) && !has(oldSelf.releases[r].name)) \
+     || (has(self.releases) && r in self.releases && (!has(oldSelf.releases[r].__namespace__) || has(self.releases[r].__namespace__)) \
+     && (!has(oldSelf.releases[r].name) || has(self.releases[r].name))))";
+const STAYS_MESSAGE: &str = "a release's namespace and name can't be removed once set, because its data would stay behind; put them back, or set the \
+     service's `enabled` to false first, wait until the release is gone, and change them then";
+const SERVICE_STAYS: &str = "!has(oldSelf.services) || oldSelf.services.all(s, (has(self.services) && s in self.services) \
+     || (has(oldSelf.services[s].enabled) && !oldSelf.services[s].enabled) || !has(oldSelf.services[s].releases) \
+     || oldSelf.services[s].releases.all(r, !has(oldSelf.services[s].releases[r].__namespace__) && !has(oldSelf.services[s].releases[r].name)))";

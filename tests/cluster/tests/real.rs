@@ -1,0 +1,21 @@
+//! The control plane against itself: real processes, real API server.
+
+#[path = "real/help.rs"]
+mod help;
+
+#[path = "real/audit.rs"]
+mod audit;
+#[path = "real/existing.rs"]
+mod existing;
+#[path = "real/faults.rs"]
+mod faults;
+#[path = "real/lifecycle.rs"]
+mod lifecycle;
+#[path = "real/nodes.rs"]
+mod nodes;
+#[path = "real/programs.rs"]
+mod programs;
+#[path = "real/steering.rs"]
+mod steering;
+#[path = "real/waits.rs"]
+mod waits;

@@ -1,0 +1,45 @@
+//! The audit log, by which other tests prove order and count writes; and service accounts' own rights.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use serde_json::json;
+
+use crate::help::Place;
+
+#[tokio::test]
+async fn writes_are_in_the_audit_log_in_order_with_their_author_and_reads_are_not() {
+    let place = Place::new("audited").await;
+    for name in ["first", "second"] {
+        place.create::<ConfigMap>(json!({ "metadata": { "name": name } })).await;
+    }
+    place.api::<Secret>().get_opt("none").await.unwrap();
+    let entries = place.cluster.audit().unwrap();
+    let here: Vec<_> = entries.iter().filter(|entry| entry.namespace == "audited" && entry.user == "admin").collect();
+    assert!(here.iter().all(|entry| entry.is_write()), "{here:?}");
+    let maps: Vec<_> = here.iter().filter(|entry| entry.resource == "configmaps").collect();
+    assert_eq!(maps.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["first", "second"]);
+    assert!(maps[0].answered <= maps[1].received && maps.iter().all(|entry| entry.code == 201));
+}
+
+#[tokio::test]
+async fn a_process_can_run_under_a_service_accounts_own_rights() {
+    let place = Place::new("accounts").await;
+    place.create::<ServiceAccount>(json!({ "metadata": { "name": "operator" } })).await;
+    let path = place.cluster.kubeconfig_for("accounts", "operator").await.unwrap();
+    let kubeconfig = Kubeconfig::read_from(&path).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    assert!(config.auth_info.token_file.is_some());
+    let maps: Api<ConfigMap> = Api::namespaced(Client::try_from(config).unwrap(), "accounts");
+    let map = serde_json::from_value(json!({ "metadata": { "name": "refused" } })).unwrap();
+    let Err(kube::Error::Api(status)) = maps.create(&PostParams::default(), &map).await else { panic!("allowed") };
+    assert!(status.is_forbidden() && status.message.contains("system:serviceaccount:accounts:operator"), "{status:?}");
+}
+
+#[tokio::test]
+async fn an_unknown_service_account_is_named_in_the_error() {
+    let place = Place::new("no-accounts").await;
+    let error = place.cluster.kubeconfig_for("no-accounts", "ghost").await.unwrap_err().to_string();
+    assert!(error.contains("service account no-accounts/ghost"), "{error}");
+}

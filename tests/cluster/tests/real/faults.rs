@@ -1,0 +1,50 @@
+//! The API server dies, hangs and comes back.
+
+use std::time::Duration;
+
+use cluster::{Cluster, Component, Options};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::PostParams;
+use kube::runtime::wait::{await_condition, conditions};
+use serde_json::json;
+
+use crate::help::in_time;
+
+#[tokio::test]
+async fn the_api_server_dies_and_hangs_and_pods_still_start_when_it_is_back() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let nodes: Api<Node> = Api::all(cluster.client());
+
+    cluster.kill(Component::Apiserver).await.unwrap();
+    nodes.get("node-1").await.unwrap_err();
+    cluster.restart(Component::Apiserver).await.unwrap();
+    nodes.get("node-1").await.unwrap();
+
+    cluster.freeze(Component::Apiserver).await.unwrap();
+    let unanswered = tokio::time::timeout(Duration::from_millis(300), nodes.get("node-1")).await;
+    assert!(unanswered.is_err(), "a frozen server must not answer");
+    cluster.thaw(Component::Apiserver).await.unwrap();
+    in_time("an answer after the thaw", nodes.get("node-1")).await.unwrap();
+
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    let pod = json!({ "metadata": { "name": "after" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    in_time("the pod running", await_condition(pods, "after", conditions::is_pod_running())).await.unwrap();
+}
+
+#[tokio::test]
+async fn without_kubelets_no_pod_starts() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    cluster.kill(Component::Kwok).await.unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    let pod = json!({ "metadata": { "name": "orphan" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    // Let go by the waits program, which is the last thing that happens to it.
+    let released = |pod: Option<&Pod>| {
+        let annotations = pod.and_then(|pod| pod.metadata.annotations.as_ref());
+        annotations.is_some_and(|all| all.contains_key("kwok.osdpl.dev/released"))
+    };
+    let pod = in_time("the pod's release", await_condition(pods, "orphan", released)).await.unwrap().unwrap();
+    assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
+}

@@ -1,0 +1,147 @@
+//! What the tests share: one cluster for all that do not break it, and waiting for conditions.
+
+use std::future::Future;
+use std::time::Duration;
+
+use cluster::{Audit, Cluster, Options};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+/// The cluster that tests share. It ends with this process. Every test attaches anew, because a client
+/// belongs to the runtime in which it was made.
+pub async fn shared() -> Cluster {
+    static SHARED: OnceCell<Cluster> = OnceCell::const_new();
+    let start = || async { Cluster::start(Options::default().with_audit(Audit::default())).await.unwrap() };
+    let cluster = SHARED.get_or_init(start).await;
+    Cluster::attach(cluster.folder().path()).await.unwrap()
+}
+
+/// Fails the test when something that must happen does not. Generous: it only bounds a failing test.
+pub async fn in_time<T>(what: &str, happens: impl Future<Output = T>) -> T {
+    let happened = tokio::time::timeout(Duration::from_secs(60), happens).await;
+    happened.unwrap_or_else(|_| panic!("{what} has not happened"))
+}
+
+/// A namespace of a test's own.
+pub struct Place {
+    pub cluster: Cluster,
+    pub namespace: String,
+}
+
+impl Place {
+    pub async fn new(name: &str) -> Self {
+        let cluster = shared().await;
+        let api: Api<Namespace> = Api::all(cluster.client());
+        let namespace = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+        api.create(&PostParams::default(), &namespace).await.unwrap();
+        Self { cluster, namespace: name.into() }
+    }
+
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.cluster.client(), &self.namespace)
+    }
+
+    pub async fn create<K>(&self, object: Value)
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + serde::Serialize,
+        K: std::fmt::Debug,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        self.api::<K>().create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    /// A pod of one container, with steering words as labels.
+    pub async fn pod(&self, name: &str, words: &[(&str, &str)]) {
+        let labels = labels(words);
+        let spec = json!({ "containers": [{ "name": "main", "image": "image" }] });
+        self.create::<Pod>(json!({ "metadata": { "name": name, "labels": labels }, "spec": spec })).await;
+    }
+
+    /// A Job of one container, with steering words as labels of its pods.
+    pub async fn job(&self, name: &str, restart_policy: &str, words: &[(&str, &str)]) {
+        let spec = json!({ "restartPolicy": restart_policy, "containers": [{ "name": "main", "image": "image" }] });
+        let template = json!({ "metadata": { "labels": labels(words) }, "spec": spec });
+        let spec = json!({ "template": template, "backoffLimit": 2 });
+        self.create::<Job>(json!({ "metadata": { "name": name }, "spec": spec })).await;
+    }
+
+    /// Sets or removes a steering label of a live pod.
+    pub async fn relabel(&self, pod: &str, word: &str, value: Option<&str>) {
+        let key = format!("kwok.osdpl.dev/{word}");
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { key: value } } }));
+        self.api::<Pod>().patch(pod, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until a pod is as `check` wants it, and returns it.
+    pub async fn pod_where(&self, name: &str, what: &str, check: impl Fn(&Pod) -> bool + Send) -> Pod {
+        let condition = move |pod: Option<&Pod>| pod.is_some_and(&check);
+        in_time(what, await_condition(self.api::<Pod>(), name, condition)).await.unwrap().unwrap()
+    }
+
+    /// Waits until a pod is Ready.
+    pub async fn ready(&self, name: &str) -> Pod {
+        self.pod_where(name, "becoming Ready", is_ready).await
+    }
+
+    /// Waits until a Job is as `check` wants it.
+    pub async fn job_where(&self, name: &str, what: &str, check: impl Fn(&Job) -> bool + Send) -> Job {
+        let condition = move |job: Option<&Job>| job.is_some_and(&check);
+        in_time(what, await_condition(self.api::<Job>(), name, condition)).await.unwrap().unwrap()
+    }
+
+    /// The one pod of a Job, when it is as `check` wants it.
+    pub async fn pod_of_job(&self, job: &str, what: &str, check: impl Fn(&Pod) -> bool + Send) -> Pod {
+        use futures::{StreamExt, TryStreamExt};
+        let config = kube::runtime::watcher::Config::default().labels(&format!("job-name={job}"));
+        let pods = kube::runtime::WatchStreamExt::applied_objects(kube::runtime::watcher(self.api::<Pod>(), config));
+        let mut matching = pods.try_filter(|pod| std::future::ready(check(pod))).boxed_local();
+        in_time(what, matching.next()).await.unwrap().unwrap()
+    }
+}
+
+pub fn labels(words: &[(&str, &str)]) -> Value {
+    words
+        .iter()
+        .map(|(word, value)| (format!("kwok.osdpl.dev/{word}"), json!(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+pub fn has_condition(pod: &Pod, type_: &str, status: &str) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|one| one.type_ == type_ && one.status == status)
+}
+
+pub fn is_ready(pod: &Pod) -> bool {
+    has_condition(pod, "Ready", "True")
+}
+
+/// Why the first container waits, as `kubectl get pods` shows it.
+pub fn waiting(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    statuses.first()?.state.as_ref()?.waiting.as_ref()?.reason.clone()
+}
+
+pub fn is_running(pod: &Pod) -> bool {
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    statuses.into_iter().any(|one| one.state.as_ref().is_some_and(|state| state.running.is_some()))
+}
+
+pub fn restarts(pod: &Pod) -> i32 {
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    statuses.into_iter().map(|one| one.restart_count).max().unwrap_or(0)
+}
+
+pub fn annotation<'a>(pod: &'a Pod, word: &str) -> Option<&'a str> {
+    pod.annotations().get(&format!("kwok.osdpl.dev/{word}")).map(String::as_str)
+}

@@ -1,0 +1,66 @@
+//! Nodes, and what else a cloud gives its cluster: addresses and volumes.
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use serde_json::json;
+
+use crate::help::{Place, in_time, is_ready};
+
+#[tokio::test]
+async fn a_node_goes_down_by_label_and_its_pods_with_it_and_comes_back() {
+    let place = Place::new("nodes").await;
+    let nodes: Api<Node> = Api::all(place.cluster.client());
+    // A node of this test's own, on which no other test's pods land.
+    let node = json!({ "metadata": { "name": "spare" }, "spec": { "unschedulable": true } });
+    nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+    let ready = |wanted: &'static str| {
+        move |node: Option<&Node>| {
+            let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref()).into_iter().flatten();
+            conditions.into_iter().any(|one| one.type_ == "Ready" && one.status == wanted)
+        }
+    };
+    in_time("the node being Ready", await_condition(nodes.clone(), "spare", ready("True"))).await.unwrap();
+    let pod = |name: &str| {
+        let spec = json!({ "nodeName": "spare", "containers": [{ "name": "main", "image": "image" }] });
+        json!({ "metadata": { "name": name }, "spec": spec })
+    };
+    place.create::<Pod>(pod("before")).await;
+    place.ready("before").await;
+
+    let label =
+        |value: Option<&str>| Patch::Merge(json!({ "metadata": { "labels": { "kwok.osdpl.dev/ready": value } } }));
+    nodes.patch("spare", &PatchParams::default(), &label(Some("false"))).await.unwrap();
+    in_time("the node going down", await_condition(nodes.clone(), "spare", ready("False"))).await.unwrap();
+    place.pod_where("before", "losing readiness", |pod| !is_ready(pod)).await;
+
+    nodes.patch("spare", &PatchParams::default(), &label(None)).await.unwrap();
+    in_time("the node coming back", await_condition(nodes, "spare", ready("True"))).await.unwrap();
+    place.ready("before").await;
+}
+
+#[tokio::test]
+async fn a_load_balancer_gets_an_address() {
+    let place = Place::new("balancer").await;
+    let spec = json!({ "type": "LoadBalancer", "ports": [{ "port": 80 }] });
+    place.create::<Service>(json!({ "metadata": { "name": "public" }, "spec": spec })).await;
+    let has_address = |service: Option<&Service>| {
+        let status = service.and_then(|service| service.status.as_ref()?.load_balancer.as_ref());
+        status.is_some_and(|status| status.ingress.iter().flatten().any(|one| one.ip.is_some()))
+    };
+    in_time("an address", await_condition(place.api::<Service>(), "public", has_address)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_claim_is_bound_by_the_default_class() {
+    let place = Place::new("claims").await;
+    let spec = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
+    place.create::<PersistentVolumeClaim>(json!({ "metadata": { "name": "data" }, "spec": spec })).await;
+    let bound = |claim: Option<&PersistentVolumeClaim>| {
+        claim.and_then(|claim| claim.status.as_ref()?.phase.as_deref()) == Some("Bound")
+    };
+    let claim = await_condition(place.api::<PersistentVolumeClaim>(), "data", bound);
+    let claim = in_time("the claim being bound", claim).await.unwrap().unwrap();
+    assert_eq!(claim.spec.unwrap().storage_class_name.as_deref(), Some("general"));
+}

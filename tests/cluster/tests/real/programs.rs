@@ -1,0 +1,97 @@
+//! Finding and building programs, with a play `go` that takes no minutes.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// Folders for the cache and for programs, with a play `go` that counts its builds and ends as told.
+fn play(version: &str, build: &str) -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    put_go(root.path(), version, build);
+    root
+}
+
+fn put_go(root: &Path, version: &str, build: &str) {
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = env ]; then echo {version}; exit; fi\n\
+         while [ \"$1\" != -o ]; do shift; done\necho built >> {}/builds\n{build}\n",
+        root.display()
+    );
+    put(&root.join("bin/go"), &script);
+}
+
+fn put(path: &Path, script: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, script).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn programs(root: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
+    command.args(["programs", "kwok"]).env("OSDPL_CACHE", root.join("cache"));
+    command.env("PATH", format!("{}:/usr/bin:/bin", root.join("bin").display())).stdin(Stdio::null());
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn builds(root: &Path) -> usize {
+    std::fs::read_to_string(root.join("builds")).unwrap_or_default().lines().count()
+}
+
+fn run(root: &Path) -> Output {
+    programs(root).output().unwrap()
+}
+
+const SUCCEED: &str = "sleep 0.3; mkdir -p $(dirname $2); echo program > $2";
+
+#[test]
+fn two_who_need_the_same_program_build_it_once() {
+    let root = play("go1.30.0", SUCCEED);
+    let both = [programs(root.path()), programs(root.path())];
+    let both = both.map(|mut one| one.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let outputs = both.map(|one| one.wait_with_output().unwrap());
+    assert!(outputs.iter().all(|output| output.status.success()), "{outputs:?}");
+    assert_eq!(outputs[0].stdout, outputs[1].stdout);
+    assert_eq!(builds(root.path()), 1);
+    assert!(run(root.path()).stderr.is_empty(), "a third must find it in silence");
+}
+
+#[test]
+fn a_build_that_fails_says_what_go_said_and_counts_for_nothing() {
+    let root = play("go1.30.0", "echo 'undefined: foo' >&2; exit 1");
+    let failed = run(root.path());
+    assert!(!failed.status.success());
+    let said = text(&failed.stderr);
+    assert!(said.contains("building kwok 0.") && said.contains("undefined: foo"), "{said}");
+    put_go(root.path(), "go1.30.0", SUCCEED);
+    assert!(run(root.path()).status.success());
+}
+
+#[test]
+fn go_that_is_missing_or_too_old_is_said_with_the_remedy() {
+    let old = play("go1.20.1", SUCCEED);
+    let said = run(old.path());
+    assert!(text(&said.stderr).contains("Go here is go1.20.1; install Go 1.26"), "{}", text(&said.stderr));
+    let none = play("go1.30.0", SUCCEED);
+    std::fs::remove_file(none.path().join("bin/go")).unwrap();
+    let said = run(none.path());
+    let said = text(&said.stderr);
+    assert!(said.contains("cannot build kwok: the go command does not run"), "{said}");
+    assert!(said.contains("or put kwok itself on PATH"), "{said}");
+}
+
+#[test]
+fn a_program_on_path_is_used_at_a_good_version_only() {
+    let root = play("go1.30.0", SUCCEED);
+    let on_path = root.path().join("bin/kwok");
+    put(&on_path, "#!/bin/sh\necho 'kwok version 0.8.7 go1.30.0 (linux/amd64)'\n");
+    assert_eq!(text(&run(root.path()).stdout), format!("kwok\t{}\n", on_path.display()));
+    put(&on_path, "#!/bin/sh\necho 'kwok version 0.7.0 go1.30.0 (linux/amd64)'\n");
+    assert!(text(&run(root.path()).stdout).contains("/cache/programs/kwok-0.8"));
+    assert_eq!(builds(root.path()), 1);
+}

@@ -1,0 +1,161 @@
+//! Pods wait for what their init containers and volumes name, and go the moment it is there.
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Event, Pod, Secret, Service};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DynamicObject, ListParams, LogParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::help::{Place, annotation, in_time, is_ready, waiting};
+
+/// A pod whose entrypoint has the given variables.
+fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
+    let all = [("POD_NAME", name), ("DEPENDENCY_SERVICE", "")].into_iter();
+    let given = |name: &str| variables.iter().any(|(given, _)| *given == name);
+    let all = all.filter(|(name, _)| !given(name)).chain(variables.iter().copied());
+    let env: Vec<Value> = all.map(|(name, value)| json!({ "name": name, "value": value })).collect();
+    json!({
+        "metadata": { "name": name },
+        "spec": {
+            "initContainers": [{ "name": "init", "image": "entrypoint", "env": env }],
+            "containers": [{ "name": "main", "image": "image" }],
+        },
+    })
+}
+
+fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
+    let text = text.to_string();
+    // kwok has written the status too.
+    move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
+}
+
+#[tokio::test]
+async fn a_pod_waits_for_a_service_and_a_job_and_says_so() {
+    let place = Place::new("waits-service").await;
+    let variables = [("DEPENDENCY_SERVICE", "waits-service:mariadb"), ("DEPENDENCY_JOBS", "db-sync")];
+    place.create::<Pod>(entrypoint("api", &variables)).await;
+    let text = "service waits-service/mariadb; job waits-service/db-sync";
+    let pod = place.pod_where("api", "waiting for both", waits_for(text)).await;
+    assert_eq!(waiting(&pod).as_deref(), Some("PodInitializing"));
+    let log = place.api::<Pod>().logs("api", &LogParams { container: Some("init".into()), ..Default::default() }).await;
+    assert!(log.unwrap().contains("Resolving dependency service waits-service/mariadb failed\n"));
+
+    place.job("db-sync", "OnFailure", &[]).await;
+    place.pod_where("api", "waiting for the service alone", waits_for("service waits-service/mariadb")).await;
+
+    let spec = json!({ "selector": { "application": "mariadb" }, "ports": [{ "port": 3306 }] });
+    place.create::<Service>(json!({ "metadata": { "name": "mariadb" }, "spec": spec })).await;
+    let spec = json!({ "containers": [{ "name": "main", "image": "image" }] });
+    let metadata = json!({ "name": "mariadb-0", "labels": { "application": "mariadb" } });
+    place.create::<Pod>(json!({ "metadata": metadata, "spec": spec })).await;
+    let api = place.ready("api").await;
+    let mariadb = place.api::<Pod>().get("mariadb-0").await.unwrap();
+    let since = |pod: &Pod| {
+        let conditions = pod.status.clone().unwrap().conditions.unwrap();
+        conditions.into_iter().find(|one| one.type_ == "Ready").unwrap().last_transition_time.unwrap().0
+    };
+    assert!(since(&mariadb) <= since(&api));
+    assert_eq!(annotation(&api, "waits-for"), None);
+}
+
+#[tokio::test]
+async fn a_job_whose_own_wait_never_ends_never_completes() {
+    let place = Place::new("waits-job").await;
+    let pod = entrypoint("unused", &[("DEPENDENCY_JOBS", "db-init")]);
+    let mut spec = pod["spec"].clone();
+    spec["restartPolicy"] = json!("OnFailure");
+    place.create::<Job>(json!({ "metadata": { "name": "db-sync" }, "spec": { "template": { "spec": spec } } })).await;
+    let held = place.pod_of_job("db-sync", "the Job's pod waiting", waits_for("job waits-job/db-init")).await;
+    assert_eq!(held.status.unwrap().phase.as_deref(), Some("Pending"));
+    place.job("db-init", "OnFailure", &[]).await;
+    in_time("both Jobs completing", await_condition(place.api::<Job>(), "db-sync", conditions::is_job_completed()))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_pod_waits_for_another_on_its_own_node() {
+    let place = Place::new("waits-node").await;
+    let json = r#"[{"labels":{"component":"agent"},"requireSameNode":true}]"#;
+    let mut compute = entrypoint("compute", &[("DEPENDENCY_POD_JSON", json)]);
+    compute["spec"]["nodeName"] = json!("node-1");
+    place.create::<Pod>(compute).await;
+    let agent = |name: &str, node: &str| {
+        let spec = json!({ "nodeName": node, "containers": [{ "name": "main", "image": "image" }] });
+        json!({ "metadata": { "name": name, "labels": { "component": "agent" } }, "spec": spec })
+    };
+    place.create::<Pod>(agent("elsewhere", "node-2")).await;
+    place.ready("elsewhere").await;
+    place.pod_where("compute", "still waiting", waits_for("pod in waits-node on node-1 with component=agent")).await;
+    place.create::<Pod>(agent("here", "node-1")).await;
+    place.ready("compute").await;
+}
+
+#[tokio::test]
+async fn a_pod_whose_secret_is_missing_waits_as_under_a_kubelet() {
+    let place = Place::new("waits-volume").await;
+    let volume = json!({ "name": "etc", "secret": { "secretName": "glance-etc" } });
+    let spec = json!({ "containers": [{ "name": "main", "image": "image" }], "volumes": [volume] });
+    place.create::<Pod>(json!({ "metadata": { "name": "glance" }, "spec": spec })).await;
+    let pod = place.pod_where("glance", "waiting", waits_for("secret waits-volume/glance-etc (etc)")).await;
+    assert_eq!(waiting(&pod).as_deref(), Some("ContainerCreating"));
+    assert!(pod.status.unwrap().pod_ip.is_none());
+    let failed = |event: &Event| event.reason.as_deref() == Some("FailedMount");
+    let events = || async {
+        loop {
+            let events = place.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+            if events.iter().any(failed) {
+                return;
+            }
+        }
+    };
+    in_time("the event", events()).await;
+    place.create::<Secret>(json!({ "metadata": { "name": "glance-etc" } })).await;
+    place.ready("glance").await;
+}
+
+#[tokio::test]
+async fn a_pod_whose_environment_refers_to_a_missing_secret_waits() {
+    let place = Place::new("waits-environment").await;
+    let container = json!({ "name": "main", "image": "image", "envFrom": [{ "secretRef": { "name": "keys" } }] });
+    place.create::<Pod>(json!({ "metadata": { "name": "api" }, "spec": { "containers": [container] } })).await;
+    let pod = place.pod_where("api", "waiting", waits_for("secret waits-environment/keys (main)")).await;
+    assert_eq!(waiting(&pod).as_deref(), Some("CreateContainerConfigError"));
+    place.create::<Secret>(json!({ "metadata": { "name": "keys" } })).await;
+    place.ready("api").await;
+}
+
+#[tokio::test]
+async fn a_pod_waits_for_a_custom_resource_whose_kind_is_defined_later() {
+    let place = Place::new("waits-custom").await;
+    let wanted = r#"[{"apiVersion":"tests.osdpl.dev/v1","kind":"Database","name":"glance",
+                      "fields":[{"key":"spec.phase","value":"Ready"}]}]"#;
+    place.create::<Pod>(entrypoint("api", &[("DEPENDENCY_CUSTOM_RESOURCE", wanted)])).await;
+    place.pod_where("api", "waiting", waits_for("database waits-custom/glance")).await;
+
+    let crds: Api<CustomResourceDefinition> = Api::all(place.cluster.client());
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let definition = json!({
+        "metadata": { "name": "databases.tests.osdpl.dev" },
+        "spec": {
+            "group": "tests.osdpl.dev", "scope": "Namespaced", "names": { "kind": "Database", "plural": "databases" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": schema }],
+        },
+    });
+    let definition = crds.create(&PostParams::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+    let established = await_condition(crds, "databases.tests.osdpl.dev", conditions::is_crd_established());
+    in_time("the kind's definition", established).await.unwrap();
+
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("tests.osdpl.dev", "v1", "Database"));
+    let databases: Api<DynamicObject> = Api::namespaced_with(place.cluster.client(), "waits-custom", &resource);
+    let database = json!({
+        "apiVersion": "tests.osdpl.dev/v1", "kind": "Database",
+        "metadata": { "name": "glance" }, "spec": { "phase": "Ready" },
+    });
+    databases.create(&PostParams::default(), &serde_json::from_value(database).unwrap()).await.unwrap();
+    assert!(is_ready(&place.ready("api").await));
+    assert_eq!(definition.name_any(), "databases.tests.osdpl.dev");
+}

@@ -1,0 +1,45 @@
+//! What is shipped beside the program: the CRD, the operator's own chart with its rights, the samples.
+
+#[path = "deploy/chart.rs"]
+mod chart;
+#[path = "catalogue/clouds.rs"]
+#[allow(dead_code, reason = "another test uses the rest")]
+mod clouds;
+#[path = "deploy/crd.rs"]
+mod crd;
+#[path = "deploy/rbac.rs"]
+mod rbac;
+#[path = "deploy/render.rs"]
+mod render;
+#[path = "deploy/rules.rs"]
+mod rules;
+#[path = "deploy/samples.rs"]
+mod samples;
+#[path = "deploy/server.rs"]
+mod server;
+#[path = "deploy/table.rs"]
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use osdpl::catalog::Catalog;
+use osdpl::yaml;
+use serde_json::{Value, json};
+
+fn path(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
+}
+
+fn read(below: &str) -> String {
+    std::fs::read_to_string(path(below)).unwrap_or_default()
+}
+
+fn shipped() -> Catalog {
+    osdpl::files::catalog(None).unwrap()
+}
+
+/// An `OpenStackDeployment` with this spec.
+fn resource(spec: &str) -> Value {
+    let spec: Value = yaml::parse("spec", spec).unwrap();
+    json!({ "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": { "name": "cloud" }, "spec": spec })
+}

@@ -1,0 +1,96 @@
+//! The operator's own chart, rendered.
+
+use serde_json::Value;
+
+use crate::path;
+use crate::render::{HELMS, helm, own};
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+    objects.iter().find(|object| object["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))
+}
+
+#[test]
+fn both_helms_find_nothing_to_complain_about() {
+    for program in HELMS {
+        let said = helm(program, &["lint", "--strict", path("deploy/osdpl").to_str().unwrap()], "").unwrap();
+        assert!(said.contains("1 chart(s) linted, 0 chart(s) failed") && !said.contains("[WARNING]"), "{said}");
+    }
+}
+
+#[test]
+fn the_pod_is_confined_and_alone() {
+    let objects = own(&[]);
+    let deployment = of_kind(&objects, "Deployment");
+    assert_eq!(deployment["spec"]["replicas"], 1);
+    assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["runAsUser"], 65532);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let container = &pod["containers"][0]["securityContext"];
+    assert_eq!(container["readOnlyRootFilesystem"], true);
+    assert_eq!(container["allowPrivilegeEscalation"], false);
+    assert_eq!(container["capabilities"]["drop"], serde_json::json!(["ALL"]));
+    let helm_needs = osdpl::helm::Config::default().grace.as_secs();
+    let given = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
+    assert!(given >= helm_needs + 30, "helm may take {helm_needs} s to end, and the last pass comes after it");
+    // The fence finds the operator's own pods by this label.
+    assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
+}
+
+#[test]
+fn the_memory_limit_fits_every_slot_unless_it_is_set() {
+    let limit = |settings: &[&str]| {
+        let objects = own(settings);
+        of_kind(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"].clone()
+    };
+    assert_eq!(limit(&[])["memory"], "2056Mi");
+    assert_eq!(limit(&["slots=4"])["memory"], "856Mi");
+    assert_eq!(
+        limit(&["slots=4", "resources.limits.memory=3Gi", "resources.limits.cpu=2"]),
+        serde_json::json!({"memory": "3Gi", "cpu": 2})
+    );
+}
+
+#[test]
+fn settings_reach_the_operator() {
+    let objects = own(&[
+        "slots=4",
+        "charts=/usr/share/osdpl/charts",
+        "logs=debug",
+        "rbac.extraRules[0].apiGroups[0]=cert-manager.io",
+        "rbac.extraRules[0].resources[0]=certificates",
+        "rbac.extraRules[0].verbs[0]=get",
+        "metrics.serviceMonitor.enabled=true",
+    ]);
+    let environment = &of_kind(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["env"];
+    let value = |name: &str| {
+        environment.as_array().unwrap().iter().find(|entry| entry["name"] == name).map(|entry| entry["value"].clone())
+    };
+    assert_eq!(value("OSDPL_SLOTS").unwrap(), "4");
+    assert_eq!(value("OSDPL_CHARTS").unwrap(), "/usr/share/osdpl/charts");
+    assert_eq!(value("RUST_LOG").unwrap(), "debug");
+    assert!(value("POD_UID").is_some());
+    let rules = of_kind(&objects, "ClusterRole")["rules"].as_array().unwrap();
+    assert_eq!(rules.last().unwrap()["apiGroups"], serde_json::json!(["cert-manager.io"]));
+    of_kind(&objects, "ServiceMonitor");
+}
+
+#[test]
+fn a_mistyped_setting_is_refused() {
+    let chart = path("deploy/osdpl");
+    for program in HELMS {
+        let said = helm(program, &["template", "x", chart.to_str().unwrap(), "--set", "slot=4"], "").unwrap_err();
+        assert!(said.contains("additional properties 'slot' not allowed"), "{said}");
+    }
+}
+
+#[test]
+fn the_definition_stays_when_the_chart_goes() {
+    let objects = own(&[]);
+    assert_eq!(
+        of_kind(&objects, "CustomResourceDefinition")["metadata"]["annotations"]["helm.sh/resource-policy"],
+        "keep"
+    );
+    assert!(own(&["crd.create=false"]).iter().all(|object| object["kind"] != "CustomResourceDefinition"));
+}

@@ -1,0 +1,138 @@
+//! The CRD: it is what the types and the catalogue say, within the API server's bounds, and refuses what it can judge with words that help.
+
+use kube::core::cel::Validator;
+use serde_json::{Value, json};
+
+use crate::table::{BAD, Bad, GOOD_CHANGES, Judge};
+use crate::{read, resource, shipped};
+
+const COMMITTED: &str = "crds/openstackdeployments.osdpl.dev.yaml";
+/// The operator's own chart holds it too: helm reads nothing outside of a chart's folder.
+const CARRIED: &str = "deploy/osdpl/templates/crd.yaml";
+const REGENERATE: &str = "crds/generate";
+
+fn schema() -> Value {
+    let crd = serde_json::to_value(osdpl::api::crd(&shipped()).unwrap()).unwrap();
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}
+
+/// Every schema below, with its path.
+fn walk<'a>(path: &str, schema: &'a Value, seen: &mut Vec<(String, &'a Value)>) {
+    seen.push((path.to_owned(), schema));
+    for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+        walk(&format!("{path}.{name}"), below, seen);
+    }
+    for (step, below) in [("*", &schema["additionalProperties"]), ("[]", &schema["items"])] {
+        if below.is_object() {
+            walk(&format!("{path}.{step}"), below, seen);
+        }
+    }
+}
+
+#[test]
+fn the_committed_crd_is_the_generated_one() {
+    let generated = osdpl::api::crd_yaml(&shipped()).unwrap();
+    assert!(read(COMMITTED) == generated, "{COMMITTED} is not what `osdpl crd` prints; run: {REGENERATE}");
+    let carried = read(CARRIED);
+    let carried =
+        carried.strip_prefix("{{- if .Values.crd.create }}\n").and_then(|text| text.strip_suffix("{{- end }}\n"));
+    assert!(
+        carried == Some(&generated),
+        "{CARRIED} is not what `osdpl crd` prints between its if and end; run: {REGENERATE}"
+    );
+    assert!(!generated.contains("{{"), "helm would read a part of the CRD as a template");
+}
+
+#[test]
+fn client_side_apply_can_carry_the_crd() {
+    assert!(osdpl::api::crd_yaml(&shipped()).unwrap().len() <= 200 * 1024);
+}
+
+#[test]
+fn everything_a_user_may_write_is_bounded_and_nothing_is_written_for_them() {
+    let schema = schema();
+    let mut seen = Vec::new();
+    walk("spec", &schema["properties"]["spec"], &mut seen);
+    let mut unbounded = Vec::new();
+    for (path, schema) in &seen {
+        let bounded = match schema["type"].as_str() {
+            Some("string") => schema["maxLength"].is_number() || schema["enum"].is_array(),
+            Some("array") => schema["maxItems"].is_number(),
+            Some("object") => schema["properties"].is_object() || schema["maxProperties"].is_number(),
+            Some("integer" | "number") => schema["maximum"].is_number() && schema["minimum"].is_number(),
+            Some("boolean") => true,
+            _ => false,
+        };
+        unbounded.extend((!bounded).then_some(path));
+    }
+    assert!(unbounded.is_empty(), "without a bound or type: {unbounded:?}");
+    walk("status", &schema["properties"]["status"], &mut seen);
+    let forbidden = |schema: &Value| !schema["default"].is_null() || !schema["nullable"].is_null();
+    let found: Vec<_> = seen.iter().filter(|(_, schema)| forbidden(schema)).map(|(path, _)| path).collect();
+    assert!(found.is_empty(), "default or nullable at {found:?}");
+}
+
+#[test]
+fn every_field_is_described() {
+    let schema = schema();
+    let mut seen = Vec::new();
+    walk("spec", &schema["properties"]["spec"], &mut seen);
+    let silent: Vec<_> = seen
+        .iter()
+        .filter(|(path, schema)| schema["description"].is_null() && !path.ends_with(['*', ']']))
+        .map(|(path, _)| path)
+        .collect();
+    assert!(silent.is_empty(), "no description at {silent:?}");
+}
+
+#[test]
+fn known_features_have_their_schema_and_unknown_ones_are_kept() {
+    let schema = schema();
+    let features = &schema["properties"]["spec"]["properties"]["features"];
+    assert_eq!(features["x-kubernetes-preserve-unknown-fields"], true);
+    assert_eq!(features["properties"]["network"]["properties"]["backend"]["enum"], json!(["ovs", "ovn"]));
+}
+
+/// What our own rules say of a case, as `field: message`.
+fn offline(schema: &Value, case: &Bad) -> Vec<String> {
+    let before = case.before.map(resource);
+    match Validator::new().validate(schema, &resource(case.spec), before.as_ref()) {
+        Ok(()) => Vec::new(),
+        Err(errors) => errors.into_vec().iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn every_rule_refuses_something_with_its_own_message() {
+    let schema = schema();
+    let mut wrong = Vec::new();
+    for case in BAD.iter().filter(|case| case.judge == Judge::Rule) {
+        let said = offline(&schema, case);
+        if !said.iter().any(|said| said.contains(case.message)) {
+            wrong.push(format!("{} → {said:?}, expected {}: {}", case.spec, case.field, case.message));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut seen = Vec::new();
+    walk("", &schema, &mut seen);
+    let rules = seen.iter().flat_map(|(_, schema)| schema["x-kubernetes-validations"].as_array().into_iter().flatten());
+    let silent: Vec<_> = rules
+        .filter_map(|rule| rule["message"].as_str())
+        .filter(|message| !BAD.iter().any(|case| message.starts_with(case.message)))
+        .collect();
+    assert_eq!(
+        silent,
+        [
+            "metadata.name may have 63 characters at most, because what the resource owns carries it as a label; choose a shorter one"
+        ]
+    );
+}
+
+#[test]
+fn good_resources_and_changes_pass_every_rule() {
+    let schema = schema();
+    for (before, after) in GOOD_CHANGES {
+        let verdict = Validator::new().validate(&schema, &resource(after), Some(&resource(before)));
+        assert!(verdict.is_ok(), "{before} → {after}: {verdict:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! Charts rendered by helm: the operator's own, and the catalogue's with the values that osdpl gives them.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use cluster::{Program, Programs, programs};
+use osdpl::yaml;
+use serde_json::{Value, json};
+
+use crate::clouds::{clouds, resolved};
+use crate::{path, shipped};
+
+/// helm 4 and helm 3.
+pub const HELMS: [Program; 2] = [Program::Helm4, Program::Helm3];
+
+static PROGRAMS: LazyLock<Programs> =
+    LazyLock::new(|| programs::ensure(&HELMS, &mut programs::print_progress).unwrap());
+
+/// Runs helm; what it prints, or its complaint.
+pub fn helm(program: Program, arguments: &[&str], input: &str) -> Result<String, String> {
+    let mut child = Command::new(PROGRAMS.path(program).unwrap())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+/// The documents of a manifest.
+pub fn documents(manifest: &str) -> Vec<Value> {
+    let documents = manifest.split("\n---").filter(|document| document.lines().any(|line| line.starts_with("kind:")));
+    documents.map(|document| yaml::parse("manifest", document.trim_start_matches('-')).unwrap()).collect()
+}
+
+/// The operator's own chart with these `--set`s.
+pub fn own(settings: &[&str]) -> Vec<Value> {
+    let chart = path("deploy/osdpl");
+    let mut arguments = vec!["template", "osdpl", chart.to_str().unwrap(), "--namespace", "osdpl-system"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    documents(&helm(Program::Helm4, &arguments, "").unwrap())
+}
+
+/// Where the catalogue's charts lie: `CHARTS`, a folder of archives or chart directories, or the stand-ins.
+fn chart(name: &str) -> PathBuf {
+    let folder = std::env::var_os("CHARTS").map_or_else(|| path("tests/charts"), PathBuf::from);
+    let directory = folder.join(name);
+    if directory.join("Chart.yaml").is_file() {
+        return directory;
+    }
+    let prefix = format!("{name}-");
+    let is_it = |file: &str| {
+        file.strip_prefix(&prefix)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.ends_with(".tgz"))
+    };
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files = files.filter(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(is_it));
+    files.next().unwrap_or_else(|| panic!("{} holds no chart {name}", folder.display()))
+}
+
+/// Clouds that differ in what their charts render.
+fn kinds() -> Vec<Value> {
+    let mut kinds: Vec<Value> =
+        clouds().into_iter().filter(|(name, _)| name.starts_with("2026.1")).map(|(_, spec)| spec).collect();
+    kinds.push(json!({
+        "openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud.example.org",
+        "features": {"publicEndpoints": {"enabled": true, "gateway": {"name": "public", "namespace": "gateways"}}},
+    }));
+    kinds
+}
+
+/// Everything that osdpl would have helm create, over every kind of cloud; helm's tests, which osdpl never runs, left out.
+pub fn catalogue() -> Vec<Value> {
+    let catalog = shipped();
+    let mut seen = BTreeSet::new();
+    let mut objects = Vec::new();
+    for spec in kinds() {
+        for (name, release) in resolved(&catalog, &spec).releases {
+            let values = serde_json::to_string(&release.values).unwrap();
+            if seen.insert((name.clone(), values.clone())) {
+                let chart = chart(&release.chart);
+                let arguments = [
+                    "template",
+                    &name,
+                    chart.to_str().unwrap(),
+                    "--namespace",
+                    "openstack",
+                    "--skip-tests",
+                    "--values",
+                    "-",
+                ];
+                objects.extend(documents(&helm(Program::Helm4, &arguments, &(values + "\n")).unwrap()));
+            }
+        }
+    }
+    objects
+}

@@ -1,0 +1,85 @@
+//! Whether RBAC rules cover others, as the API server judges it (`k8s.io/component-helpers/auth/rbac/validation.Covers`): each wanted
+//! combination of group, resource, verb and name must be allowed by one single rule.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+/// One thing that may be done, or must be allowed to be done.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deed {
+    pub group: String,
+    pub resource: String,
+    pub verb: String,
+    /// One object, or all of them.
+    pub name: Option<String>,
+}
+
+impl std::fmt::Display for Deed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { group, resource, verb, name } = self;
+        let group = if group.is_empty() { "core" } else { group };
+        write!(formatter, "{verb} {resource} ({group})")?;
+        name.iter().try_for_each(|name| write!(formatter, " {name}"))
+    }
+}
+
+fn each(list: Option<&Vec<String>>) -> Vec<Option<String>> {
+    match list {
+        Some(list) if !list.is_empty() => list.iter().cloned().map(Some).collect(),
+        _ => vec![None],
+    }
+}
+
+/// Every combination in a rule.
+pub fn deeds(rule: &PolicyRule) -> Vec<Deed> {
+    let mut deeds = Vec::new();
+    for group in each(rule.api_groups.as_ref()).into_iter().flatten() {
+        for resource in each(rule.resources.as_ref()).into_iter().flatten() {
+            for verb in &rule.verbs {
+                for name in each(rule.resource_names.as_ref()) {
+                    deeds.push(Deed { group: group.clone(), resource: resource.clone(), verb: verb.clone(), name });
+                }
+            }
+        }
+    }
+    deeds
+}
+
+/// Whether one of the rules allows the deed. No wildcards: ours has none.
+pub fn allowed(rules: &[PolicyRule], deed: &Deed) -> bool {
+    let has = |list: Option<&Vec<String>>, wanted: &String| list.is_some_and(|list| list.contains(wanted));
+    rules.iter().any(|rule| {
+        let names = rule.resource_names.as_ref().filter(|names| !names.is_empty());
+        has(rule.api_groups.as_ref(), &deed.group)
+            && has(rule.resources.as_ref(), &deed.resource)
+            && rule.verbs.contains(&deed.verb)
+            && names.is_none_or(|names| deed.name.as_ref().is_some_and(|name| names.contains(name)))
+    })
+}
+
+fn rule(groups: &[&str], resources: &[&str], verbs: &[&str], names: &[&str]) -> PolicyRule {
+    let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(owned(groups)),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
+        resource_names: (!names.is_empty()).then(|| owned(names)),
+        ..PolicyRule::default()
+    }
+}
+
+#[test]
+fn a_deed_needs_one_rule_that_allows_all_of_it() {
+    let held = [rule(&["", "apps"], &["pods"], &["get"], &[]), rule(&[""], &["secrets"], &["get"], &["one"])];
+    let cases = [
+        (rule(&[""], &["pods"], &["get"], &[]), true),
+        (rule(&["", "apps"], &["pods"], &["get"], &["x"]), true),
+        (rule(&[""], &["pods"], &["list"], &[]), false),
+        (rule(&["batch"], &["pods"], &["get"], &[]), false),
+        (rule(&[""], &["secrets"], &["get"], &["one"]), true),
+        (rule(&[""], &["secrets"], &["get"], &["two"]), false),
+        (rule(&[""], &["secrets"], &["get"], &[]), false),
+    ];
+    for (wanted, expected) in cases {
+        assert_eq!(deeds(&wanted).iter().all(|deed| allowed(&held, deed)), expected, "{wanted:?}");
+    }
+}

@@ -1,0 +1,320 @@
+//! Resources that the API server must refuse, and what it must say.
+
+/// Who refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judge {
+    /// A CEL rule of ours: the same words offline.
+    Rule,
+    /// The schema's types, enumerations and bounds: the API server's own words.
+    Schema,
+}
+use Judge::{Rule, Schema};
+
+/// One refused resource.
+pub struct Bad {
+    /// Who refuses.
+    pub judge: Judge,
+    /// The spec before, where a change is refused.
+    pub before: Option<&'static str>,
+    /// The spec, as YAML.
+    pub spec: &'static str,
+    /// The field that is blamed.
+    pub field: &'static str,
+    /// How the message begins.
+    pub message: &'static str,
+}
+
+const fn bad(judge: Judge, spec: &'static str, field: &'static str, message: &'static str) -> Bad {
+    Bad { judge, before: None, spec, field, message }
+}
+
+const fn change(before: &'static str, spec: &'static str, field: &'static str, message: &'static str) -> Bad {
+    Bad { judge: Rule, before: Some(before), spec, field, message }
+}
+
+const PATHS: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in double quotes";
+const OBJECT: &str = "must be the name of an object in this namespace";
+const KEY: &str = "must be a key of the object's data";
+const FIXED: &str = "can't be changed once set, because the release's data would stay behind; set it back";
+const STAYS: &str =
+    "a release's namespace and name can't be removed once set, because its data would stay behind; put them back";
+
+const NAMED: &str =
+    "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: compute, name: nova-one}}}}}";
+
+/// Every case.
+pub const BAD: &[Bad] = &[
+    bad(
+        Rule,
+        "{openstackRelease: gazpacho}",
+        "spec.openstackRelease",
+        "must be an OpenStack release by year and number, in quotes, such as \"2026.1\"",
+    ),
+    bad(Rule, "{openstackRelease: ''}", "spec.openstackRelease", "must be an OpenStack release"),
+    bad(Schema, "{}", "spec.openstackRelease", "Required value"),
+    bad(
+        Schema,
+        "{openstackRelease: 2026.1}",
+        "spec.openstackRelease",
+        "Invalid value: \"number\": spec.openstackRelease in body must be of type string",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', presets: [compute, ha, compute]}",
+        "spec.presets",
+        "names a preset twice; name each once",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', presets: compute}",
+        "spec.presets",
+        "Invalid value: \"string\": spec.presets in body must be of type array",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', presets: ['']}",
+        "spec.presets[0]",
+        "Invalid value: \"\": spec.presets[0] in body should be at least 1 chars",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', presets: [a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q]}",
+        "spec.presets",
+        "Too many: 17: must have at most 16 items",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', publicDomain: 'https://cloud.example.org/'}",
+        "spec.publicDomain",
+        "must be a DNS name in lower case",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', publicDomain: 192.0.2.7}",
+        "spec.publicDomain",
+        "must be a DNS name in lower case, without scheme, port or slash",
+    ),
+    bad(Rule, "{openstackRelease: '2026.1', region: 'Region One'}", "spec.region", "must be a Keystone region"),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', storageClass: Fast_Disks}",
+        "spec.storageClass",
+        "must be the name of a StorageClass, such as general",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', features: [ovn]}",
+        "spec.features",
+        "Invalid value: \"array\": spec.features in body must be of type object",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', features: {network: ovn}}",
+        "spec.features.network",
+        "Invalid value: \"string\": spec.features.network in body must be of type object",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', features: {network: {backend: ovm}}}",
+        "spec.features.network.backend",
+        "Unsupported value: \"ovm\": supported values: \"ovs\", \"ovn\"",
+    ),
+    bad(Rule, "{openstackRelease: '2026.1', common: {unset: [conf.]}}", "spec.common.unset", PATHS),
+    bad(Rule, "{openstackRelease: '2026.1', common: {infra: {unset: [.conf]}}}", "spec.common.infra.unset", PATHS),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', common: {openstack: {unset: [conf..nova]}}}",
+        "spec.common.openstack.unset",
+        PATHS,
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {unset: ['labels.\"a.b']}}}}}",
+        "spec.services[nova].releases[nova].unset",
+        PATHS,
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', common: {values: [debug]}}",
+        "spec.common.values",
+        "Invalid value: \"array\": spec.common.values in body must be of type object",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {mariadb: {external: {host: db.example.org}, releases: {mariadb: {paused: true}}}}}",
+        "spec.services[mariadb].external",
+        "an external service has no releases; remove `releases`, or remove `external`",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {mariadb: {external: {host: ''}}}}",
+        "spec.services[mariadb].external.host",
+        "must be an IP address or a DNS name",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {mariadb: {external: {host: 'tcp://db:3306'}}}}",
+        "spec.services[mariadb].external.host",
+        "must be an IP address or a DNS name in lower case, without scheme and port",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', services: {mariadb: {external: {port: 3306}}}}",
+        "spec.services.mariadb.external.host",
+        "Required value",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', services: {mariadb: {external: {host: db, port: 0}}}}",
+        "spec.services.mariadb.external.port",
+        "Invalid value: 0: spec.services.mariadb.external.port in body should be greater than or equal to 1",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', services: {mariadb: {external: {host: db, port: 70000}}}}",
+        "spec.services.mariadb.external.port",
+        "Invalid value: 70000: spec.services.mariadb.external.port in body should be less than or equal to 65535",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {mariadb: {credentials: {root: {name: My_Secret, key: password}}}}}",
+        "spec.services[mariadb].credentials[root].name",
+        OBJECT,
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {mariadb: {credentials: {root: {name: db, key: 'pass word'}}}}}",
+        "spec.services[mariadb].credentials[root].key",
+        KEY,
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', services: {mariadb: {credentials: {root: {name: db}}}}}",
+        "spec.services.mariadb.credentials.root.key",
+        "Required value",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: 'Nova/values'}]}}}}}",
+        "spec.services[nova].releases[nova].valuesFrom[0].name",
+        OBJECT,
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: nova, key: a/b}]}}}}}",
+        "spec.services[nova].releases[nova].valuesFrom[0].key",
+        KEY,
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {valuesFrom: [{kind: Pod, name: nova}]}}}}}",
+        "spec.services.nova.releases.nova.valuesFrom[0].kind",
+        "Unsupported value: \"Pod\": supported values: \"Secret\", \"ConfigMap\"",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {version: '>= 2026.1'}}}}}",
+        "spec.services[nova].releases[nova].version",
+        "must be one exact chart version, no range",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: Compute}}}}}",
+        "spec.services[nova].releases[nova].namespace",
+        "must be the name of a namespace",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {name: nova.one}}}}}",
+        "spec.services[nova].releases[nova].name",
+        "must be a name for a helm release",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', services: {nova: {enabled: 'yes'}}}",
+        "spec.services.nova.enabled",
+        "Invalid value: \"string\": spec.services.nova.enabled in body must be of type boolean",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', charts: {repository: charts.example.org}}",
+        "spec.charts.repository",
+        "must be the URL of a chart repository",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', charts: {repository: 'https://me:secret@charts.example.org'}}",
+        "spec.charts.repository",
+        "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', images: {mirrors: {'https://quay.io': registry.example.org}}}",
+        "spec.images.mirrors",
+        "maps prefixes of image references to what replaces them, both without scheme and not empty",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', images: {pullPolicy: Sometimes}}",
+        "spec.images.pullPolicy",
+        "Unsupported value: \"Sometimes\": supported values: \"Always\", \"IfNotPresent\", \"Never\"",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', deletionPolicy: Keep}",
+        "spec.deletionPolicy",
+        "Unsupported value: \"Keep\": supported values: \"Retain\", \"Purge\"",
+    ),
+    bad(
+        Schema,
+        "{openstackRelease: '2026.1', approval: Never}",
+        "spec.approval",
+        "Unsupported value: \"Never\": supported values: \"Manual\", \"Automatic\"",
+    ),
+    change(
+        NAMED,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: other, name: nova-one}}}}}",
+        "spec.services[nova].releases[nova].namespace",
+        FIXED,
+    ),
+    change(
+        NAMED,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: compute, name: nova-two}}}}}",
+        "spec.services[nova].releases[nova].name",
+        FIXED,
+    ),
+    change(
+        NAMED,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {name: nova-one}}}}}",
+        "spec.services[nova]",
+        STAYS,
+    ),
+    change(NAMED, "{openstackRelease: '2026.1', services: {nova: {releases: {}}}}", "spec.services[nova]", STAYS),
+    change(NAMED, "{openstackRelease: '2026.1', services: {nova: {enabled: false}}}", "spec.services[nova]", STAYS),
+    change(NAMED, "{openstackRelease: '2026.1', services: {}}", "spec", STAYS),
+    change(NAMED, "{openstackRelease: '2026.1'}", "spec", STAYS),
+];
+
+/// Changes that look like refused ones and must pass.
+pub const GOOD_CHANGES: &[(&str, &str)] = &[
+    (
+        NAMED,
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: compute, name: nova-one, paused: true}}}, glance: {enabled: false}}}",
+    ),
+    (
+        NAMED,
+        "{openstackRelease: '2026.1', services: {nova: {enabled: false, releases: {nova: {namespace: compute, name: nova-one}}}}}",
+    ),
+    (
+        "{openstackRelease: '2026.1', services: {nova: {enabled: false, releases: {nova: {namespace: compute}}}}}",
+        "{openstackRelease: '2026.1'}",
+    ),
+    (
+        "{openstackRelease: '2026.1', services: {mariadb: {releases: {mariadb: {namespace: data}}}}}",
+        "{openstackRelease: '2026.1', services: {mariadb: {external: {host: '2001:db8::7'}}}}",
+    ),
+    (
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {values: {conf: {}}}}}}}",
+        "{openstackRelease: '2026.1'}",
+    ),
+];
