@@ -64,7 +64,14 @@ impl World {
         };
         world.pack(charts).await?;
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/osdpl");
-        world.helm(["upgrade", "--install", SYSTEM.1, "--create-namespace", "-n", SYSTEM.0].map(Into::into).into_iter().chain([chart.into_os_string()])).await?;
+        world
+            .helm(
+                ["upgrade", "--install", SYSTEM.1, "--create-namespace", "-n", SYSTEM.0]
+                    .map(Into::into)
+                    .into_iter()
+                    .chain([chart.into_os_string()]),
+            )
+            .await?;
         world.operator_kubeconfig = cluster.kubeconfig_for(SYSTEM.0, SYSTEM.1).await?;
         Ok(world)
     }
@@ -77,7 +84,8 @@ impl World {
             if path.extension().is_some_and(|extension| extension == "tgz") {
                 std::fs::copy(&path, self.charts.join(entry.file_name()))?;
             } else if path.join("shape.yaml").is_file() {
-                self.helm(["package".into(), path.into_os_string(), "-d".into(), self.charts.clone().into_os_string()]).await?;
+                self.helm(["package".into(), path.into_os_string(), "-d".into(), self.charts.clone().into_os_string()])
+                    .await?;
             }
         }
         Ok(())
@@ -97,7 +105,10 @@ impl World {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.helm);
         let home = |part: &str| self.scratch.path().join(part);
-        command.env("KUBECONFIG", &self.kubeconfig).env("HELM_CACHE_HOME", home("cache")).env("HELM_CONFIG_HOME", home("config"));
+        command
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HELM_CACHE_HOME", home("cache"))
+            .env("HELM_CONFIG_HOME", home("config"));
         command.env("HELM_DATA_HOME", home("data")).kill_on_drop(true);
         command
     }
@@ -107,7 +118,9 @@ impl World {
         let names = std::fs::read_dir(&self.charts)?.flatten().map(|entry| entry.path());
         let is_its = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.strip_prefix(chart).and_then(|rest| rest.strip_prefix('-')).is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+            name.strip_prefix(chart)
+                .and_then(|rest| rest.strip_prefix('-'))
+                .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
         };
         names.into_iter().find(is_its).with_context(|| format!("no archive of chart {chart}"))
     }
@@ -147,7 +160,8 @@ impl<'a> Cloud<'a> {
         let file = folder.join("resource.yaml");
         std::fs::write(&file, resource.to_string())?;
         let mut render = Command::new(&world.osdpl);
-        let rendered = render.args(["render", "--placeholders", "--file"]).arg(&file).arg("--out").arg(&folder).output().await?;
+        let rendered =
+            render.args(["render", "--placeholders", "--file"]).arg(&file).arg("--out").arg(&folder).output().await?;
         if !rendered.status.success() {
             bail!("osdpl render: {}", String::from_utf8_lossy(&rendered.stderr));
         }
@@ -197,12 +211,12 @@ impl<'a> Cloud<'a> {
         }
         let namespaces: Api<Namespace> = Api::all(client.clone());
         namespaces.delete(&self.namespace, &DeleteParams::default()).await?;
-        let gone = kube::runtime::conditions::is_deleted("");
-        drop(gone);
         for (group, version, kind) in CLUSTER_SCOPED {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            let ours = |object: &DynamicObject| object.annotations().get("meta.helm.sh/release-namespace") == Some(&self.namespace);
+            let ours = |object: &DynamicObject| {
+                object.annotations().get("meta.helm.sh/release-namespace") == Some(&self.namespace)
+            };
             for object in api.list(&ListParams::default()).await?.items.into_iter().filter(ours) {
                 api.delete(&object.name_any(), &DeleteParams::default()).await?;
             }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+/// What the kernel counts in: USER_HZ, 100 a second on every architecture that Rust runs on.
+const TICK: Duration = Duration::from_millis(10);
+
 /// Processor time of a process, user and system together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
@@ -19,12 +22,15 @@ impl Cpu {
         let path = format!("/proc/{pid}/stat");
         let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
         // Counted behind the program's name, which may hold anything: utime is field 14 of all, the 12th of these.
-        let fields: Vec<&str> = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace().collect();
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace().collect();
         let ticks = |index: usize| -> anyhow::Result<u64> {
-            fields.get(index).and_then(|field| field.parse().ok()).with_context(|| format!("{path} has no field {index}"))
+            fields
+                .get(index)
+                .and_then(|field| field.parse().ok())
+                .with_context(|| format!("{path} has no field {index}"))
         };
-        let tick = Duration::from_secs(1) / u32::try_from(rustix::param::clock_ticks_per_second())?;
-        let time = |ticks: u64| -> anyhow::Result<Duration> { Ok(tick * u32::try_from(ticks)?) };
+        let time = |ticks: u64| -> anyhow::Result<Duration> { Ok(TICK * u32::try_from(ticks)?) };
         Ok(Self { own: time(ticks(11)? + ticks(12)?)?, children: time(ticks(13)? + ticks(14)?)? })
     }
 
@@ -46,7 +52,8 @@ pub fn peak(pid: u32) -> anyhow::Result<u64> {
 
 fn field(pid: u32, name: &str) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name} in /proc"))?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name} in /proc"))?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
@@ -54,7 +61,10 @@ fn field(pid: u32, name: &str) -> anyhow::Result<u64> {
 pub fn children(pid: u32) -> Vec<(u32, Vec<String>)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let numbers: Vec<u32> = lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).filter_map(|number| number.parse().ok()).collect();
+    let numbers: Vec<u32> = lists
+        .flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .filter_map(|number| number.parse().ok())
+        .collect();
     numbers.into_iter().map(|child| (child, command_line(child))).collect()
 }
 

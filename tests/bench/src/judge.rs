@@ -1,14 +1,19 @@
 //! Whether what charts installed is up: the same judge for every way.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
+use kube::api::ListParams;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -24,7 +29,7 @@ struct Seen {
 
 /// Watches one namespace.
 pub struct Judge {
-    seen: Arc<Mutex<BTreeMap<String, Seen>>>,
+    place: Place,
     changed: watch::Receiver<u64>,
     _watches: JoinSet<()>,
 }
@@ -32,26 +37,14 @@ pub struct Judge {
 impl Judge {
     /// Begins to watch `namespace`.
     pub fn watch(client: &Client, namespace: &str) -> Self {
-        let seen = Arc::default();
         let (sender, changed) = watch::channel(0);
+        let place = Place { client: client.clone(), namespace: namespace.to_owned(), seen: Arc::default(), sender };
         let mut watches = JoinSet::new();
-        let place = Place { client, namespace, seen: &seen, sender: &sender };
-        place.spawn(&mut watches, false, |object: &Deployment| {
-            let status = object.status.clone().unwrap_or_default();
-            let wanted = object.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-            current(object, status.observed_generation) && status.updated_replicas.unwrap_or(0) >= wanted && status.ready_replicas.unwrap_or(0) >= wanted
-        });
-        place.spawn(&mut watches, false, |object: &StatefulSet| {
-            let status = object.status.clone().unwrap_or_default();
-            let wanted = object.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-            current(object, status.observed_generation) && status.ready_replicas.unwrap_or(0) >= wanted
-        });
-        place.spawn(&mut watches, false, |object: &DaemonSet| {
-            let status = object.status.clone().unwrap_or_default();
-            current(object, status.observed_generation) && status.number_ready >= status.desired_number_scheduled
-        });
-        place.spawn(&mut watches, true, |object: &Job| object.status.as_ref().is_some_and(|status| status.succeeded.unwrap_or(0) >= 1));
-        Self { seen, changed, _watches: watches }
+        place.spawn::<Deployment>(&mut watches);
+        place.spawn::<StatefulSet>(&mut watches);
+        place.spawn::<DaemonSet>(&mut watches);
+        place.spawn::<Job>(&mut watches);
+        Self { place, changed, _watches: watches }
     }
 
     /// Waits until every workload of a release is available, its Jobs aside: what "its pods are ready" means.
@@ -65,13 +58,14 @@ impl Judge {
     }
 
     async fn until(&mut self, counts: impl Fn(&Seen) -> bool) -> anyhow::Result<()> {
+        // A watch may lag behind the helm that has just ended; a list does not.
+        self.place.list::<Deployment>().await?;
+        self.place.list::<StatefulSet>().await?;
+        self.place.list::<DaemonSet>().await?;
+        self.place.list::<Job>().await?;
         loop {
-            let down = {
-                let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.iter().filter(|(_, seen)| counts(seen) && !seen.up).map(|(name, _)| name.clone()).next()
-            };
-            let Some(down) = down else { return Ok(()) };
-            let changed = tokio::time::timeout(std::time::Duration::from_mins(10), self.changed.changed()).await;
+            let Some(down) = self.place.first(|seen| counts(seen) && !seen.up) else { return Ok(()) };
+            let changed = tokio::time::timeout(Duration::from_mins(10), self.changed.changed()).await;
             changed.with_context(|| format!("nothing changes any more, and {down} is not up"))??;
         }
     }
@@ -79,50 +73,106 @@ impl Judge {
 
 impl Clone for Judge {
     fn clone(&self) -> Self {
-        Self { seen: Arc::clone(&self.seen), changed: self.changed.clone(), _watches: JoinSet::new() }
+        Self { place: self.place.clone(), changed: self.changed.clone(), _watches: JoinSet::new() }
     }
 }
 
-/// Where to watch, and whom to tell.
-struct Place<'a> {
-    client: &'a Client,
-    namespace: &'a str,
-    seen: &'a Arc<Mutex<BTreeMap<String, Seen>>>,
-    sender: &'a watch::Sender<u64>,
+/// What can be up.
+trait Work:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + 'static
+{
+    /// Whether it is a Job, not a workload.
+    const JOB: bool = false;
+
+    /// Whether all that its newest spec asks for is there.
+    fn is_up(&self) -> bool;
 }
 
-impl Place<'_> {
-    fn spawn<K>(&self, watches: &mut JoinSet<()>, job: bool, up: fn(&K) -> bool)
-    where
-        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-    {
-        let api: Api<K> = Api::namespaced(self.client.clone(), self.namespace);
-        let (seen, sender) = (Arc::clone(self.seen), self.sender.clone());
-        watches.spawn(async move {
-            let events = watcher(api, watcher::Config::default()).default_backoff();
-            let mut events = std::pin::pin!(events.into_stream());
-            while let Some(event) = events.next().await {
-                let Ok(event) = event else { continue };
-                take(event, &seen, job, up);
-                sender.send_modify(|count| *count += 1);
-            }
-        });
+impl Work for Deployment {
+    fn is_up(&self) -> bool {
+        let status = self.status.clone().unwrap_or_default();
+        let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+        let enough = |replicas: Option<i32>| replicas.unwrap_or(0) >= wanted;
+        current(self, status.observed_generation) && enough(status.updated_replicas) && enough(status.ready_replicas)
     }
 }
 
-fn take<K: Resource<DynamicType = ()>>(event: watcher::Event<K>, seen: &Mutex<BTreeMap<String, Seen>>, job: bool, up: fn(&K) -> bool) {
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-    let name = |object: &K| format!("{} {}", K::kind(&()), object.name_any());
-    match event {
-        watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
-            let release = object.annotations().get("meta.helm.sh/release-name").cloned().unwrap_or_default();
-            seen.insert(name(&object), Seen { release, up: up(&object), job });
-        }
-        watcher::Event::Delete(object) => drop(seen.remove(&name(&object))),
-        watcher::Event::Init | watcher::Event::InitDone => {}
+impl Work for StatefulSet {
+    fn is_up(&self) -> bool {
+        let status = self.status.clone().unwrap_or_default();
+        let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+        current(self, status.observed_generation) && status.ready_replicas.unwrap_or(0) >= wanted
+    }
+}
+
+impl Work for DaemonSet {
+    fn is_up(&self) -> bool {
+        let status = self.status.clone().unwrap_or_default();
+        current(self, status.observed_generation) && status.number_ready >= status.desired_number_scheduled
+    }
+}
+
+impl Work for Job {
+    const JOB: bool = true;
+
+    fn is_up(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.succeeded.unwrap_or(0) >= 1)
     }
 }
 
 fn current<K: Resource>(object: &K, observed: Option<i64>) -> bool {
     observed >= object.meta().generation
+}
+
+/// Where to look, what was seen there, and whom to tell.
+#[derive(Clone)]
+struct Place {
+    client: Client,
+    namespace: String,
+    seen: Arc<Mutex<BTreeMap<String, Seen>>>,
+    sender: watch::Sender<u64>,
+}
+
+impl Place {
+    fn first(&self, counts: impl Fn(&Seen) -> bool) -> Option<String> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.iter().find(|(_, seen)| counts(seen)).map(|(name, _)| name.clone())
+    }
+
+    fn api<K: Work>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    async fn list<K: Work>(&self) -> anyhow::Result<()> {
+        for object in self.api::<K>().list(&ListParams::default()).await?.items {
+            self.take(watcher::Event::Apply(object));
+        }
+        Ok(())
+    }
+
+    fn spawn<K: Work>(&self, watches: &mut JoinSet<()>) {
+        let place = self.clone();
+        watches.spawn(async move {
+            let events = watcher(place.api::<K>(), watcher::Config::default()).default_backoff();
+            let mut events = std::pin::pin!(events.into_stream());
+            while let Some(event) = events.next().await {
+                let Ok(event) = event else { continue };
+                place.take(event);
+                place.sender.send_modify(|count| *count += 1);
+            }
+        });
+    }
+
+    fn take<K: Work>(&self, event: watcher::Event<K>) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = |object: &K| format!("{} {}", K::kind(&()), object.name_any());
+        match event {
+            watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
+                let release = object.annotations().get("meta.helm.sh/release-name").cloned().unwrap_or_default();
+                seen.insert(name(&object), Seen { release, up: object.is_up(), job: K::JOB });
+            }
+            watcher::Event::Delete(object) => drop(seen.remove(&name(&object))),
+            watcher::Event::Init | watcher::Event::InitDone => {}
+        }
+    }
 }

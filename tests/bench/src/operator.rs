@@ -51,7 +51,9 @@ impl Operator {
     /// How many helm processes it has started so far.
     pub async fn helm_started(&self) -> anyhow::Result<u64> {
         let text = get(self.address, "/metrics").await?;
-        let counts = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{") && line.contains("outcome=\"started\""));
+        let counts = text
+            .lines()
+            .filter(|line| line.starts_with("osdpl_helm_runs_total{") && line.contains("outcome=\"started\""));
         Ok(counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
     }
 }
@@ -76,10 +78,16 @@ pub async fn apply(cloud: &Cloud<'_>) -> anyhow::Result<()> {
 
 /// Waits until the resource says Ready for its newest spec, and everything is up by the same judge as for bare helm.
 pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
-    let ready = await_condition(cloud.api(), &cloud.deployment.metadata.name.clone().unwrap_or_default(), |resource: Option<&OpenStackDeployment>| {
-        let Some((resource, status)) = resource.and_then(|resource| Some((resource, resource.status.as_ref()?))) else { return false };
+    let name = cloud.deployment.name_any();
+    let ready = await_condition(cloud.api(), &name, |resource: Option<&OpenStackDeployment>| {
+        let Some((resource, status)) = resource.and_then(|resource| Some((resource, resource.status.as_ref()?))) else {
+            return false;
+        };
         status.observed_generation == resource.metadata.generation
-            && status.conditions.iter().any(|condition| condition.type_ == condition::READY && condition.status == "True")
+            && status
+                .conditions
+                .iter()
+                .any(|condition| condition.type_ == condition::READY && condition.status == "True")
     });
     let done = tokio::time::timeout(Duration::from_mins(15), ready).await;
     done.with_context(|| format!("not Ready in time: {}", tail(cloud.world)))??;

@@ -89,7 +89,11 @@ impl Report {
     fn median(&self, way: Way) -> Option<Cost> {
         let costs = self.costs.get(&way)?;
         let middle = |part: fn(&Cost) -> Duration| median(costs.iter().map(part).collect());
-        Some(Cost { wall: middle(|cost| cost.wall)?, helm: middle(|cost| cost.helm)?, operator: middle(|cost| cost.operator)? })
+        Some(Cost {
+            wall: middle(|cost| cost.wall)?,
+            helm: middle(|cost| cost.helm)?,
+            operator: middle(|cost| cost.operator)?,
+        })
     }
 
     fn ratio(&self, other: Way, goal: f64) -> Option<Line> {
@@ -114,7 +118,12 @@ impl Report {
 }
 
 fn steady_lines(steady: &Steady) -> Vec<Line> {
-    let none = |what: &str, count: u64| Line { what: what.into(), measured: count.to_string(), goal: "0".into(), good: count == 0 };
+    let none = |what: &str, count: u64| Line {
+        what: what.into(),
+        measured: count.to_string(),
+        goal: "0".into(),
+        good: count == 0,
+    };
     let delay = median(steady.delays.clone()).unwrap_or_default().as_secs_f64() * 1000.0;
     let worst = steady.delays.iter().max().copied().unwrap_or_default().as_secs_f64() * 1000.0;
     #[expect(clippy::cast_precision_loss, reason = "for people")]
