@@ -257,3 +257,6 @@ impl<'de> Deserialize<'de> for Annotations {
         deserializer.deserialize_any(Kept)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,3 +94,6 @@ fn explain<K: Kind>(error: &Error) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

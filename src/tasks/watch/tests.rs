@@ -1,0 +1,62 @@
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use kube::runtime::watcher::Event;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::super::partial::Job;
+use super::*;
+
+/// An API server without streaming lists: it has one Job, then another, and in between one that is malformed.
+async fn old_server(State(requests): State<Arc<Mutex<Vec<String>>>>, RawQuery(query): RawQuery) -> Response {
+    let query = query.unwrap_or_default();
+    requests.lock().unwrap().push(query.clone());
+    let job =
+        |name: &str, version: &str| json!({"metadata": {"name": name, "namespace": "n", "resourceVersion": version}});
+    if query.contains("sendInitialEvents=true") {
+        let refusal = json!({"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid",
+            "message": "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"});
+        return (StatusCode::UNPROCESSABLE_ENTITY, refusal.to_string()).into_response();
+    }
+    if !query.contains("watch=true") {
+        return json!({"metadata": {"resourceVersion": "1"}, "items": [job("listed", "1")]})
+            .to_string()
+            .into_response();
+    }
+    let events = [
+        json!({"type": "ADDED", "object": {"metadata": {"name": "odd", "resourceVersion": "2"}, "status": {"failed": "many"}}}),
+        json!({"type": "ADDED", "object": job("watched", "3")}),
+    ];
+    let lines: Vec<_> = events.iter().map(|event| Ok::<_, std::io::Error>(format!("{event}\n"))).collect();
+    let forever = stream::pending();
+    Body::from_stream(stream::iter(lines).chain(forever)).into_response()
+}
+
+#[tokio::test]
+async fn an_api_server_without_streaming_lists_and_a_malformed_object_are_survived() {
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let router = Router::new().fallback(old_server).with_state(Arc::clone(&requests));
+    let api = Api::<Partial<Job>>::all(Client::new(router, "n"));
+    let (problems, seen, done) = (Problems::default(), Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
+    let (noted, told) = (Arc::clone(&seen), Arc::clone(&done));
+    let (board, selector) = (problems.clone(), watcher::Config::default());
+    let watch = tokio::spawn(follow(api, selector, board, move |event| {
+        if let Event::InitApply(object) | Event::Apply(object) = event {
+            noted.lock().unwrap().push(object.metadata.name.unwrap());
+            told.notify_one();
+        }
+    }));
+    done.notified().await;
+    assert_eq!(*seen.lock().unwrap(), ["listed"]);
+    done.notified().await;
+    watch.abort();
+    assert_eq!(*seen.lock().unwrap(), ["listed", "watched"]);
+    let asked = requests.lock().unwrap();
+    assert!(asked[1].contains("limit=100") && asked[2].contains("resourceVersion=1"), "{asked:?}");
+}

@@ -1,0 +1,180 @@
+//! Workloads, Jobs and their pods.
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use osdpl::api::ComponentVerdict;
+use osdpl::health;
+use serde_json::{Value, json};
+
+use crate::world::{PASSWORD, World, cluster, workload};
+
+fn steer(key: &str, value: &str) -> Value {
+    json!({format!("kwok.osdpl.dev/{key}"): value})
+}
+
+fn none() -> Value {
+    json!({})
+}
+
+fn verdict_of(workload: &osdpl::observed::Workload) -> ComponentVerdict {
+    health::verdict(workload).status
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workloads_become_ready_and_say_why_they_do_not() {
+    let world = World::new("tasks-workloads").await;
+    let init = json!({"initContainers": [{"name": "init", "image": "example.com/entrypoint:1",
+        "env": [{"name": "DEPENDENCY_SERVICE", "value": "tasks-workloads:nothing-like-it"}]}]});
+    let nowhere = json!({"nodeSelector": {"no-such": "node"}});
+    world.create::<Deployment>(workload("good", &none(), &none())).await;
+    world.create::<StatefulSet>(workload("stateful", &none(), &none())).await;
+    world.create::<DaemonSet>(workload("everywhere", &none(), &none())).await;
+    world.create::<DaemonSet>(workload("nowhere", &none(), &nowhere)).await;
+    world.create::<Deployment>(workload("no-image", &steer("behaviour", "image-pull-error"), &none())).await;
+    world.create::<StatefulSet>(workload("crashing", &steer("behaviour", "crash-loop"), &none())).await;
+    world.create::<Deployment>(workload("homeless", &none(), &nowhere)).await;
+    world.create::<Deployment>(workload("waiting", &none(), &init)).await;
+    for (name, verdict, ready, reason) in [
+        ("good", ComponentVerdict::Ready, "1/1", ""),
+        ("stateful", ComponentVerdict::Ready, "1/1", ""),
+        ("everywhere", ComponentVerdict::Ready, "3/3", ""),
+        ("nowhere", ComponentVerdict::Unknown, "0/0", health::NO_NODES),
+        ("no-image", ComponentVerdict::Unhealthy, "0/1", ": ImagePullBackOff example.com/main:1"),
+        ("crashing", ComponentVerdict::Unhealthy, "0/1", "crashing-0: container main fails: exit code 1"),
+        ("homeless", ComponentVerdict::Unhealthy, "0/1", ": no node can take it: 0/3 nodes are available"),
+        ("waiting", ComponentVerdict::Progressing, "0/1", ": waits in init container init"),
+    ] {
+        let seen = world
+            .workload(name, |workload| {
+                let status = health::verdict(workload);
+                status.status == verdict && status.ready == ready && status.reason.contains(reason)
+            })
+            .await;
+        assert_eq!(seen.component.to_string(), format!("demo/{name}"));
+        assert_eq!(health::available(&seen), verdict == ComponentVerdict::Ready, "{name}");
+        assert_eq!(health::has_no_nodes(&seen), name == "nowhere", "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_readiness_is_unhealthy_until_it_is_regained() {
+    let world = World::new("tasks-lost").await;
+    world.create::<Deployment>(workload("api", &none(), &none())).await;
+    world.workload("api", |api| verdict_of(api) == ComponentVerdict::Ready && api.was_available).await;
+    let pods = world.api::<Pod>();
+    let pod = pods.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();
+    let ready = |value: Value| Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/ready": value}}}));
+    pods.patch(&pod, &PatchParams::default(), &ready(json!("false"))).await.unwrap();
+    let lost = world.workload("api", |api| verdict_of(api) == ComponentVerdict::Unhealthy).await;
+    assert!(!health::available(&lost));
+    pods.patch(&pod, &PatchParams::default(), &ready(Value::Null)).await.unwrap();
+    world.workload("api", |api| verdict_of(api) == ComponentVerdict::Ready).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_is_not_done_while_an_older_pod_serves() {
+    let world = World::new("tasks-rollout").await;
+    world.create::<Deployment>(workload("api", &none(), &none())).await;
+    world.workload("api", |api| verdict_of(api) == ComponentVerdict::Ready).await;
+    let broken = json!({"spec": {"template": {"metadata": {"labels": steer("behaviour", "hang")}}}});
+    let api = world.api::<Deployment>();
+    api.patch("api", &PatchParams::default(), &Patch::Merge(broken)).await.unwrap();
+    let rolling = world.workload("api", |api| api.updated == 1 && api.outdated == 1 && api.ready == 1).await;
+    assert!(health::available(&rolling), "the older pod serves those that need it");
+    assert_eq!(verdict_of(&rolling), ComponentVerdict::Progressing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_job_is_explained_by_the_scrubbed_end_of_its_log() {
+    let world = World::new("tasks-job").await;
+    let log = format!("connecting\nmysql://root:{PASSWORD}@mariadb\naccess denied");
+    let pod = json!({
+        "metadata": {"labels": {"release_group": "demo"},
+            "annotations": {"kwok.osdpl.dev/behaviour": "fail", "kwok.osdpl.dev/log": log, "kwok.osdpl.dev/exit-code": "3"}},
+        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "db-sync", "image": "example.com/main:1"}]}
+    });
+    let job = json!({"metadata": {"name": "demo-db-sync"}, "spec": {"backoffLimit": 1000, "template": pod}});
+    world.create::<Job>(job).await;
+    let says = |job: &osdpl::observed::JobSeen, text: &str| {
+        job.trouble.as_ref().is_some_and(|trouble| trouble.stuck && trouble.message.contains(text))
+    };
+    let job = world.job("demo-db-sync", |job| says(job, "its log ends")).await;
+    let message = job.trouble.clone().unwrap().message;
+    let (_, told) = message.split_once(": ").unwrap();
+    assert_eq!(
+        told,
+        "container db-sync fails: exit code 3; its log ends: connecting | mysql://root:[redacted]@mariadb | access denied"
+    );
+    assert_eq!((job.release.as_str(), health::job(&job)), ("demo", health::JobVerdict::Failing(message)));
+
+    let pods = world.api::<Pod>();
+    let pod = pods.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();
+    let mended = Patch::Merge(json!({"metadata": {"annotations": {"kwok.osdpl.dev/behaviour": null}}}));
+    pods.patch(&pod, &PatchParams::default(), &mended).await.unwrap();
+    let job = world.job("demo-db-sync", |job| job.complete).await;
+    assert_eq!(job.trouble, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_no_verdict_pokes_nobody() {
+    let world = World::new("tasks-quiet").await;
+    world.create::<Deployment>(workload("api", &none(), &none())).await;
+    world.create::<Deployment>(workload("other", &none(), &none())).await;
+    world.workload("api", |api| verdict_of(api) == ComponentVerdict::Ready && api.was_available).await;
+    world.workload("other", |api| verdict_of(api) == ComponentVerdict::Ready && api.was_available).await;
+    let before = world.tasks.observe();
+    let api = world.api::<Deployment>();
+    for number in 0..20 {
+        let noted = Patch::Merge(json!({"metadata": {"labels": {"note": number.to_string()}}}));
+        api.patch("api", &PatchParams::default(), &noted).await.unwrap();
+    }
+    // The watch is in order: when the deletion is seen, the notes were.
+    api.delete("other", &DeleteParams::default()).await.unwrap();
+    let mut pokes = 0;
+    while world.tasks.observe().workloads().iter().any(|workload| workload.name == "other") {
+        world.poke.notified().await;
+        pokes += 1;
+    }
+    // One for the deletion, and one that may have been left from before.
+    assert!(pokes <= 2, "{pokes} pokes");
+    assert_eq!(before.workloads()[0], world.tasks.observe().workloads()[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
+    let kubeconfig = cluster().await.kubeconfig_for("default", "default").await.unwrap();
+    let world = World::seen_as("tasks-rights", &kubeconfig).await;
+    let problem = loop {
+        let problems = world.tasks.problems();
+        if problems.len() >= 6 {
+            break problems.join("\n");
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(!world.tasks.is_ready());
+    for kind in ["deployments", "statefulsets", "daemonsets", "jobs", "pods", "secrets"] {
+        assert!(problem.contains(&format!("watching {kind}: {kind}")), "{problem}");
+    }
+    assert!(
+        problem.contains("grant `list` and `watch` on deployments (apps) to the operator's ServiceAccount"),
+        "{problem}"
+    );
+
+    let role = json!({"metadata": {"name": "tasks-rights"}, "rules": [
+        {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["list", "watch", "get"]},
+        {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "daemonsets"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]}]});
+    let binding = json!({"metadata": {"name": "tasks-rights"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tasks-rights"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": "default"}]});
+    let roles = Api::<ClusterRole>::all(world.client.clone());
+    roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
+    let bindings = Api::<ClusterRoleBinding>::all(world.client.clone());
+    bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
+    world.until("rights", |_| Some(())).await;
+    assert_eq!(world.tasks.problems(), [""; 0]);
+}

@@ -1,0 +1,160 @@
+//! One control plane for all tests, and for each test a namespace and tasks of its own.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use cluster::{Cluster, Options, Program};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, Resource};
+use osdpl::observed::{JobSeen, Owner, ReleaseSeen, Workload};
+use osdpl::scrub::Scrubber;
+use osdpl::tasks::{Scope, Seen, Tasks};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::{Notify, watch};
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The operator process that lives, as far as the tests' fence knows.
+pub const ALIVE: &str = "palive.1";
+
+/// What must not show.
+pub const PASSWORD: &str = "correct-horse-battery-staple";
+
+/// The control plane, with a runtime that outlives every test's; it ends with the process.
+static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
+    let start = || {
+        let runtime = Runtime::new().unwrap();
+        let options = Options::default().with_programs(&[Program::Helm4]);
+        let cluster = runtime.block_on(Cluster::start(options)).unwrap();
+        (runtime, cluster)
+    };
+    // A test's runtime is no place to block.
+    std::thread::spawn(start).join().unwrap()
+});
+
+/// The control plane.
+pub async fn cluster() -> &'static Cluster {
+    &tokio::task::spawn_blocking(|| &*CLUSTER).await.unwrap().1
+}
+
+/// A client of this test's runtime.
+pub async fn client(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}
+
+/// A namespace, and the tasks that look at it.
+pub struct World {
+    pub client: Client,
+    pub namespace: String,
+    pub tasks: Tasks,
+    pub poke: Arc<Notify>,
+    _scrubber: watch::Sender<Arc<Scrubber>>,
+}
+
+impl World {
+    /// A new namespace, seen with all rights.
+    pub async fn new(namespace: &str) -> Self {
+        Self::seen_as(namespace, cluster().await.kubeconfig()).await
+    }
+
+    /// A new namespace, seen by whoever the kubeconfig says.
+    pub async fn seen_as(namespace: &str, kubeconfig: &Path) -> Self {
+        let client = client(cluster().await.kubeconfig()).await;
+        let created: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        let namespaces = Api::<Namespace>::all(client.clone());
+        if namespaces.get_opt(namespace).await.unwrap().is_none() {
+            namespaces.create(&PostParams::default(), &created).await.unwrap();
+        }
+        let (sender, scrubber) = watch::channel(Arc::new(Scrubber::new([PASSWORD])));
+        let poke = Arc::new(Notify::new());
+        let owner = Arc::new(|instance: &str| if instance == ALIVE { Owner::Alive } else { Owner::Dead });
+        let options = osdpl::tasks::Options { scope: Scope::Namespaces(vec![namespace.to_owned()]), owner, scrubber };
+        let seer = self::client(kubeconfig).await;
+        let tasks = Tasks::spawn(&seer, &options, &poke);
+        Self { client, namespace: namespace.to_owned(), tasks, poke, _scrubber: sender }
+    }
+
+    /// Creates an object in the namespace.
+    pub async fn create<K>(&self, object: Value) -> K
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned
+            + Serialize,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        self.api::<K>().create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    /// The API of a kind in the namespace.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Waits until the tasks see something; what they see is asked for only when they poke, as the operator does it.
+    pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&Seen) -> Option<T>) -> T {
+        let wait = async {
+            self.tasks.ready().await;
+            loop {
+                if let Some(found) = look(&self.tasks.observe()) {
+                    return found;
+                }
+                self.poke.notified().await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, wait).await {
+            Ok(found) => found,
+            Err(_) => panic!("{what}: {:#?} {:?}", self.tasks.observe(), self.tasks.problems()),
+        }
+    }
+
+    /// Waits until a workload is as described.
+    pub async fn workload(&self, name: &str, mut is: impl FnMut(&Workload) -> bool) -> Workload {
+        self.until(name, |seen| seen.workloads().iter().find(|workload| workload.name == name && is(workload)).cloned())
+            .await
+    }
+
+    /// Waits until a Job is as described.
+    pub async fn job(&self, name: &str, mut is: impl FnMut(&JobSeen) -> bool) -> JobSeen {
+        self.until(name, |seen| seen.jobs().iter().find(|job| job.name == name && is(job)).cloned()).await
+    }
+
+    /// Waits until a release is as described.
+    pub async fn release(&self, name: &str, mut is: impl FnMut(&ReleaseSeen) -> bool) -> ReleaseSeen {
+        let named =
+            |seen: &Seen| seen.releases.iter().find(|(key, _)| key.name == name).map(|(_, release)| release.clone());
+        self.until(name, |seen| named(seen).filter(|release| is(release))).await
+    }
+}
+
+/// A workload as helm installs one, with a steering label for its pods.
+pub fn workload(name: &str, steering: &Value, pod: &Value) -> Value {
+    let mut labels = json!({"application": "demo", "component": name, "release_group": "demo"});
+    labels.as_object_mut().unwrap().extend(steering.as_object().unwrap().clone());
+    let mut spec = json!({"containers": [{"name": "main", "image": "example.com/main:1"}]});
+    spec.as_object_mut().unwrap().extend(pod.as_object().unwrap().clone());
+    json!({
+        "metadata": {
+            "name": name,
+            "labels": {"app.kubernetes.io/managed-by": "Helm", "application": "demo", "component": name},
+            "annotations": {"meta.helm.sh/release-name": "demo"}
+        },
+        "spec": {
+            "selector": {"matchLabels": {"component": name}},
+            "template": {"metadata": {"labels": labels}, "spec": spec}
+        }
+    })
+}
