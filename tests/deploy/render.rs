@@ -44,7 +44,9 @@ pub fn documents(manifest: &str) -> Vec<Value> {
 pub fn own(settings: &[&str]) -> Vec<Value> {
     let chart = path("deploy/osdpl");
     let mut arguments = vec!["template", "osdpl", chart.to_str().unwrap(), "--namespace", "osdpl-system"];
-    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    for setting in settings {
+        arguments.extend(["--set", setting]);
+    }
     documents(&helm(Program::Helm4, &arguments, "").unwrap())
 }
 
@@ -55,13 +57,11 @@ fn chart(name: &str) -> PathBuf {
     if directory.join("Chart.yaml").is_file() {
         return directory;
     }
-    let prefix = format!("{name}-");
-    let is_it = |file: &str| {
-        file.strip_prefix(&prefix)
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.ends_with(".tgz"))
-    };
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files = files.filter(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(is_it));
+    let mut files = files.filter(|file| {
+        let rest = file.file_stem().and_then(|stem| stem.to_str()?.strip_prefix(name)?.strip_prefix('-'));
+        rest.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
+    });
     files.next().unwrap_or_else(|| panic!("{} holds no chart {name}", folder.display()))
 }
 
