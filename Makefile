@@ -1,10 +1,28 @@
 # The README says what these are for.
 CARGO ?= cargo
 .DEFAULT_GOAL := help
+SHELL := bash
+DEMO := tests/demo/demo.sh
+# Charts of your own for demo and bench: a checkout of OpenStack-Helm, or a folder of packaged charts.
+CHARTS ?=
+export CHARTS
 
-.PHONY: help build test lint fmt
+.PHONY: help build test lint demo demo-env demo-down bench
+
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## make demo        a Ready cloud on a real local control plane; CHARTS=DIR for real charts instead of stand-ins
+demo:
+	@$(DEMO) up
+
+## make demo-env    what to eval in a shell to look around in it: eval "$$(make -s demo-env)"
+demo-env:
+	@$(DEMO) env
+
+## make demo-down   end it
+demo-down:
+	@$(DEMO) down
 
 ## make build       build osdpl (target/release/osdpl)
 build:
@@ -15,6 +33,12 @@ test: lint
 	$(CARGO) build --workspace --bins
 	$(CARGO) run --quiet -p cluster --bin cluster -- programs
 	$(CARGO) test --workspace
+
+## make bench       the operator beside bare helm: time, memory, delay; CHARTS=DIR for real charts
+bench:
+	$(CARGO) build --release -p osdpl -p cluster -p bench --bins
+	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
+		--charts "$${CHARTS:-tests/charts}"
 
 ## make lint        format and lints
 lint:

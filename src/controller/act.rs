@@ -8,7 +8,7 @@ use super::gather::Wish;
 use super::memory::{CatchingUp, Memory};
 use crate::cluster::Error;
 use crate::desired::{Desired, DesiredRelease};
-use crate::helm::{Apply, Exit, Job, Outcome, Refused, Stop, Uninstall, Upgrade, Verb};
+use crate::helm::{Apply, Exit, Failure, Job, Outcome, Refused, Stop, Uninstall, Upgrade, Verb};
 use crate::observed::{Failed, Key, Observed, RunningSeen};
 use crate::plan::{Action, Decision, Plan, Step, Wait};
 
@@ -179,7 +179,9 @@ impl Context {
     fn remember(&self, outcome: &Outcome, inputs: String, jobs: &[crate::observed::JobSeen], memory: &mut Memory) {
         let key = &outcome.release;
         let seconds = outcome.duration.as_secs_f64();
-        if outcome.succeeded() {
+        // What is gone already is as good as uninstalled.
+        let done = outcome.succeeded() || outcome.failure == Some(Failure::ReleaseNotFound);
+        if done {
             memory.failures.remove(key);
             tracing::info!(release = %key, verb = outcome.verb, seconds, "helm done");
             return;

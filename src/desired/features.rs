@@ -66,10 +66,10 @@ fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Findi
             ));
         }
     }
-    if let (Some(text), Some(pattern)) = (value.as_str(), schema["pattern"].as_str()) {
-        if !crate::expr::matches(text, pattern) {
-            findings.push(refused(field, format!("{text:?} does not match {pattern}; correct it")));
-        }
+    if let (Some(text), Some(pattern)) = (value.as_str(), schema["pattern"].as_str())
+        && !crate::expr::matches(text, pattern)
+    {
+        findings.push(refused(field, format!("{text:?} does not match {pattern}; correct it")));
     }
     if let Some(number) = value.as_f64() {
         let below = schema["minimum"].as_f64().is_some_and(|least| number < least);

@@ -5,7 +5,7 @@
 //! then turns into helm. The request survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
 
 use std::convert::Infallible;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -18,22 +18,6 @@ pub const SUBCOMMAND: &str = "exec-helm";
 
 /// The wrapper for a Runner: this very program, whatever became of its file meanwhile.
 pub const SELF: &str = "/proc/self/exe";
-
-/// For the very start of `main`: does nothing unless this process was started as `exec-helm`, and then returns only the
-/// reason why it could not become helm.
-///
-/// Before any argument parser, because helm's own arguments follow, and before any thread.
-pub fn become_helm_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Error> {
-    if arguments.nth(1).as_deref() != Some(OsStr::new(SUBCOMMAND)) {
-        return None;
-    }
-    let parent = arguments.next().and_then(|parent| parent.to_str()?.parse().ok());
-    let argv: Vec<OsString> = arguments.collect();
-    match parent.map(|parent| exec_with_parent_death_signal(parent, &argv)) {
-        Some(Err(error)) => Some(error),
-        None => Some(Error::NothingToExec),
-    }
-}
 
 /// Turns this process into `argv`, which gets SIGTERM as soon as the process `parent` ends; returns only on failure.
 ///
@@ -70,21 +54,15 @@ mod tests {
     #[ignore = "only another test starts it"]
     fn turns_into_its_arguments() {
         let given = arguments(&std::env::var("OSDPL_TEST_EXEC").unwrap());
-        panic!("{:?}", become_helm_if_asked(std::iter::once("osdpl".into()).chain(given)));
+        assert_eq!(given[0], SUBCOMMAND);
+        let parent = given[1].to_str().unwrap().parse().unwrap();
+        panic!("{}", exec_with_parent_death_signal(parent, &given[2..]).unwrap_err());
     }
 
     #[test]
     fn a_parent_that_is_gone_already_is_noticed() {
         let error = exec_with_parent_death_signal(std::process::id(), &arguments("true")).unwrap_err();
         assert!(error.to_string().contains("is gone; helm was not started"), "{error}");
-    }
-
-    #[test]
-    fn any_other_subcommand_is_left_to_the_argument_parser() {
-        assert!(become_helm_if_asked(arguments("osdpl\nplan\nexec-helm").into_iter()).is_none());
-        assert!(become_helm_if_asked(arguments("osdpl").into_iter()).is_none());
-        let asked = become_helm_if_asked(arguments("osdpl\nexec-helm\nx\nhelm").into_iter());
-        assert!(matches!(asked, Some(Error::NothingToExec)));
     }
 
     #[test]

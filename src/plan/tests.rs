@@ -280,6 +280,8 @@ fn what_is_not_wanted_leaves_in_reverse_order_and_only_after_approval() {
     assert_eq!(deleting.says("front"), "helm uninstall, because it is not wanted any more");
     let skipping = deleting.with(|world| _ = world.policy.skip_hooks.insert("all".into()));
     assert_eq!(skipping.says("front"), "helm uninstall --no-hooks, because it is not wanted any more");
+    let terminating = deleting_in("openstack");
+    assert_eq!(terminating.says("front"), "helm uninstall --no-hooks, because it is not wanted any more");
     assert!(
         !world().see("other", ReleaseSeen { attempt: None, ..seen("deployed") }).plan().decisions.contains_key("other")
     );

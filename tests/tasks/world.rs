@@ -117,7 +117,7 @@ impl World {
         };
         match tokio::time::timeout(PATIENCE, wait).await {
             Ok(found) => found,
-            Err(_) => panic!("{what}: {:#?} {:?}", self.tasks.observe(), self.tasks.problems()),
+            Err(tokio::time::error::Elapsed { .. }) => panic!("{what}: {:#?} {:?}", self.tasks.observe(), self.tasks.problems()),
         }
     }
 

@@ -40,9 +40,10 @@ impl Cluster {
     /// up already. Needs [`Options::folder`].
     pub async fn up(options: Options) -> Result<Self, Error> {
         if let Some(path) = &options.folder
-            && let Ok(cluster) = Self::attach(path).await
+            && let Ok(mut cluster) = Self::attach(path).await
             && (!cluster.ours || State::read(&cluster.folder)?.ready)
         {
+            cluster.add_programs(&options.programs).await?;
             return Ok(cluster);
         }
         Self::bring_up(options, false).await
@@ -63,6 +64,21 @@ impl Cluster {
     /// `false` when none ran.
     pub fn down(folder: &Path) -> Result<bool, Error> {
         launch::end(&Folder::new(folder)?)
+    }
+
+    /// Puts programs into the folder that an earlier `up` was not asked for.
+    async fn add_programs(&mut self, wanted: &[Program]) -> Result<(), Error> {
+        let had = self.programs.iter().map(|(program, _)| program);
+        let all: Vec<Program> = had.chain(wanted.iter().copied()).collect();
+        let programs = blocking(move || programs::ensure(&all, &mut programs::print_progress)).await?;
+        if programs != self.programs {
+            let mut spec = Spec::read(&self.folder)?;
+            spec.programs = programs.clone();
+            spec.write(&self.folder)?;
+            programs.link(&self.folder)?;
+            self.programs = programs;
+        }
+        Ok(())
     }
 
     async fn bring_up(options: Options, attached: bool) -> Result<Self, Error> {

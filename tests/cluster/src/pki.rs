@@ -56,7 +56,7 @@ fn server(folder: &Folder, authority: &Issuer<'_, KeyPair>, name: &str, names: &
     let mut params = CertificateParams::new(names).map_err(failed(name))?;
     params.distinguished_name.push(DnType::CommonName, name);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    sign(folder, authority, name, params)
+    sign(folder, authority, name, &params)
 }
 
 fn client(
@@ -72,10 +72,10 @@ fn client(
         params.distinguished_name.push(DnType::OrganizationName, group);
     }
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    sign(folder, authority, name, params)
+    sign(folder, authority, name, &params)
 }
 
-fn sign(folder: &Folder, authority: &Issuer<'_, KeyPair>, name: &str, params: CertificateParams) -> Result<(), Error> {
+fn sign(folder: &Folder, authority: &Issuer<'_, KeyPair>, name: &str, params: &CertificateParams) -> Result<(), Error> {
     let key = key_pair(name)?;
     let certificate = params.signed_by(&key, authority).map_err(failed(name))?;
     write_private(&folder.pki(&format!("{name}.crt")), certificate.pem())?;

@@ -120,6 +120,8 @@ impl Programs {
             };
             for name in names {
                 let link = folder.bin().join(name);
+                // One from an earlier time, to be replaced.
+                let _ = std::fs::remove_file(&link);
                 std::os::unix::fs::symlink(path, &link).map_err(Error::file("create", &link))?;
             }
         }

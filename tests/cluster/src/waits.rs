@@ -6,7 +6,7 @@
 //! pod go by an annotation that kwok's stages ask for. Nothing is polled: every change of the watched world
 //! is judged at once. It also puts fault rules on pods, before it lets them go.
 //!
-//! `needs`, `world`, `rules` and `judge` are plain data and functions; `watch` and this file talk to the API.
+//! `needs`, `facts`, `table`, `world`, `rules` and `judge` are plain data and functions; `watch` and this file talk to the API.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,9 +20,11 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
 mod events;
+mod facts;
 mod judge;
 mod needs;
 pub(crate) mod rules;
+mod table;
 mod watch;
 mod world;
 

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
-
 use super::{Program, Recipe};
 use crate::Error;
 use crate::folder::tail;
@@ -186,16 +184,10 @@ fn cache() -> Result<PathBuf, Error> {
 
 /// Such as `kubectl-1.36.3-0123456789abcdef`: readable for whoever cleans up, unique for what decides the build.
 fn folder_name(recipe: &Recipe, go: &Go) -> String {
-    let mut hash = Sha256::new();
     let platform = [std::env::consts::OS, std::env::consts::ARCH];
     let environment = ENVIRONMENT.iter().flat_map(|(name, value)| [*name, *value]);
     let parts = [recipe.go_mod, recipe.go_sum, recipe.package, &recipe.linker_flags, &go.version];
-    for part in parts.into_iter().chain(FLAGS).chain(environment).chain(platform) {
-        // Lengths keep neighbours apart.
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let key = crate::digest::short(parts.into_iter().chain(FLAGS).chain(environment).chain(platform));
     format!("{}-{}-{key}", recipe.program.executable(), recipe.version)
 }
 

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Children, seed, state};
 use crate::components::Component;
+use crate::programs::{Program, Recipe};
 use crate::{Error, client, kubeconfig, pki, stages};
 
 /// How long a program may take to answer. Generous: machines that also compile are slow.
@@ -53,7 +54,8 @@ fn prepare(children: &Children) -> Result<(), Error> {
     for name in ["kube-controller-manager", "kube-scheduler", "kwok", "waits", "seed"] {
         kubeconfig::write(folder, &folder.kubeconfig_of(name), children.ports, name)?;
     }
-    stages::write(folder, children.ports, &children.kubernetes_version())?;
+    let version = format!("v{}", Recipe::of(Program::KubeApiserver).version);
+    stages::write(folder, children.ports, &version)?;
     children.spec.programs.link(folder)?;
     state(children, false)?.write(folder)
 }

@@ -7,12 +7,12 @@ use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
 use super::log_file;
+use crate::Error;
 use crate::components::Component;
 use crate::folder::{Folder, tail};
 use crate::ports::Ports;
 use crate::process::Process;
 use crate::spec::Spec;
-use crate::{Error, Program};
 
 /// All programs of one cluster.
 pub(crate) struct Children {
@@ -93,10 +93,5 @@ impl Children {
     pub fn boot_error(&self, component: Component, reason: &str) -> Error {
         let tail = tail(&self.folder.log(component.name()), 15);
         Error::Boot { component: component.name().into(), reason: reason.into(), tail }
-    }
-
-    /// The Kubernetes version that the API server reports.
-    pub fn kubernetes_version(&self) -> String {
-        format!("v{}", crate::programs::Recipe::of(Program::KubeApiserver).version)
     }
 }

@@ -8,7 +8,8 @@ use kube::{Api, Client};
 use serde_json::Value;
 
 use super::PREFIX;
-use super::world::{Key, PodFacts};
+use super::facts::PodFacts;
+use super::world::Key;
 
 /// Writes `FailedMount` when `patch` begins to hold a pod for its volumes.
 pub(super) fn failed_mounts(client: &Client, key: &Key, pod: &PodFacts, patch: &Value) {

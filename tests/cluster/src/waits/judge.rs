@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::facts::{PodFacts, carries};
 use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
-use super::world::{Key, PodFacts, World, carries};
+use super::world::{Key, World};
 
 /// Steering annotations to set, or to remove, by their names without prefix.
 pub(super) type Annotations = BTreeMap<String, Option<String>>;

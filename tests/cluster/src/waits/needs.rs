@@ -1,6 +1,6 @@
 //! What a pod needs before its containers may start, read from its specification.
 //!
-//! The DEPENDENCY_* environment is read as airship/kubernetes-entrypoint reads it (`util/env/env.go` and
+//! The `DEPENDENCY_*` environment is read as airship/kubernetes-entrypoint reads it (`util/env/env.go` and
 //! `dependencies/` there): namespaces default to the pod's, malformed entries are ignored.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(super) struct Source {
     pub user: String,
 }
 
-/// One entry of a DEPENDENCY_* variable.
+/// One entry of a `DEPENDENCY_*` variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Dependency {
     Service { namespace: String, name: String },
@@ -48,7 +48,7 @@ pub(super) enum Dependency {
     Custom(CustomDependency),
 }
 
-/// An entry of DEPENDENCY_CUSTOM_RESOURCE.
+/// An entry of `DEPENDENCY_CUSTOM_RESOURCE`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -175,7 +175,7 @@ fn environment(container: &Container) -> Vec<Source> {
     sources
 }
 
-/// OpenStack-Helm always sets DEPENDENCY_SERVICE, possibly empty: its presence tells an entrypoint container.
+/// OpenStack-Helm always sets `DEPENDENCY_SERVICE`, possibly empty: its presence tells an entrypoint container.
 fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     let variables: &[EnvVar] = container.env.as_deref().unwrap_or_default();
     let value =
@@ -194,7 +194,7 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
         labels: pod.labels.unwrap_or_default(),
         same_node: pod.require_same_node,
     }));
-    found.extend(json_list(text("DEPENDENCY_CUSTOM_RESOURCE")).into_iter().map(|custom: CustomDependency| {
+    found.extend(json_list(text("`DEPENDENCY_CUSTOM_RESOURCE`")).into_iter().map(|custom: CustomDependency| {
         Dependency::Custom(CustomDependency { namespace: or(Some(custom.namespace.clone()), namespace), ..custom })
     }));
     found

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 /// The ConfigMap of all rules.
 pub(crate) const FAULTS: &str = "kwok-faults";
@@ -118,12 +117,7 @@ pub(super) fn read(map: &ConfigMap) -> Rules {
 
 /// Tells one set of rules from another.
 pub(crate) fn digest(map: &ConfigMap) -> String {
-    let mut hash = Sha256::new();
-    for part in map.data.iter().flatten().flat_map(|(name, text)| [name, text]) {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    crate::digest::short(map.data.iter().flatten().flat_map(|(name, text)| [name.as_str(), text.as_str()]))
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! The part of the cluster that decides whether pods may start, kept current by watches.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::Hash;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::batch::v1::Job;
@@ -12,9 +10,12 @@ use kube::ResourceExt;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Event;
 
-use super::PREFIX;
-use super::needs::{CustomKind, Labels, Needs, SourceKind};
+use super::facts::{
+    JobFacts, PodFacts, SliceFacts, carries, is_node_ready, job_facts, pod_facts, selected, slice_facts,
+};
+use super::needs::{CustomKind, Labels, SourceKind};
 use super::rules::{self, Rule, Rules};
+use super::table::Table;
 
 /// Namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,6 +38,7 @@ impl Key {
 }
 
 /// Something happened to the watched world.
+#[expect(clippy::large_enum_variant, reason = "one at a time, taken apart at once")]
 pub(super) enum Change {
     Pod(Event<Pod>),
     Slice(Event<EndpointSlice>),
@@ -47,51 +49,6 @@ pub(super) enum Change {
     Node(Event<Node>),
     Faults(Event<ConfigMap>),
     Custom(CustomKind, Event<DynamicObject>),
-}
-
-/// What is known of a pod.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct PodFacts {
-    pub uid: String,
-    pub labels: Labels,
-    /// Annotations with our prefix, without it.
-    pub steering: BTreeMap<String, String>,
-    /// Empty until scheduled.
-    pub node: String,
-    pub phase: String,
-    pub is_ready: bool,
-    pub is_leaving: bool,
-    /// `restartPolicy: Never`.
-    pub never_restarts: bool,
-    /// Uid of the controlling owner.
-    pub owner: Option<String>,
-    pub needs: Arc<Needs>,
-}
-
-impl PodFacts {
-    /// A steering word: from an annotation, else a label.
-    pub fn steer(&self, key: &str) -> Option<&str> {
-        let label = || self.labels.get(&format!("{PREFIX}{key}"));
-        self.steering.get(key).or_else(label).map(String::as_str)
-    }
-
-    pub fn is_released(&self) -> bool {
-        self.steering.get("released").is_some_and(|value| value == "true")
-    }
-}
-
-#[derive(PartialEq)]
-pub(super) struct SliceFacts {
-    pub service: String,
-    pub is_ready: bool,
-}
-
-#[derive(Default, PartialEq)]
-pub(super) struct JobFacts {
-    pub uid: String,
-    pub labels: Labels,
-    pub has_succeeded: bool,
-    pub has_failed_pods: bool,
 }
 
 /// Which pods must be judged anew.
@@ -117,56 +74,6 @@ impl Touched {
             || self.pods.contains(key)
             || self.held && held()
             || self.held_by_pods && held() && pod.needs.waits_for_pods()
-    }
-}
-
-/// Objects of one kind, as the last list and the changes since then have them.
-pub(super) struct Table<K, V> {
-    now: HashMap<K, V>,
-    coming: HashMap<K, V>,
-    is_known: bool,
-}
-
-impl<K, V> Default for Table<K, V> {
-    fn default() -> Self {
-        Self { now: HashMap::new(), coming: HashMap::new(), is_known: false }
-    }
-}
-
-impl<K: Eq + Hash, V: PartialEq> Table<K, V> {
-    /// Takes an event in; returns whether anything that we keep has changed.
-    fn learn<T>(&mut self, event: Event<T>, read: impl Fn(T) -> (K, V)) -> bool {
-        match event {
-            Event::Init => {
-                self.coming.clear();
-                false
-            }
-            Event::InitApply(object) => {
-                let (key, value) = read(object);
-                self.coming.insert(key, value);
-                false
-            }
-            Event::InitDone => {
-                self.now = std::mem::take(&mut self.coming);
-                self.is_known = true;
-                true
-            }
-            Event::Apply(object) => {
-                let (key, value) = read(object);
-                let is_new = self.now.get(&key) != Some(&value);
-                self.now.insert(key, value);
-                is_new
-            }
-            Event::Delete(object) => self.now.remove(&read(object).0).is_some(),
-        }
-    }
-
-    pub fn get(&self, key: &K) -> Option<&V> {
-        self.now.get(key)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.now.iter()
     }
 }
 
@@ -280,62 +187,4 @@ impl World {
         let (_, rules) = self.faults.iter().next()?;
         (rules.acknowledged.as_ref() != Some(&rules.digest)).then(|| (rules.digest.clone(), rules.uid.as_str()))
     }
-}
-
-/// Whether `labels` has every one of `wanted`.
-pub(super) fn carries(labels: &Labels, wanted: &Labels) -> bool {
-    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
-}
-
-fn pod_facts(pod: &Pod) -> PodFacts {
-    let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let ours =
-        pod.annotations().iter().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.into(), value.clone())));
-    let owners = pod.owner_references().iter();
-    PodFacts {
-        uid: pod.uid().unwrap_or_default(),
-        labels: pod.labels().clone(),
-        steering: ours.collect(),
-        node: spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
-        phase: status.and_then(|status| status.phase.clone()).unwrap_or_default(),
-        is_ready: conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True"),
-        is_leaving: pod.metadata.deletion_timestamp.is_some(),
-        never_restarts: spec.and_then(|spec| spec.restart_policy.as_deref()) == Some("Never"),
-        owner: owners.filter(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone()).next(),
-        needs: Arc::new(Needs::of(pod)),
-    }
-}
-
-/// An endpoint counts as ready unless it says otherwise (EndpointConditions).
-fn slice_facts(slice: &EndpointSlice) -> SliceFacts {
-    let ready = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
-        let conditions = endpoint.conditions.as_ref();
-        !endpoint.addresses.is_empty() && conditions.and_then(|conditions| conditions.ready).unwrap_or(true)
-    };
-    SliceFacts {
-        service: slice.labels().get("kubernetes.io/service-name").cloned().unwrap_or_default(),
-        is_ready: slice.endpoints.iter().flatten().any(ready),
-    }
-}
-
-fn job_facts(job: &Job) -> JobFacts {
-    let status = job.status.as_ref();
-    JobFacts {
-        uid: job.uid().unwrap_or_default(),
-        labels: job.labels().clone(),
-        has_succeeded: status.and_then(|status| status.succeeded).unwrap_or(0) > 0,
-        has_failed_pods: status.and_then(|status| status.failed).unwrap_or(0) > 0,
-    }
-}
-
-/// OpenStack-Helm's DaemonSets select by labels only.
-fn selected(set: &DaemonSet) -> Labels {
-    let selector = set.spec.as_ref().map(|spec| &spec.selector);
-    selector.and_then(|selector| selector.match_labels.clone()).unwrap_or_default()
-}
-
-fn is_node_ready(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True")
 }

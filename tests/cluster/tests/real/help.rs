@@ -25,7 +25,8 @@ pub async fn shared() -> Cluster {
 
 /// Fails the test when something that must happen does not. Generous: it only bounds a failing test.
 pub async fn in_time<T>(what: &str, happens: impl Future<Output = T>) -> T {
-    let happened = tokio::time::timeout(Duration::from_secs(60), happens).await;
+    // Boxed, because kube's conditions are large futures.
+    let happened = tokio::time::timeout(Duration::from_secs(60), Box::pin(happens)).await;
     happened.unwrap_or_else(|_| panic!("{what} has not happened"))
 }
 

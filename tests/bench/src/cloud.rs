@@ -1,0 +1,240 @@
+//! What is installed, and where: charts, values and order as the operator has them, a fresh namespace each time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use cluster::Cluster;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client, ResourceExt};
+use osdpl::api::OpenStackDeployment;
+use osdpl::desired::{Desired, Facts, Provider, resolve, select};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::judge::Judge;
+
+/// The namespace of the operator's own chart, and the name of its release and service account.
+pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
+
+/// What charts install outside of namespaces.
+const CLUSTER_SCOPED: [(&str, &str, &str); 3] = [
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+];
+
+/// What all runs share.
+pub struct World {
+    /// With all rights.
+    pub client: Client,
+    /// With all rights.
+    pub kubeconfig: PathBuf,
+    /// With the rights of the operator's chart.
+    pub operator_kubeconfig: PathBuf,
+    /// helm 4.
+    pub helm: PathBuf,
+    /// The operator's program.
+    pub osdpl: PathBuf,
+    /// Where the operator takes charts from: archives, the same as bare helm's.
+    pub charts: PathBuf,
+    /// The resource, as JSON.
+    sample: Value,
+    /// Scratch space, and the operator's cache.
+    pub scratch: tempfile::TempDir,
+}
+
+impl World {
+    /// Packs the charts and installs the operator's own.
+    pub async fn new(cluster: &Cluster, osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(sample).with_context(|| sample.display().to_string())?;
+        let sample = osdpl::yaml::parse::<Value>(&sample.display().to_string(), &text)?;
+        let scratch = tempfile::tempdir()?;
+        let mut world = Self {
+            client: cluster.client(),
+            kubeconfig: cluster.kubeconfig().to_owned(),
+            operator_kubeconfig: PathBuf::new(),
+            helm: cluster.helm(4)?.to_owned(),
+            osdpl: std::path::absolute(osdpl)?,
+            charts: scratch.path().join("packed"),
+            sample,
+            scratch,
+        };
+        world.pack(charts).await?;
+        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/osdpl");
+        world
+            .helm(
+                ["upgrade", "--install", SYSTEM.1, "--create-namespace", "-n", SYSTEM.0]
+                    .map(Into::into)
+                    .into_iter()
+                    .chain([chart.into_os_string()]),
+            )
+            .await?;
+        world.operator_kubeconfig = cluster.kubeconfig_for(SYSTEM.0, SYSTEM.1).await?;
+        Ok(world)
+    }
+
+    /// Archives of the charts, so that neither way packs while the clock runs.
+    async fn pack(&self, folder: &Path) -> anyhow::Result<()> {
+        std::fs::create_dir_all(&self.charts)?;
+        for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())?.flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "tgz") {
+                std::fs::copy(&path, self.charts.join(entry.file_name()))?;
+            } else if path.join("shape.yaml").is_file() {
+                self.helm(["package".into(), path.into_os_string(), "-d".into(), self.charts.clone().into_os_string()])
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs helm with all rights, its own files in the scratch space.
+    pub async fn helm(&self, arguments: impl IntoIterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
+        let arguments: Vec<_> = arguments.into_iter().collect();
+        let output = self.command().args(&arguments).output().await?;
+        if !output.status.success() {
+            bail!("helm {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
+    /// helm, with nothing to do yet.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.helm);
+        let home = |part: &str| self.scratch.path().join(part);
+        command
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HELM_CACHE_HOME", home("cache"))
+            .env("HELM_CONFIG_HOME", home("config"));
+        command.env("HELM_DATA_HOME", home("data")).kill_on_drop(true);
+        command
+    }
+
+    /// The archive of a chart.
+    fn archive(&self, chart: &str) -> anyhow::Result<PathBuf> {
+        let names = std::fs::read_dir(&self.charts)?.flatten().map(|entry| entry.path());
+        let is_its = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.strip_prefix(chart)
+                .and_then(|rest| rest.strip_prefix('-'))
+                .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+        };
+        names.into_iter().find(is_its).with_context(|| format!("no archive of chart {chart}"))
+    }
+}
+
+/// A release as bare helm needs it.
+pub struct Release {
+    /// The archive.
+    pub chart: PathBuf,
+    /// The file of values.
+    pub values: PathBuf,
+    /// The releases that provide what it needs.
+    pub needs: BTreeSet<String>,
+}
+
+/// One installation.
+pub struct Cloud<'a> {
+    /// What all share.
+    pub world: &'a World,
+    /// The namespace.
+    pub namespace: String,
+    /// By name.
+    pub releases: BTreeMap<String, Release>,
+    /// The resource, for the operator.
+    pub deployment: OpenStackDeployment,
+    /// Whether everything is up.
+    pub judge: Judge,
+}
+
+impl<'a> Cloud<'a> {
+    /// A namespace, and what goes into it.
+    pub async fn fresh(world: &'a World, namespace: &str) -> anyhow::Result<Self> {
+        let mut resource = world.sample.clone();
+        resource["metadata"]["namespace"] = json!(namespace);
+        let folder = world.scratch.path().join(namespace);
+        std::fs::create_dir_all(&folder)?;
+        let file = folder.join("resource.yaml");
+        std::fs::write(&file, resource.to_string())?;
+        let mut render = Command::new(&world.osdpl);
+        let rendered =
+            render.args(["render", "--placeholders", "--file"]).arg(&file).arg("--out").arg(&folder).output().await?;
+        if !rendered.status.success() {
+            bail!("osdpl render: {}", String::from_utf8_lossy(&rendered.stderr));
+        }
+        let deployment: OpenStackDeployment = serde_json::from_value(resource)?;
+        let desired = desired(&deployment)?;
+        let mut releases = BTreeMap::new();
+        for (name, release) in desired.releases {
+            let needs = release.needs.into_values().filter_map(|provider| match provider {
+                Provider::Release(name) => Some(name),
+                Provider::External(_) => None,
+            });
+            let values = folder.join(format!("{name}.yaml"));
+            releases.insert(name, Release { chart: world.archive(&release.chart)?, values, needs: needs.collect() });
+        }
+        let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
+        Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await?;
+        let judge = Judge::watch(&world.client, namespace);
+        Ok(Self { world, namespace: namespace.to_owned(), releases, deployment, judge })
+    }
+
+    /// The resource.
+    pub fn api(&self) -> Api<OpenStackDeployment> {
+        Api::namespaced(self.world.client.clone(), &self.namespace)
+    }
+
+    /// Releases with those that they need before them.
+    pub fn in_order(&self) -> Vec<&str> {
+        let mut order: Vec<&str> = Vec::new();
+        while order.len() < self.releases.len() {
+            let before = order.len();
+            for (name, release) in &self.releases {
+                if !order.contains(&name.as_str()) && release.needs.iter().all(|need| order.contains(&need.as_str())) {
+                    order.push(name);
+                }
+            }
+            assert!(order.len() > before, "the catalogue refuses circles");
+        }
+        order
+    }
+
+    /// Removes the namespace, and what its charts left outside of it. No helm: the next run shall not wait for hooks.
+    pub async fn remove(self) -> anyhow::Result<()> {
+        let client = &self.world.client;
+        for resource in self.api().list(&ListParams::default()).await?.items {
+            let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            self.api().patch(&resource.name_any(), &PatchParams::default(), &loose).await?;
+        }
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.delete(&self.namespace, &DeleteParams::default()).await?;
+        for (group, version, kind) in CLUSTER_SCOPED {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            let ours = |object: &DynamicObject| {
+                object.annotations().get("meta.helm.sh/release-namespace") == Some(&self.namespace)
+            };
+            for object in api.list(&ListParams::default()).await?.items.into_iter().filter(ours) {
+                api.delete(&object.name_any(), &DeleteParams::default()).await?;
+            }
+        }
+        while namespaces.get_opt(&self.namespace).await?.is_some() {
+            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+        }
+        Ok(())
+    }
+}
+
+/// The releases and their edges, as the operator sees them.
+fn desired(deployment: &OpenStackDeployment) -> anyhow::Result<Desired> {
+    let catalog = osdpl::files::catalog(None)?;
+    let name = deployment.name_any();
+    let selection = select(&name, &deployment.namespace().unwrap_or_default(), &deployment.spec, &catalog);
+    if selection.is_refused() {
+        bail!("the resource is refused: {:?}", selection.findings);
+    }
+    Ok(resolve(&deployment.spec, &catalog, &selection, &Facts::default()))
+}

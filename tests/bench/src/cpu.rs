@@ -1,0 +1,74 @@
+//! Processor time and memory of processes, as `/proc` tells (`proc_pid_stat(5)`, `proc_pid_status(5)`).
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+/// What the kernel counts in: USER_HZ, 100 a second on every architecture that Rust runs on.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Processor time of a process, user and system together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu {
+    /// Its own.
+    pub own: Duration,
+    /// That of its children which have ended and were waited for, and of theirs.
+    pub children: Duration,
+}
+
+impl Cpu {
+    /// What a process has used so far.
+    pub fn of(pid: u32) -> anyhow::Result<Self> {
+        let path = format!("/proc/{pid}/stat");
+        let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+        // Counted behind the program's name, which may hold anything: utime is field 14 of all, the 12th of these.
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace().collect();
+        let ticks = |index: usize| -> anyhow::Result<u64> {
+            fields
+                .get(index)
+                .and_then(|field| field.parse().ok())
+                .with_context(|| format!("{path} has no field {index}"))
+        };
+        let time = |ticks: u64| -> anyhow::Result<Duration> { Ok(TICK * u32::try_from(ticks)?) };
+        Ok(Self { own: time(ticks(11)? + ticks(12)?)?, children: time(ticks(13)? + ticks(14)?)? })
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self { own: self.own.saturating_sub(earlier.own), children: self.children.saturating_sub(earlier.children) }
+    }
+}
+
+/// Resident memory of a process in KiB.
+pub fn resident(pid: u32) -> anyhow::Result<u64> {
+    field(pid, "VmRSS:")
+}
+
+/// The highest resident memory a process ever had, in KiB.
+pub fn peak(pid: u32) -> anyhow::Result<u64> {
+    field(pid, "VmHWM:")
+}
+
+fn field(pid: u32, name: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name} in /proc"))?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// The command lines of a process's children.
+pub fn children(pid: u32) -> Vec<(u32, Vec<String>)> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers: Vec<u32> = lists
+        .flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    numbers.into_iter().map(|child| (child, command_line(child))).collect()
+}
+
+fn command_line(pid: u32) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}

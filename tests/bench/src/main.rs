@@ -1,0 +1,92 @@
+//! `make bench`: what the operator costs beside bare helm, interleaved in one run on one control plane.
+//!
+//! The same charts with the same values go into a fresh namespace each time, in four ways: helm one after another; helm in
+//! the order of the releases; helm all at once; the operator. A run ends when everything is up: each helm has ended, each
+//! workload is available, each Job complete, and for the operator the resource says so as well. Upstream's waits between
+//! pods are played; without them order would cost nothing.
+
+mod bare;
+mod cloud;
+mod cpu;
+mod judge;
+mod operator;
+mod report;
+mod steady;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser;
+use cluster::{Audit, Cluster, Options, Program};
+
+use cloud::{Cloud, World};
+use report::{Report, Way};
+
+/// Measures the operator beside bare helm.
+#[derive(Parser)]
+struct Arguments {
+    /// A folder of charts: archives, or chart directories.
+    #[arg(long)]
+    charts: PathBuf,
+    /// The operator's program.
+    #[arg(long)]
+    osdpl: PathBuf,
+    /// The resource to install.
+    #[arg(long)]
+    sample: PathBuf,
+    /// How often each way is measured; the median counts.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Only these ways.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Way::ALL)]
+    ways: Vec<Way>,
+    /// Leave out what is measured on the standing cloud: memory, no-op, one key.
+    #[arg(long)]
+    no_steady: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Arguments::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    println!("bench: a control plane with {} simulated nodes", Options::default().nodes.len());
+    let options = Options::default().with_programs(&[Program::Helm4]).with_audit(Audit::default());
+    let cluster = Cluster::start(options).await?;
+    let world = World::new(&cluster, &arguments.osdpl, &arguments.charts, &arguments.sample).await?;
+    let mut report = Report::default();
+    for round in 0..arguments.rounds {
+        // Each round begins with another way, so that what drifts drifts for all.
+        for index in 0..arguments.ways.len() {
+            let way = arguments.ways[(index + round) % arguments.ways.len()];
+            let cloud = Cloud::fresh(&world, &format!("bench-{round}-{index}")).await?;
+            let cost = measure(way, &cloud).await.with_context(|| format!("round {}, {way}", round + 1))?;
+            println!("round {}: {cost} {way}", round + 1);
+            report.add(way, cost);
+            cloud.remove().await.context("cleaning up")?;
+        }
+    }
+    if !arguments.no_steady {
+        let cloud = Cloud::fresh(&world, "bench-steady").await?;
+        report.steady = Some(steady::measure(&cloud, &cluster).await?);
+    }
+    print!("\n{report}");
+    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+async fn measure(way: Way, cloud: &Cloud<'_>) -> anyhow::Result<report::Cost> {
+    match way {
+        Way::Sequential => bare::sequential(cloud).await,
+        Way::Ordered => bare::ordered(cloud).await,
+        Way::AtOnce => bare::at_once(cloud).await,
+        Way::Operator => operator::install(cloud).await,
+    }
+}

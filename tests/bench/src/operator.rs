@@ -1,0 +1,114 @@
+//! The operator as a process under the rights of its chart.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::wait::await_condition;
+use osdpl::api::{OpenStackDeployment, condition};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+use crate::cloud::{Cloud, World};
+use crate::cpu::Cpu;
+use crate::report::Cost;
+
+/// A running operator; it ends, with its helms, when this is dropped.
+pub struct Operator {
+    _child: Child,
+    address: SocketAddr,
+    /// Its process.
+    pub pid: u32,
+}
+
+impl Operator {
+    /// Starts it and waits until it has seen the cluster.
+    pub async fn start(world: &World) -> anyhow::Result<Self> {
+        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let log = std::fs::File::options().create(true).append(true).open(world.scratch.path().join("operator.log"))?;
+        let mut command = Command::new(&world.osdpl);
+        command.arg("operator").arg("--charts").arg(&world.charts).arg("--helm").arg(&world.helm);
+        command.arg("--cache").arg(world.scratch.path().join("operator")).arg("--listen").arg(address.to_string());
+        command.env("KUBECONFIG", &world.operator_kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut child = command.kill_on_drop(true).spawn()?;
+        let pid = child.id().context("it has ended already")?;
+        let operator = |child| Self { _child: child, address, pid };
+        for _ in 0..300 {
+            if get(address, "/readyz").await.is_ok() {
+                return Ok(operator(child));
+            }
+            if let Some(status) = child.try_wait()? {
+                bail!("the operator ended with {status}: {}", tail(world));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        bail!("the operator does not become ready: {}", tail(world))
+    }
+
+    /// How many helm processes it has started so far.
+    pub async fn helm_started(&self) -> anyhow::Result<u64> {
+        let text = get(self.address, "/metrics").await?;
+        let counts = text
+            .lines()
+            .filter(|line| line.starts_with("osdpl_helm_runs_total{") && line.contains("outcome=\"started\""));
+        Ok(counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
+    }
+}
+
+/// Installs with the operator.
+pub async fn install(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
+    let operator = Operator::start(cloud.world).await?;
+    let (before, began) = (Cpu::of(operator.pid)?, Instant::now());
+    apply(cloud).await?;
+    until_ready(cloud).await?;
+    let wall = began.elapsed();
+    let spent = Cpu::of(operator.pid)?.since(before);
+    Ok(Cost { wall, helm: spent.children, operator: spent.own })
+}
+
+/// `kubectl apply --server-side` of the resource.
+pub async fn apply(cloud: &Cloud<'_>) -> anyhow::Result<()> {
+    let name = cloud.deployment.name_any();
+    cloud.api().patch(&name, &PatchParams::apply("bench").force(), &Patch::Apply(&cloud.deployment)).await?;
+    Ok(())
+}
+
+/// Waits until the resource says Ready for its newest spec, and everything is up by the same judge as for bare helm.
+pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
+    let name = cloud.deployment.name_any();
+    let ready = await_condition(cloud.api(), &name, |resource: Option<&OpenStackDeployment>| {
+        let Some((resource, status)) = resource.and_then(|resource| Some((resource, resource.status.as_ref()?))) else {
+            return false;
+        };
+        status.observed_generation == resource.metadata.generation
+            && status
+                .conditions
+                .iter()
+                .any(|condition| condition.type_ == condition::READY && condition.status == "True")
+    });
+    let done = tokio::time::timeout(Duration::from_mins(15), ready).await;
+    done.with_context(|| format!("not Ready in time: {}", tail(cloud.world)))??;
+    cloud.judge.clone().all_up().await
+}
+
+fn tail(world: &World) -> String {
+    let text = std::fs::read_to_string(world.scratch.path().join("operator.log")).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(15)..].join("\n")
+}
+
+/// What a plain HTTP request is answered with; an error unless it is 200.
+async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(address).await?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    if !head.starts_with("HTTP/1.1 200") {
+        bail!("{path}: {}", head.lines().next().unwrap_or_default());
+    }
+    Ok(body.to_owned())
+}

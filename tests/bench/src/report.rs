@@ -1,0 +1,188 @@
+//! Medians, ratios, and whether the goals are met.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::steady::Steady;
+
+/// A way to install the cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Way {
+    /// Bare helm, one release after another.
+    Sequential,
+    /// Bare helm, each release as soon as its needs' processes have ended and their pods are ready.
+    Ordered,
+    /// Bare helm, everything at once.
+    AtOnce,
+    /// The operator.
+    Operator,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Sequential, Self::Ordered, Self::AtOnce, Self::Operator];
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Sequential => "bare helm, one after another",
+            Self::Ordered => "bare helm, in release order",
+            Self::AtOnce => "bare helm, all at once",
+            Self::Operator => "the operator",
+        })
+    }
+}
+
+/// What one installation took.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// From the first command until everything was up.
+    pub wall: Duration,
+    /// Processor time of helm's processes.
+    pub helm: Duration,
+    /// Processor time of the operator itself.
+    pub operator: Duration,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { wall, helm, operator } = self;
+        write!(formatter, "{:6.1} s, {:5.1} s CPU of helm", wall.as_secs_f64(), helm.as_secs_f64())?;
+        write!(formatter, ", {:4.1} s of the operator", operator.as_secs_f64())
+    }
+}
+
+/// What is wanted.
+mod goals {
+    pub const OF_ORDERED: f64 = 0.9;
+    pub const OF_AT_ONCE: f64 = 1.25;
+    pub const RESIDENT_KIB: u64 = 25 * 1024;
+    pub const DELAY_MS: f64 = 200.0;
+}
+
+/// Everything that was measured.
+#[derive(Default)]
+pub struct Report {
+    costs: BTreeMap<Way, Vec<Cost>>,
+    /// What was measured on the standing cloud.
+    pub steady: Option<Steady>,
+}
+
+/// A figure beside its goal.
+struct Line {
+    what: String,
+    measured: String,
+    goal: String,
+    good: bool,
+}
+
+impl Report {
+    /// Adds a measurement.
+    pub fn add(&mut self, way: Way, cost: Cost) {
+        self.costs.entry(way).or_default().push(cost);
+    }
+
+    fn median(&self, way: Way) -> Option<Cost> {
+        let costs = self.costs.get(&way)?;
+        let middle = |part: fn(&Cost) -> Duration| median(costs.iter().map(part).collect());
+        Some(Cost {
+            wall: middle(|cost| cost.wall)?,
+            helm: middle(|cost| cost.helm)?,
+            operator: middle(|cost| cost.operator)?,
+        })
+    }
+
+    fn ratio(&self, other: Way, goal: f64) -> Option<Line> {
+        let ratio = self.median(Way::Operator)?.wall.as_secs_f64() / self.median(other)?.wall.as_secs_f64();
+        let (measured, goal_said) = (format!("{ratio:.2}"), format!("≤ {goal}"));
+        Some(Line { what: format!("the operator's time / {other}"), measured, goal: goal_said, good: ratio <= goal })
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let ratios = [self.ratio(Way::Ordered, goals::OF_ORDERED), self.ratio(Way::AtOnce, goals::OF_AT_ONCE)];
+        let mut lines: Vec<Line> = ratios.into_iter().flatten().collect();
+        if let Some(steady) = &self.steady {
+            lines.extend(steady_lines(steady));
+        }
+        lines
+    }
+
+    /// Whether every goal is met.
+    pub fn is_good(&self) -> bool {
+        self.lines().iter().all(|line| line.good)
+    }
+}
+
+fn steady_lines(steady: &Steady) -> Vec<Line> {
+    let none = |what: &str, count: u64| Line {
+        what: what.into(),
+        measured: count.to_string(),
+        goal: "0".into(),
+        good: count == 0,
+    };
+    let delay = median(steady.delays.clone()).unwrap_or_default().as_secs_f64() * 1000.0;
+    let worst = steady.delays.iter().max().copied().unwrap_or_default().as_secs_f64() * 1000.0;
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let mib = |kib: u64| kib as f64 / 1024.0;
+    vec![
+        Line {
+            what: "the operator's resident memory, 60 s after the install".into(),
+            measured: format!("{:.1} MiB (peak {:.1})", mib(steady.resident), mib(steady.peak)),
+            goal: "≤ 25 MiB".into(),
+            good: steady.resident <= goals::RESIDENT_KIB,
+        },
+        none("helm processes in a minute of nothing, the same applied again", steady.idle_helm),
+        none("API writes in that minute", steady.idle_writes),
+        Line {
+            what: "from a one-key change to helm's start".into(),
+            measured: format!("{delay:.0} ms (of {}, at most {worst:.0})", steady.delays.len()),
+            goal: "≤ 200 ms".into(),
+            good: delay <= goals::DELAY_MS,
+        },
+        Line {
+            what: "helm processes for a one-key change".into(),
+            measured: format!("{:?}", steady.change_helm),
+            goal: "1 each".into(),
+            good: steady.change_helm.iter().all(|count| *count == 1),
+        },
+    ]
+}
+
+fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
+    values.sort_unstable();
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{:<30} {:>8} {:>10} {:>14}", "medians", "wall s", "helm CPU s", "operator CPU s")?;
+        for way in self.costs.keys() {
+            if let Some(Cost { wall, helm, operator }) = self.median(*way) {
+                let (wall, helm, operator) = (wall.as_secs_f64(), helm.as_secs_f64(), operator.as_secs_f64());
+                writeln!(formatter, "{way:<30} {wall:>8.1} {helm:>10.1} {operator:>14.1}")?;
+            }
+        }
+        writeln!(formatter)?;
+        for Line { what, measured, goal, good } in self.lines() {
+            let mark = if good { "✔" } else { "✘" };
+            writeln!(formatter, "{mark} {what:<66} {measured:<26} goal {goal}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_and_the_lower_one_of_two() {
+        assert_eq!(median(vec![9, 1, 5]), Some(5));
+        assert_eq!(median(vec![2, 1]), Some(1));
+        assert_eq!(median::<u8>(vec![]), None);
+    }
+}

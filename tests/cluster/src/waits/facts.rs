@@ -1,0 +1,116 @@
+//! What the waits need to know of each object, and nothing more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::ResourceExt;
+
+use super::PREFIX;
+use super::needs::{Labels, Needs};
+
+/// What is known of a pod.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct PodFacts {
+    pub uid: String,
+    pub labels: Labels,
+    /// Annotations with our prefix, without it.
+    pub steering: BTreeMap<String, String>,
+    /// Empty until scheduled.
+    pub node: String,
+    pub phase: String,
+    pub is_ready: bool,
+    pub is_leaving: bool,
+    /// `restartPolicy: Never`.
+    pub never_restarts: bool,
+    /// Uid of the controlling owner.
+    pub owner: Option<String>,
+    pub needs: Arc<Needs>,
+}
+
+impl PodFacts {
+    /// A steering word: from an annotation, else a label.
+    pub fn steer(&self, key: &str) -> Option<&str> {
+        let label = || self.labels.get(&format!("{PREFIX}{key}"));
+        self.steering.get(key).or_else(label).map(String::as_str)
+    }
+
+    pub fn is_released(&self) -> bool {
+        self.steering.get("released").is_some_and(|value| value == "true")
+    }
+}
+
+#[derive(PartialEq)]
+pub(super) struct SliceFacts {
+    pub service: String,
+    pub is_ready: bool,
+}
+
+#[derive(Default, PartialEq)]
+pub(super) struct JobFacts {
+    pub uid: String,
+    pub labels: Labels,
+    pub has_succeeded: bool,
+    pub has_failed_pods: bool,
+}
+
+/// Whether `labels` has every one of `wanted`.
+pub(super) fn carries(labels: &Labels, wanted: &Labels) -> bool {
+    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
+pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
+    let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let ours =
+        pod.annotations().iter().filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?.into(), value.clone())));
+    let owners = pod.owner_references().iter();
+    PodFacts {
+        uid: pod.uid().unwrap_or_default(),
+        labels: pod.labels().clone(),
+        steering: ours.collect(),
+        node: spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
+        phase: status.and_then(|status| status.phase.clone()).unwrap_or_default(),
+        is_ready: conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True"),
+        is_leaving: pod.metadata.deletion_timestamp.is_some(),
+        never_restarts: spec.and_then(|spec| spec.restart_policy.as_deref()) == Some("Never"),
+        owner: owners.filter(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone()).next(),
+        needs: Arc::new(Needs::of(pod)),
+    }
+}
+
+/// An endpoint counts as ready unless it says otherwise (`EndpointConditions`).
+pub(super) fn slice_facts(slice: &EndpointSlice) -> SliceFacts {
+    let ready = |endpoint: &Endpoint| {
+        let conditions = endpoint.conditions.as_ref();
+        !endpoint.addresses.is_empty() && conditions.and_then(|conditions| conditions.ready).unwrap_or(true)
+    };
+    SliceFacts {
+        service: slice.labels().get("kubernetes.io/service-name").cloned().unwrap_or_default(),
+        is_ready: slice.endpoints.iter().flatten().any(ready),
+    }
+}
+
+pub(super) fn job_facts(job: &Job) -> JobFacts {
+    let status = job.status.as_ref();
+    JobFacts {
+        uid: job.uid().unwrap_or_default(),
+        labels: job.labels().clone(),
+        has_succeeded: status.and_then(|status| status.succeeded).unwrap_or(0) > 0,
+        has_failed_pods: status.and_then(|status| status.failed).unwrap_or(0) > 0,
+    }
+}
+
+/// OpenStack-Helm's DaemonSets select by labels only.
+pub(super) fn selected(set: &DaemonSet) -> Labels {
+    let selector = set.spec.as_ref().map(|spec| &spec.selector);
+    selector.and_then(|selector| selector.match_labels.clone()).unwrap_or_default()
+}
+
+pub(super) fn is_node_ready(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True")
+}

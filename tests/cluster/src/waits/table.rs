@@ -1,0 +1,56 @@
+//! Objects of one kind as a watch tells of them.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use kube::runtime::watcher::Event;
+
+/// Objects of one kind, as the last list and the changes since then have them.
+pub(super) struct Table<K, V> {
+    now: HashMap<K, V>,
+    coming: HashMap<K, V>,
+    pub is_known: bool,
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self { now: HashMap::new(), coming: HashMap::new(), is_known: false }
+    }
+}
+
+impl<K: Eq + Hash, V: PartialEq> Table<K, V> {
+    /// Takes an event in; returns whether anything that we keep has changed.
+    pub fn learn<T>(&mut self, event: Event<T>, read: impl Fn(T) -> (K, V)) -> bool {
+        match event {
+            Event::Init => {
+                self.coming.clear();
+                false
+            }
+            Event::InitApply(object) => {
+                let (key, value) = read(object);
+                self.coming.insert(key, value);
+                false
+            }
+            Event::InitDone => {
+                self.now = std::mem::take(&mut self.coming);
+                self.is_known = true;
+                true
+            }
+            Event::Apply(object) => {
+                let (key, value) = read(object);
+                let is_new = self.now.get(&key) != Some(&value);
+                self.now.insert(key, value);
+                is_new
+            }
+            Event::Delete(object) => self.now.remove(&read(object).0).is_some(),
+        }
+    }
+
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.now.get(key)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.now.iter()
+    }
+}

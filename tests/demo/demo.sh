@@ -1,0 +1,219 @@
+#!/usr/bin/env bash
+# `make demo`: from a bare machine with Rust and Go to a Ready cloud on a real local control plane.
+#
+#   demo.sh up     build what is missing, bring everything up, wait until the cloud is Ready; at once when it is
+#   demo.sh env    what to eval in a shell: KUBECONFIG and PATH
+#   demo.sh down   end it and remove what it left
+#
+# Every step looks first whether it is done already, so a run that was killed half way is simply run again.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+state=${OSDPL_DEMO:-${OSDPL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/osdpl}/demo}
+release=${CARGO_TARGET_DIR:-$root/target}/release
+charts=${CHARTS:-$root/tests/charts}
+sample=${SAMPLE:-$root/deploy/samples/minimal.yaml}
+system=osdpl-system
+begun=$SECONDS
+
+say() { printf '%s\n' "$*"; }
+die() {
+    printf 'demo: %s\n' "$*" >&2
+    exit 1
+}
+
+# A step's name, and how long the demo has been at it.
+step() { printf '\n[%3d s] %s\n' $((SECONDS - begun)) "$*"; }
+
+# Runs a command in the foreground with its output in a log, saying what it does and for how long it has been at it.
+watched() {
+    local what=$1 log=$2 status=0 ticker
+    shift 2
+    say "         $what (log: $log)"
+    ticker "$log" &
+    ticker=$!
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    kill "$ticker" 2>/dev/null || true
+    wait "$ticker" 2>/dev/null || true
+    [[ $status -eq 0 ]] && return
+    tail -n 25 "$log" >&2
+    die "$what failed; the whole log is $log"
+}
+
+# The last line of a log every 5 seconds, until killed.
+ticker() {
+    local since=$SECONDS line
+    trap 'kill $! 2>/dev/null; exit' TERM
+    while sleep 5 & wait $!; do
+        kill -0 $$ 2>/dev/null || exit 0
+        line=$(tail -n 1 "$1" | cut -c 1-80)
+        printf '         … %d s: %s\n' $((SECONDS - since)) "${line##+( )}"
+    done
+}
+
+build() {
+    command -v cargo >/dev/null || die "cargo is not on PATH; install Rust 1.91 or newer: https://rustup.rs"
+    step "osdpl and the control plane's tool, with cargo: minutes the first time, then nothing"
+    watched "cargo build --release" "$state/build.log" \
+        cargo build --locked --release --manifest-path "$root/Cargo.toml" -p osdpl -p cluster --bins
+    mkdir -p "$state/bin"
+    # A copy: the demo goes on while its sources are worked on.
+    for pair in osdpl:osdpl osdpl:kubectl-osdpl cluster:cluster; do
+        cmp -s "$release/${pair%:*}" "$state/bin/${pair#*:}" || install "$release/${pair%:*}" "$state/bin/${pair#*:}"
+    done
+}
+
+control_plane() {
+    step "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, kubectl, helm, with Go: minutes the first time"
+    cluster programs etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl helm4 >/dev/null
+    step "the control plane"
+    # The supervisor would keep the lock that this run holds.
+    cluster up "$state/cluster" --with helm4 9>&- | head -n 1
+    eval "$(cluster env "$state/cluster")"
+}
+
+# The operator's own chart, as on any cluster.
+operators_chart() {
+    step "the operator's own chart, with helm, into namespace $system"
+    case $(helm status osdpl -n "$system" -o json 2>/dev/null | grep -o '"status":"pending-[a-z]*"') in
+    # An earlier run was killed in the middle of it. Neither the definition nor a cloud goes with the chart.
+    *pending*) helm uninstall osdpl -n "$system" >/dev/null ;;
+    esac
+    helm upgrade --install osdpl "$root/deploy/osdpl" -n "$system" --create-namespace --history-max 3 >"$state/helm.log" 2>&1 ||
+        { cat "$state/helm.log" >&2; die "helm cannot install deploy/osdpl"; }
+    kubectl wait --for=condition=Established --timeout=60s crd/openstackdeployments.osdpl.dev >/dev/null
+    say "         $(helm list -n "$system" --no-headers | tr -s ' \t' ' ' | cut -d ' ' -f 1,8-)"
+}
+
+# The operator's process id, if it lives: the number alone could be another process's by now.
+operator_pid() {
+    local pid started
+    read -r pid started 2>/dev/null <"$state/operator.pid" && [[ $(birth "$pid") == "$started" ]] && echo "$pid"
+}
+
+# When a process started, in clock ticks since boot (proc_pid_stat(5), field 22).
+birth() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || { echo gone; return; }
+    stat=${stat##*) }
+    set -- $stat
+    [[ $1 == Z ]] && echo gone || echo "${20}"
+}
+
+stop_operator() {
+    local pid
+    pid=$(operator_pid) || return 0
+    kill -TERM "$pid"
+    for _ in {1..300}; do
+        operator_pid >/dev/null || return 0
+        sleep 0.1
+    done
+    kill -KILL "$pid" 2>/dev/null || true
+}
+
+free_port() {
+    local port
+    for port in {18080..18179}; do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+    done
+}
+
+# Simulated kubelets run no containers, so the operator is a process here, under the chart's ServiceAccount and nothing more.
+operator() {
+    local pid inputs kubeconfig port
+    step "the operator, as a process under ServiceAccount $system/osdpl"
+    inputs="$(sha256sum <"$state/bin/osdpl") $charts"
+    if pid=$(operator_pid) && [[ $(cat "$state/operator.inputs" 2>/dev/null) == "$inputs" ]]; then
+        say "         runs, process $pid; metrics at $(cat "$state/operator.address")"
+        return
+    fi
+    stop_operator
+    kubeconfig=$(cluster token "$state/cluster" "$system/osdpl")
+    port=$(free_port)
+    KUBECONFIG=$kubeconfig setsid "$state/bin/osdpl" operator --charts "$charts" --cache "$state/cache" \
+        --helm "$(readlink -f "$(command -v helm)")" --listen "127.0.0.1:$port" --plain-logs >>"$state/operator.log" 2>&1 </dev/null 9>&- &
+    pid=$!
+    echo "$pid $(birth "$pid")" >"$state/operator.pid"
+    echo "$inputs" >"$state/operator.inputs"
+    echo "http://127.0.0.1:$port/metrics" >"$state/operator.address"
+    say "         started, process $pid; log: $state/operator.log; metrics at http://127.0.0.1:$port/metrics"
+}
+
+cloud() {
+    step "the cloud: kubectl apply --server-side -f ${sample#"$root"/}"
+    if [[ -n $(kubectl get osdpl -A -o name) ]]; then
+        say "         there is one already, left as it is"
+        return
+    fi
+    kubectl get namespace openstack >/dev/null 2>&1 || kubectl create namespace openstack >/dev/null
+    sed -n '/^[^#]/s/^/         /p' "$sample"
+    kubectl apply --server-side -f "$sample"
+}
+
+# Live progress until Ready; ends when the operator does, or after the time it may take.
+progress() {
+    local watcher limit=$((SECONDS + ${TIMEOUT:-900}))
+    step "until it is Ready"
+    osdpl status --watch &
+    watcher=$!
+    while kill -0 "$watcher" 2>/dev/null; do
+        sleep 0.2
+        if ! operator_pid >/dev/null; then
+            kill "$watcher" 2>/dev/null
+            tail -n 15 "$state/operator.log" >&2
+            die "the operator has ended; its log is $state/operator.log, and \`make demo\` starts it again"
+        elif ((SECONDS > limit)); then
+            kill "$watcher" 2>/dev/null
+            osdpl status >&2 || true
+            die "not Ready in time; \`make demo\` goes on where this stopped, \`make demo-down\` ends it"
+        fi
+    done
+    wait "$watcher"
+}
+
+summary() {
+    say
+    say "Ready after $((SECONDS - begun)) s."
+    say
+    kubectl get osdpl -A
+    say
+    osdpl status
+    say
+    sed "s|@STATE@|$state|g" "$root/tests/demo/next.txt"
+}
+
+up() {
+    shopt -s extglob
+    case $charts in /*) ;; *) charts=$PWD/$charts ;; esac
+    [[ -d $charts ]] || die "CHARTS=$CHARTS is no folder; name one that holds charts as .tgz files or as directories"
+    mkdir -p "$state"
+    exec 9>"$state/lock"
+    flock -n 9 || die "another run is at work in $state"
+    export PATH="$state/bin:$PATH"
+    build
+    control_plane
+    operators_chart
+    operator
+    cloud
+    progress
+    summary
+}
+
+environment() {
+    [[ -x $state/bin/cluster ]] || die "no demo is up; make demo starts one"
+    "$state/bin/cluster" env "$state/cluster"
+    say "export PATH=$state/bin:\$PATH"
+}
+
+down() {
+    stop_operator
+    [[ ! -x $state/bin/cluster ]] || "$state/bin/cluster" down "$state/cluster"
+    rm -rf "$state"
+}
+
+case ${1:-} in
+up) up ;;
+env) environment ;;
+down) down ;;
+*) die "say up, env or down" ;;
+esac
