@@ -117,7 +117,9 @@ impl World {
         };
         match tokio::time::timeout(PATIENCE, wait).await {
             Ok(found) => found,
-            Err(tokio::time::error::Elapsed { .. }) => panic!("{what}: {:#?} {:?}", self.tasks.observe(), self.tasks.problems()),
+            Err(tokio::time::error::Elapsed { .. }) => {
+                panic!("{what}: {:#?} {:?}", self.tasks.observe(), self.tasks.problems())
+            }
         }
     }
 
