@@ -168,7 +168,7 @@ fn arrows_point_one_way() {
                 wrong.extend(after.map(|other| format!("{file} uses {other}, which comes after {}", order[own])));
             }
             None if !["lib", "main"].contains(&room(&file)) => {
-                wrong.push(format!("{file} belongs to no room; give it a place in this test"))
+                wrong.push(format!("{file} belongs to no room; give it a place in this test"));
             }
             None => {}
         }
