@@ -9,6 +9,8 @@ mod chart;
 mod clouds;
 #[path = "deploy/crd.rs"]
 mod crd;
+#[path = "deploy/image.rs"]
+mod image;
 #[path = "deploy/rbac.rs"]
 mod rbac;
 #[path = "deploy/render.rs"]

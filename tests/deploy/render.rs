@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
@@ -19,9 +19,14 @@ pub const HELMS: [Program; 2] = [Program::Helm4, Program::Helm3];
 static PROGRAMS: LazyLock<Programs> =
     LazyLock::new(|| programs::ensure(&HELMS, &mut programs::print_progress).unwrap());
 
+/// Where a helm lies.
+pub fn program(program: Program) -> &'static Path {
+    PROGRAMS.path(program).unwrap()
+}
+
 /// Runs helm; what it prints, or its complaint.
-pub fn helm(program: Program, arguments: &[&str], input: &str) -> Result<String, String> {
-    let mut child = Command::new(PROGRAMS.path(program).unwrap())
+pub fn helm(which: Program, arguments: &[&str], input: &str) -> Result<String, String> {
+    let mut child = Command::new(program(which))
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
