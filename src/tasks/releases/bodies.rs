@@ -1,5 +1,7 @@
 //! The bodies of records: which are wanted, fetching them, and what was learned from them.
 
+#![allow(clippy::disallowed_methods, reason = "the shell's clock: when to try again")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;

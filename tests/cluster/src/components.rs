@@ -50,7 +50,7 @@ impl Component {
             Self::Etcd => etcd(folder, ports),
             Self::Apiserver => apiserver(folder, spec, ports)?,
             Self::ControllerManager => controller_manager(folder, spec),
-            Self::Scheduler => scheduler(folder),
+            Self::Scheduler => scheduler(folder, spec),
             Self::Kwok => kwok(folder),
         })
     }
@@ -133,14 +133,17 @@ fn controller_manager(folder: &Folder, spec: &Spec) -> Vec<String> {
     arguments
 }
 
-fn scheduler(folder: &Folder) -> Vec<String> {
-    vec![
+/// Emulates too: of an older version than its own it would watch kinds (resource claims) that it may not read.
+fn scheduler(folder: &Folder, spec: &Spec) -> Vec<String> {
+    let mut arguments = vec![
         flag("--kubeconfig", &folder.kubeconfig_of("kube-scheduler")),
         "--secure-port=0".into(),
         "--leader-elect=false".into(),
         "--kube-api-qps=200".into(),
         "--kube-api-burst=400".into(),
-    ]
+    ];
+    arguments.extend(emulated(spec));
+    arguments
 }
 
 fn kwok(folder: &Folder) -> Vec<String> {

@@ -6,11 +6,14 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use cluster::{Cluster, OPENSTACK_LABELS, Options, Process};
-use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::api::{ListParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+
+use crate::help::in_time;
 
 /// Every process of a cluster, the supervisor first, read from the folder's state file.
 fn processes(folder: &Path) -> Vec<Process> {
@@ -126,6 +129,16 @@ fn up_stays_until_down_and_doing_either_twice_does_no_harm() {
     assert_gone(&first);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     assert_eq!(text(&run(&["down", folder_text]).stdout), "no cluster ran there\n");
+}
+
+#[tokio::test]
+async fn a_cluster_can_behave_as_an_older_kubernetes_and_still_starts_pods() {
+    let options = Options { emulated_version: Some("1.33".into()), ..Options::default() };
+    let cluster = Cluster::start(options).await.unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client());
+    let pod = json!({ "metadata": { "name": "old" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    in_time("the pod running", await_condition(pods, "old", conditions::is_pod_running())).await.unwrap();
 }
 
 #[test]
