@@ -13,6 +13,8 @@
 //! what helm unpacks later cannot be something else, even where two readers of tar or gzip would disagree, or where the file
 //! changes in between. One chart that cannot be had is one [`Error`], with a reason for the condition of its release.
 
+#![allow(clippy::disallowed_methods, reason = "the gate to charts' files")]
+
 mod archive;
 mod cache;
 mod chart;
@@ -29,15 +31,19 @@ mod problem;
 pub mod pull;
 mod seen;
 mod source;
+mod stock;
 mod store;
 
 pub use cache::write_whole;
 pub use chart::{Chart, Pin, Wanted};
 pub use contents::{LARGEST_CHART, LARGEST_FILE, MOST_ENTRIES};
 pub use digest::{Digest, NoDigest};
-pub use error::Error;
+pub use error::{Error, Mismatch};
 pub use lock::{Invalid, Lock, Pinned};
 pub use problem::Problem;
 pub use pull::Pull;
 pub use source::{NoSource, Source, UPSTREAM};
 pub use store::Store;
+
+#[cfg(test)]
+mod tests;

@@ -21,10 +21,13 @@ pub struct Error {
 /// # Errors
 /// With line and column, when the text is no YAML or not of the shape of `T`.
 pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
-    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
+    // Comments are of no use here, and where they are read, 33 lines of them in one place are refused as an attack.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false, emit_comments: false };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
         let problem = error.without_snippet().to_string();
+        // Advice to programmers is none to users.
+        let problem = problem.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
         let problem = problem.split(" at line ").next().unwrap_or(&problem).to_owned();
         Error { place: place.to_owned(), line, column, problem }
     })
@@ -81,6 +84,12 @@ mod tests {
     #[test]
     fn octal_numbers_are_read_as_helm_reads_them() {
         assert_eq!(parse::<Value>("x", "mode: 0644\nyes: on").unwrap(), json!({"mode": 420, "yes": true}));
+    }
+
+    #[test]
+    fn long_comments_are_no_error() {
+        let text = format!("key:\n  # a list\n{}  - 1\n", "  # commented out\n".repeat(100));
+        assert_eq!(parse::<Value>("x", &text).unwrap(), json!({"key": [1]}));
     }
 
     #[test]

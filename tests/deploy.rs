@@ -1,5 +1,7 @@
 //! What is shipped beside the program: the CRD, the operator's own chart with its rights, the samples.
 
+#![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
+
 #[path = "deploy/chart.rs"]
 mod chart;
 #[path = "catalogue/clouds.rs"]
@@ -7,6 +9,8 @@ mod chart;
 mod clouds;
 #[path = "deploy/crd.rs"]
 mod crd;
+#[path = "deploy/image.rs"]
+mod image;
 #[path = "deploy/rbac.rs"]
 mod rbac;
 #[path = "deploy/render.rs"]

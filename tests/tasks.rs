@@ -1,5 +1,7 @@
 //! What the tasks see on a real control plane.
 
+#![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
+
 #[path = "tasks/records.rs"]
 mod records;
 #[path = "tasks/workloads.rs"]

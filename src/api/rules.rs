@@ -11,7 +11,7 @@ pub(super) struct Rule {
     /// Where in the schema: properties by name, `*` for the values of a map, `[]` for the items of a list; the object itself where empty.
     pub at: &'static str,
     /// The CEL expression that must hold; with `oldSelf` it judges changes only.
-    pub rule: &'static str,
+    pub holds: &'static str,
     /// What must be, and what to do.
     pub message: &'static str,
     /// The field to blame, where it is not the one at `at`.
@@ -20,7 +20,7 @@ pub(super) struct Rule {
 
 impl Rule {
     pub(super) fn schema(&self) -> Value {
-        let mut rule = json!({ "rule": self.rule, "message": self.message });
+        let mut rule = json!({ "rule": self.holds, "message": self.message });
         if let Some(field) = self.field {
             rule["fieldPath"] = field.into();
         }
@@ -28,8 +28,8 @@ impl Rule {
     }
 }
 
-const fn rule(at: &'static str, rule: &'static str, message: &'static str) -> Rule {
-    Rule { at, rule, message, field: None }
+const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> Rule {
+    Rule { at, holds, message, field: None }
 }
 
 /// What a path in `unset` looks like (`crate::values::Path::parse`), as short as can be: its cost counts for every path of every release.

@@ -3,6 +3,8 @@
 //! Every string, list and map is bounded: the API server charges a CEL rule for the largest object that the schema allows, and refuses the whole
 //! CRD when one rule under an unbounded map could cost too much. The rules themselves are in `rules.rs`.
 
+#![expect(clippy::duplicated_attributes, reason = "every column has a name and a type")]
+
 use std::collections::BTreeMap;
 
 use kube::CustomResource;

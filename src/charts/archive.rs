@@ -55,6 +55,8 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
             None => return Err(Problem::Path { path, why: "is a file beside the chart's folder" }),
         }
     }
+    // tar ends before the compressed stream does: its checksum is compared only when it is read to its end.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| Problem::broken(&error))?;
     Ok(())
 }
 
@@ -142,7 +144,7 @@ fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, Pro
 
 /// Writes `contents` as a `.tgz` whose bytes depend on nothing but them and the chart's name.
 pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> {
-    let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::default()));
+    let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::fast()));
     for (path, content) in contents.files() {
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);

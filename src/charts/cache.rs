@@ -58,7 +58,7 @@ impl Cache {
     /// Writes the archive that helm is given.
     pub(super) fn keep(&self, chart: &Metadata, digest: &Digest, contents: &Contents) -> Result<PathBuf, Error> {
         let path = self.archive(chart, digest);
-        self.write(&path, |file| archive::write(&chart.name, contents, io::BufWriter::new(file)))?;
+        write(&path, |file| archive::write(&chart.name, contents, io::BufWriter::new(file)))?;
         Ok(path)
     }
 
@@ -92,7 +92,7 @@ impl Cache {
     pub(super) fn trust(&self, request: &Request, digest: &Digest) -> Result<(), Error> {
         let Request { repository, chart, version } = request.clone();
         let record = Trusted { repository, chart, version, digest: digest.clone() };
-        self.write(&self.record(request), |file| {
+        write(&self.record(request), |file| {
             file.write_all(&serde_json::to_vec_pretty(&record)?)?;
             // A record that a power cut left empty would stand in the way of every later pull.
             file.sync_all()
@@ -121,10 +121,10 @@ impl Cache {
         }
         TempDir::new_in(&folder).map_err(failed)
     }
+}
 
-    fn write(&self, path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Error> {
-        write_whole(path, content).map_err(|error| Error::cache(path, &error))
-    }
+fn write(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Error> {
+    write_whole(path, content).map_err(|error| Error::cache(path, &error))
 }
 
 /// Writes a file under another name and renames it: at `path` it is there whole or not at all.

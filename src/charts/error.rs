@@ -55,25 +55,8 @@ pub enum Error {
         place: String,
     },
     /// The content is not the one the lock, or the first pull, names.
-    #[error(
-        "chart {name} {version} from {place} has digest {found}, but {expected_by} {expected}: its content changed under the same version; {remedy}"
-    )]
-    DigestMismatch {
-        /// The chart.
-        name: String,
-        /// Its version.
-        version: String,
-        /// The folder or repository.
-        place: String,
-        /// Who expected what.
-        expected_by: String,
-        /// The digest expected.
-        expected: Digest,
-        /// The digest found.
-        found: Digest,
-        /// What to do.
-        remedy: String,
-    },
+    #[error(transparent)]
+    DigestMismatch(Box<Mismatch>),
     /// An archive or directory that is damaged, malicious or no chart.
     #[error(
         "chart {name} at {place} is not usable: {problem}; package or pull it anew, and do not install it when you do not know who made it"
@@ -181,6 +164,29 @@ pub enum Error {
     },
 }
 
+/// A chart whose content changed while its version did not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "chart {name} {version} from {place} has digest {found}, but {expected_by} {expected}: \
+     its content changed under the same version; {remedy}"
+)]
+pub struct Mismatch {
+    /// The chart.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The folder or repository.
+    pub place: String,
+    /// Who expected what: `the lock has`.
+    pub expected_by: &'static str,
+    /// The digest expected.
+    pub expected: Digest,
+    /// The digest found.
+    pub found: Digest,
+    /// What to do.
+    pub remedy: String,
+}
+
 impl Error {
     /// The reason of the release's condition: one of a closed set of `CamelCase` words.
     pub fn reason(&self) -> &'static str {
@@ -189,7 +195,7 @@ impl Error {
             Self::VersionMissing { .. } => "ChartVersionMissing",
             Self::Ambiguous { .. } => "ChartAmbiguous",
             Self::NotPinned { .. } => "ChartNotPinned",
-            Self::DigestMismatch { .. } => "ChartDigestMismatch",
+            Self::DigestMismatch(_) => "ChartDigestMismatch",
             Self::Unreadable { .. } => "ChartUnreadable",
             Self::FolderUnreadable { .. } => "ChartFolderUnreadable",
             Self::RepositoryUnreachable { .. } => "RepositoryUnreachable",
@@ -216,7 +222,7 @@ impl Error {
             | Self::Interrupted { .. } => true,
             Self::Ambiguous { .. }
             | Self::NotPinned { .. }
-            | Self::DigestMismatch { .. }
+            | Self::DigestMismatch(_)
             | Self::Unreadable { .. }
             | Self::RecordDamaged { .. }
             | Self::HelmUnusable { .. }

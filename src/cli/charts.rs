@@ -1,8 +1,316 @@
-//! stub
-#[derive(clap::Args)]
-pub struct Arguments {}
-impl Arguments {
-    pub async fn run(self) -> anyhow::Result<()> {
-        Ok(())
+//! `osdpl charts`: lock, pull and list the charts.
+
+#![allow(clippy::disallowed_methods, reason = "the command line reads and writes what its user names")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+
+use crate::charts::pull::NoPull;
+use crate::charts::{Chart, Error, Lock, Pinned, Pull, Source, Store, UPSTREAM, Wanted, keys, write_whole};
+use crate::helm::Program;
+use crate::helm::pull::Puller;
+
+/// Lock, pull and list the charts.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Write the lock (version and digest of each chart) and each chart's key tree
+    Lock(LockArguments),
+    /// Fill a folder with charts, for an image or a place without network
+    Pull(PullArguments),
+    /// Show the charts: name, version, digest, where from
+    List(Place),
+}
+
+#[derive(Debug, clap::Args)]
+struct LockArguments {
+    #[command(flatten)]
+    place: Place,
+    /// The folder to write `lock.yaml` and `keys/` to; a lock that is there says which charts, and which of their versions
+    #[arg(long, value_name = "FOLDER", default_value = "values")]
+    out: PathBuf,
+    /// Take the newest version that the repository has
+    #[arg(long)]
+    newest: bool,
+    /// Write the key trees only, and leave the lock as it is
+    #[arg(long)]
+    keys_only: bool,
+    /// The charts, as NAME or NAME@VERSION; those of the lock where none is named
+    #[arg(value_name = "CHART")]
+    charts: Vec<Named>,
+}
+
+#[derive(Debug, clap::Args)]
+struct PullArguments {
+    #[command(flatten)]
+    place: Place,
+    /// The folder to fill
+    #[arg(long, value_name = "FOLDER")]
+    to: PathBuf,
+    /// The charts, as NAME or NAME@VERSION; those of the lock where none is named
+    #[arg(value_name = "CHART")]
+    charts: Vec<Named>,
+}
+
+/// Where charts come from, and what is needed to get them.
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); OpenStack-Helm's where unset
+    #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
+    source: Option<Source>,
+    /// The lock; the built-in one where unset
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Where pulled charts are kept
+    #[arg(long, value_name = "FOLDER", env = "OSDPL_CHART_CACHE")]
+    cache: Option<PathBuf>,
+    /// The helm program, for repositories; `helm` on PATH where unset
+    #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
+    helm: Option<PathBuf>,
+}
+
+/// NAME or NAME@VERSION.
+#[derive(Clone, Debug)]
+struct Named(Wanted);
+
+impl FromStr for Named {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, version) =
+            text.split_once('@').map_or((text, None), |(name, version)| (name, Some(version.to_owned())));
+        Ok(Self(Wanted { version, ..Wanted::locked(name) }))
     }
+}
+
+impl Arguments {
+    /// Runs the subcommand; what it did goes to standard output, each chart that failed to standard error.
+    ///
+    /// # Errors
+    /// When any chart failed (after the others were done), or nothing can be done at all.
+    pub async fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            Command::Lock(arguments) => arguments.run().await,
+            Command::Pull(arguments) => arguments.run().await,
+            Command::List(place) => place.list().await,
+        }
+    }
+}
+
+impl LockArguments {
+    async fn run(self) -> anyhow::Result<()> {
+        let file = self.out.join("lock.yaml");
+        let before = if file.exists() { read_lock(&file)? } else { Lock::default() };
+        // A lock is written to accept what there is now: its own digests must not stand in the way.
+        let mut open = before.clone();
+        open.charts.values_mut().for_each(|pinned| pinned.digest = None);
+        let pull = self.place.puller().await?;
+        let store = self.place.store(open, Arc::clone(&pull));
+        let mut after = before;
+        let mut outcome = Outcome::default();
+        for wanted in wanted(&store, &self.charts)? {
+            let got = self.lock_one(&store, pull.as_ref(), wanted).await;
+            if let Some((chart, keys)) = outcome.note(got) {
+                println!("{} {} {} {keys}", chart.name, chart.version, chart.digest);
+                after.charts.insert(chart.name.clone(), pinned(&chart, store.source()));
+            }
+        }
+        if !self.keys_only {
+            write(&file, &after.to_yaml())?;
+        }
+        outcome.finish("locked")
+    }
+
+    async fn lock_one(&self, store: &Store, pull: &dyn Pull, wanted: Wanted) -> anyhow::Result<(Chart, String)> {
+        let wanted = self.newest(store, pull, wanted).await?;
+        let chart = store.obtain(&wanted).await?;
+        let keys = self.write_keys(&chart)?;
+        Ok((chart, keys))
+    }
+
+    async fn newest(&self, store: &Store, pull: &dyn Pull, wanted: Wanted) -> anyhow::Result<Wanted> {
+        let Source::Repository { url } = store.source() else { return Ok(wanted) };
+        let is_locked = store.lock().charts.contains_key(&wanted.name);
+        if wanted.version.is_some() || (is_locked && !self.newest) {
+            return Ok(wanted);
+        }
+        let newest = pull.newest(url, &wanted.name).await;
+        let newest = newest.map_err(|failure| anyhow::anyhow!("chart {} from {url}: {failure}", wanted.name))?;
+        Ok(Wanted { version: Some(newest), ..wanted })
+    }
+
+    fn write_keys(&self, chart: &Chart) -> anyhow::Result<String> {
+        let file = self.out.join("keys").join(format!("{}.yaml", chart.name));
+        let defaults = chart.default_values()?;
+        let Chart { name, version, digest, .. } = chart;
+        let head = format!(
+            "# The keys of chart {name} {version}, with the types of their defaults (map: empty by default). Written by `osdpl charts lock`.\n# {digest}\n"
+        );
+        write(&file, &format!("{head}{}", keys::to_yaml(&defaults)))?;
+        Ok(file.display().to_string())
+    }
+}
+
+fn pinned(chart: &Chart, source: &Source) -> Pinned {
+    let repository = match source {
+        Source::Repository { url } if url != UPSTREAM => Some(url.clone()),
+        Source::Repository { .. } | Source::Folder(_) => None,
+    };
+    Pinned { version: chart.version.clone(), digest: Some(chart.digest.clone()), repository }
+}
+
+impl PullArguments {
+    async fn run(self) -> anyhow::Result<()> {
+        let store = self.place.open().await?;
+        let mut outcome = Outcome::default();
+        for wanted in wanted(&store, &self.charts)? {
+            let got = store.obtain(&wanted).await.map_err(anyhow::Error::from).and_then(|chart| {
+                let file = self.to.join(format!("{}-{}.tgz", chart.name, chart.version));
+                let mut archive = std::fs::File::open(&chart.path).with_context(|| chart.path.display().to_string())?;
+                write_whole(&file, |to| std::io::copy(&mut archive, to).map(drop)).with_context(|| {
+                    format!("cannot write {}: check that there is room and that you may", file.display())
+                })?;
+                Ok((file, chart))
+            });
+            if let Some((file, chart)) = outcome.note(got) {
+                println!("{} {} ({})", file.display(), chart.digest, chart.pin);
+            }
+        }
+        outcome.finish("pulled")
+    }
+}
+
+impl Place {
+    async fn list(self) -> anyhow::Result<()> {
+        let store = self.open().await?;
+        let mut rows = vec![["NAME", "VERSION", "DIGEST", "FROM", "LOCK"].map(str::to_owned)];
+        let mut outcome = Outcome::default();
+        for (name, _) in store.offered()? {
+            if let (Source::Repository { url }, Some(pinned)) = (store.source(), store.lock().charts.get(&name)) {
+                let Pinned { version, digest, repository } = pinned.clone();
+                let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
+                rows.push([name, version, digest, repository.unwrap_or_else(|| url.clone()), "as locked".to_owned()]);
+                continue;
+            }
+            let got = store.obtain(&Wanted::locked(&name)).await;
+            if let Some(Chart { version, digest, origin, pin, .. }) = outcome.note(got) {
+                rows.push([name, version, digest.to_string(), origin, pin.to_string()]);
+            }
+        }
+        print!("{}", table(&rows));
+        outcome.finish("read")
+    }
+
+    async fn open(&self) -> anyhow::Result<Store> {
+        let lock = match &self.lock {
+            Some(file) => read_lock(file)?,
+            None => Lock::built_in()?,
+        };
+        Ok(self.store(lock, self.puller().await?))
+    }
+
+    fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
+        Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
+    }
+
+    /// A folder needs no helm.
+    async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
+        if let Some(Source::Folder(_)) = self.source {
+            return Ok(Arc::new(NoPull));
+        }
+        let program = Program::find(self.helm.clone(), self.cache().join("helm")).await?;
+        Ok(Arc::new(Puller::new(move |slot| program.command(slot))))
+    }
+
+    fn cache(&self) -> PathBuf {
+        let below = |name: &str, path: &str| std::env::var_os(name).map(|folder| Path::new(&folder).join(path));
+        let default = || below("XDG_CACHE_HOME", "osdpl/charts").or_else(|| below("HOME", ".cache/osdpl/charts"));
+        self.cache.clone().or_else(default).unwrap_or_else(|| std::env::temp_dir().join("osdpl-charts"))
+    }
+}
+
+/// The charts named, else those of the lock, else all that the source offers and that can be installed.
+fn wanted(store: &Store, named: &[Named]) -> Result<Vec<Wanted>, Error> {
+    if !named.is_empty() {
+        return Ok(named.iter().map(|Named(wanted)| wanted.clone()).collect());
+    }
+    if !store.lock().charts.is_empty() {
+        return Ok(store.lock().charts.keys().map(Wanted::locked).collect());
+    }
+    Ok(store
+        .offered()?
+        .into_iter()
+        .filter(|(_, installable)| *installable)
+        .map(|(name, _)| Wanted::locked(name))
+        .collect())
+}
+
+fn read_lock(file: &Path) -> anyhow::Result<Lock> {
+    let shown = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the lock {shown}: name one that is there with --lock"))?;
+    Ok(Lock::parse(&shown, &text)?)
+}
+
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    write_whole(file, |to| std::io::Write::write_all(to, text.as_bytes()))
+        .with_context(|| format!("cannot write {}: check that there is room and that you may", file.display()))
+}
+
+/// What became of several charts: one that fails does not keep the others from being done.
+#[derive(Default)]
+struct Outcome {
+    done: usize,
+    failed: usize,
+}
+
+impl Outcome {
+    fn note<T, E: Into<anyhow::Error>>(&mut self, got: Result<T, E>) -> Option<T> {
+        match got {
+            Ok(got) => {
+                self.done += 1;
+                Some(got)
+            }
+            Err(error) => {
+                self.failed += 1;
+                eprintln!("{:#}", error.into());
+                None
+            }
+        }
+    }
+
+    fn finish(self, verb: &str) -> anyhow::Result<()> {
+        match self {
+            Self { done: 0, failed: 0 } => {
+                bail!("no chart was {verb}: the lock has none and the source shows none; name the charts")
+            }
+            Self { failed: 0, .. } => Ok(()),
+            Self { done, failed } => {
+                bail!("{failed} of {} charts could not be {verb}; see above for each", done + failed)
+            }
+        }
+    }
+}
+
+fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..COLUMNS).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
 }

@@ -3,6 +3,8 @@
 //! It has no queue. A job that finds no slot is refused; every end of a child pokes whoever watches [`Runner::changes`],
 //! and the next plan, made of what is true *then*, starts what matters most. A queue would start yesterday's values.
 
+#![allow(clippy::disallowed_methods, reason = "when a child began and how long it took")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
@@ -19,9 +19,14 @@ pub const HELMS: [Program; 2] = [Program::Helm4, Program::Helm3];
 static PROGRAMS: LazyLock<Programs> =
     LazyLock::new(|| programs::ensure(&HELMS, &mut programs::print_progress).unwrap());
 
+/// Where a helm lies.
+pub fn program(program: Program) -> &'static Path {
+    PROGRAMS.path(program).unwrap()
+}
+
 /// Runs helm; what it prints, or its complaint.
-pub fn helm(program: Program, arguments: &[&str], input: &str) -> Result<String, String> {
-    let mut child = Command::new(PROGRAMS.path(program).unwrap())
+pub fn helm(which: Program, arguments: &[&str], input: &str) -> Result<String, String> {
+    let mut child = Command::new(program(which))
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -57,13 +62,11 @@ fn chart(name: &str) -> PathBuf {
     if directory.join("Chart.yaml").is_file() {
         return directory;
     }
-    let prefix = format!("{name}-");
-    let is_it = |file: &str| {
-        file.strip_prefix(&prefix)
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.strip_suffix(".tgz").is_some())
-    };
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files = files.filter(|file| file.file_name().and_then(|name| name.to_str()).is_some_and(is_it));
+    let mut files = files.filter(|file| {
+        let rest = file.file_stem().and_then(|stem| stem.to_str()?.strip_prefix(name)?.strip_prefix('-'));
+        rest.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
+    });
     files.next().unwrap_or_else(|| panic!("{} holds no chart {name}", folder.display()))
 }
 

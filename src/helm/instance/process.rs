@@ -1,5 +1,7 @@
 //! What `/proc` knows about processes.
 
+#![allow(clippy::disallowed_methods, reason = "/proc tells which processes live")]
+
 use std::io;
 use std::path::Path;
 

@@ -1,0 +1,48 @@
+# The operator's image: osdpl with its catalogue, and helm, in an otherwise empty root. Needs BuildKit.
+#
+#   docker build -t osdpl .                                 from source
+#   docker build -t osdpl --build-arg PROGRAMS=prebuilt .   without a network, from what `make image-root` left in target/image-root
+#   docker build -t osdpl --build-arg CHARTS=charts .       with the charts that `osdpl charts pull` put into the folder charts/
+#
+# deploy/image-root assembles the root in every case, and says why it holds glibc. osdpl is PID 1: it waits for each helm it starts (helm starts
+# nothing itself), ends them on SIGTERM, and when it dies the kernel ends what is left in the container. So there is no init in between.
+ARG PROGRAMS=source
+
+FROM golang:1.26-bookworm AS helm
+WORKDIR /helm
+COPY tests/cluster/programs/helm4/ ./
+ENV CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    go build -trimpath -o helm \
+      -ldflags "-s -w -X helm.sh/helm/v4/internal/version.version=$(go list -m -f '{{.Version}}' helm.sh/helm/v4)" \
+      helm.sh/helm/v4/cmd/helm
+
+FROM rust:1.95-bookworm AS source
+ARG CHARTS=
+WORKDIR /osdpl
+# Named one by one, so that target/ is not sent along.
+COPY Cargo.toml Cargo.lock ./
+COPY deploy/ deploy/
+COPY presets/ presets/
+COPY src/ src/
+COPY tests/ tests/
+COPY values/ values/
+# COPY needs a file that is there; with CHARTS, the folder's contents come beside it.
+COPY Cargo.toml ${CHARTS} charts/
+COPY --from=helm /helm/helm /usr/local/bin/helm
+RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/osdpl/target \
+    rm charts/Cargo.toml \
+    && cargo build --release --locked --bin osdpl \
+    && deploy/image-root /image-root --osdpl target/release/osdpl --helm /usr/local/bin/helm ${CHARTS:+--charts charts}
+
+FROM scratch AS prebuilt
+COPY target/image-root/ /image-root/
+
+FROM ${PROGRAMS} AS programs
+
+FROM scratch
+COPY --from=programs /image-root/ /
+USER 65532:65532
+ENV PATH=/usr/local/bin
+ENTRYPOINT ["/usr/local/bin/osdpl"]
+CMD ["operator"]

@@ -1,0 +1,308 @@
+//! Archives: what is refused, and what makes no difference.
+
+use tar::EntryType;
+
+use super::{CHART_YAML, Site, Tarball, chart, demo, gzip, tgz};
+use crate::charts::{LARGEST_CHART, LARGEST_FILE, MOST_ENTRIES};
+
+const ADVICE: &str = "; package or pull it anew, and do not install it when you do not know who made it";
+
+fn odd(path: &[u8], kind: EntryType) -> Vec<u8> {
+    let mut archive = Tarball::with_chart();
+    archive.entry(path, kind, b"");
+    archive.finish()
+}
+
+fn nested(levels: usize) -> Vec<u8> {
+    let mut archive = tgz(&[("inner/Chart.yaml", "name: inner\nversion: 1.0.0\n")]);
+    for level in 0..levels {
+        let mut outer = Tarball::new();
+        let top = if level + 1 == levels { "demo" } else { "inner" };
+        outer.file(&format!("{top}/Chart.yaml"), format!("name: {top}\nversion: 1.0.0\n"));
+        outer.file(&format!("{top}/charts/inner-1.0.0.tgz"), archive);
+        archive = outer.finish();
+    }
+    archive
+}
+
+fn bomb() -> Vec<u8> {
+    let mut archive = Tarball::with_chart();
+    let zeros = vec![0; usize::try_from(LARGEST_FILE).unwrap()];
+    for index in 0..=LARGEST_CHART / LARGEST_FILE {
+        archive.file(&format!("demo/{index}"), &zeros);
+    }
+    archive.finish()
+}
+
+/// Headers and padding of empty entries count as well: compressed they are next to nothing.
+fn bomb_of_headers() -> Vec<u8> {
+    let mut archive = Tarball::with_chart();
+    for _ in 0..=MOST_ENTRIES {
+        archive.entry(b"demo/templates/", EntryType::Directory, b"");
+    }
+    archive.finish()
+}
+
+fn truncated() -> Vec<u8> {
+    let mut archive = chart("1.0.0", "x");
+    archive.truncate(archive.len() / 2);
+    archive
+}
+
+/// The files are whole and only the end of the compressed stream is missing, which a tar reader never sees.
+fn without_last() -> Vec<u8> {
+    let mut archive = chart("1.0.0", "x");
+    archive.pop();
+    archive
+}
+
+fn wrong_checksum() -> Vec<u8> {
+    let mut archive = chart("1.0.0", "x");
+    let checksum = archive.len() - 8;
+    archive[checksum] ^= 1;
+    archive
+}
+
+fn with(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = Tarball::with_chart();
+    for (path, content) in files {
+        archive.file(path, content);
+    }
+    archive.finish()
+}
+
+#[expect(clippy::too_many_lines, reason = "a table")]
+#[tokio::test]
+async fn archives_that_are_refused_say_why() {
+    let large = vec![b'x'; usize::try_from(LARGEST_FILE).unwrap() + 1];
+    let mut too_large = Tarball::with_chart();
+    too_large.file("demo/large", large);
+    let other_name = tgz(&[("demo/Chart.yaml", &CHART_YAML.replace("demo", "other"))]);
+    let other_version = tgz(&[("demo/Chart.yaml", &CHART_YAML.replace("1.0.0", "2.0.0"))]);
+    let bad_name = tgz(&[("demo/Chart.yaml", "name: ../../etc\nversion: 1.0.0\n")]);
+    let bad_version = tgz(&[("demo/Chart.yaml", "name: demo\nversion: 1.0.0/../..\n")]);
+    let inner_link = {
+        let mut inner = Tarball::new();
+        inner.file("inner/Chart.yaml", "name: inner\nversion: 1.0.0\n").entry(b"inner/x", EntryType::Symlink, b"");
+        let mut outer = Tarball::with_chart();
+        outer.file("demo/charts/inner-1.0.0.tgz", inner.finish());
+        outer.finish()
+    };
+    for (what, archive, expected) in [
+        (
+            "absolute path",
+            odd(b"/etc/passwd", EntryType::Regular),
+            "entry \"/etc/passwd\" has an absolute path; every entry must lie below one folder that bears the chart's name",
+        ),
+        (
+            "parent",
+            odd(b"demo/../../etc/passwd", EntryType::Regular),
+            "entry \"demo/../../etc/passwd\" leads out of the chart; every entry must lie below one folder that bears the chart's name",
+        ),
+        (
+            "empty part",
+            odd(b"demo//values.yaml", EntryType::Regular),
+            "entry \"demo//values.yaml\" has a path that is not in its plain form; every entry must lie below one folder that bears the chart's name",
+        ),
+        (
+            "backslash",
+            odd(b"demo\\values.yaml", EntryType::Regular),
+            "entry \"demo\\\\values.yaml\" has a backslash or a control character in its path; every entry must lie below one folder that bears the chart's name",
+        ),
+        (
+            "control character",
+            odd(b"demo/a\x1b[2Jb", EntryType::Regular),
+            "entry \"demo/a\\u{1b}[2Jb\" has a backslash or a control character in its path; every entry must lie below one folder that bears the chart's name",
+        ),
+        (
+            "beside the folder",
+            odd(b"values.yaml", EntryType::Regular),
+            "it has two top folders, \"demo\" and \"values.yaml\", where one chart has one",
+        ),
+        (
+            "no folder",
+            tgz(&[("Chart.yaml", CHART_YAML)]),
+            "entry \"Chart.yaml\" is a file beside the chart's folder; every entry must lie below one folder that bears the chart's name",
+        ),
+        (
+            "two folders",
+            with(&[("other/values.yaml", "")]),
+            "it has two top folders, \"demo\" and \"other\", where one chart has one",
+        ),
+        (
+            "symbolic link",
+            odd(b"demo/x", EntryType::Symlink),
+            "entry \"demo/x\" is a symbolic link; only files and folders are accepted",
+        ),
+        (
+            "hard link",
+            odd(b"demo/x", EntryType::Link),
+            "entry \"demo/x\" is a hard link; only files and folders are accepted",
+        ),
+        (
+            "device",
+            odd(b"demo/x", EntryType::Char),
+            "entry \"demo/x\" is a device; only files and folders are accepted",
+        ),
+        (
+            "named pipe",
+            odd(b"demo/x", EntryType::Fifo),
+            "entry \"demo/x\" is a named pipe; only files and folders are accepted",
+        ),
+        (
+            "unknown kind",
+            odd(b"demo/x", EntryType::new(b'V')),
+            "entry \"demo/x\" is of a kind unknown to helm; only files and folders are accepted",
+        ),
+        ("no UTF-8", odd(b"demo/\xff", EntryType::Regular), "entry \"demo/\u{fffd}\" is not named in UTF-8"),
+        (
+            "twice",
+            with(&[("demo/values.yaml", "a: 1"), ("demo/values.yaml", "a: 2")]),
+            "\"values.yaml\" is there twice",
+        ),
+        ("large file", too_large.finish(), "\"large\" is larger than 5 MiB"),
+        ("bomb", bomb(), "it unpacks to more than 20 MiB"),
+        ("bomb of headers", bomb_of_headers(), "it has more than 10000 entries"),
+        (
+            "bomb behind a broken header",
+            gzip(&vec![b'x'; 64 << 20]),
+            "it is no whole gzip-compressed tar archive (numeric field was not a number: xxxxxxxx when getting cksum for xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx)",
+        ),
+        ("no Chart.yaml", tgz(&[("demo/values.yaml", "")]), "it has no Chart.yaml at its top"),
+        ("other chart", other_name, "its Chart.yaml says it is chart \"other\", not \"demo\""),
+        ("other version", other_version, "its Chart.yaml says version 2.0.0, not 1.0.0"),
+        (
+            "name that is a path",
+            bad_name,
+            "its Chart.yaml has name \"../../etc\", which is no chart name: letters, digits, '-', '_' and '.' make one",
+        ),
+        (
+            "version that is a path",
+            bad_version,
+            "its Chart.yaml has version \"1.0.0/../..\", which is no version such as 1.2.3 or 2026.1.7+0ee5ade",
+        ),
+        (
+            "no YAML",
+            tgz(&[("demo/Chart.yaml", "name: demo\n  version: [\n")]),
+            "Chart.yaml:2:10: mapping values are not allowed in this context",
+        ),
+        ("no name", tgz(&[("demo/Chart.yaml", "version: 1.0.0\n")]), "Chart.yaml:1:1: missing field `name`"),
+        ("no gzip", b"name: demo\n".to_vec(), "it is no whole gzip-compressed tar archive (invalid gzip header)"),
+        ("empty", Vec::new(), "it is no whole gzip-compressed tar archive (unexpected end of file)"),
+        ("no entries", Tarball::new().finish(), "it has no Chart.yaml at its top"),
+        (
+            "something behind the end",
+            [chart("1.0.0", "x"), b"something else".to_vec()].concat(),
+            "it is no whole gzip-compressed tar archive (invalid gzip header)",
+        ),
+        ("truncated", truncated(), "it is no whole gzip-compressed tar archive (incomplete deflate stream)"),
+        (
+            "a wrong checksum",
+            wrong_checksum(),
+            "it is no whole gzip-compressed tar archive (corrupt gzip stream does not have a matching checksum)",
+        ),
+        (
+            "without its last byte",
+            without_last(),
+            "it is no whole gzip-compressed tar archive (unexpected end of file)",
+        ),
+        (
+            "link in a chart within",
+            inner_link,
+            "\"charts/inner-1.0.0.tgz\", a chart within it: entry \"inner/x\" is a symbolic link; only files and folders are accepted",
+        ),
+        (
+            "too deep",
+            nested(6),
+            "\"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\", a chart within it: \"charts/inner-1.0.0.tgz\": charts are packed into one another too deeply (more than 4 levels)",
+        ),
+    ] {
+        let site = Site::new();
+        site.put("demo-1.0.0.tgz", archive);
+        let error = demo(&site.store("")).await.expect_err(what);
+        let expected = format!("chart demo at CHARTS/demo-1.0.0.tgz is not usable: {expected}{ADVICE}");
+        assert_eq!(site.told(&error), expected, "{what}");
+        assert_eq!(error.reason(), "ChartUnreadable", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn the_digest_is_that_of_the_content_not_of_the_archive() {
+    let reference = digest(&chart("1.0.0", "x")).await;
+    let chart_yaml = "# Written by hand\nappVersion: 29.0.0\nversion: 1.0.0\nname: demo\napiVersion: v2\ndependencies: []\nkeywords:\n";
+    for (what, archive) in [
+        ("another order and another top folder", tgz(&[("x/values.yaml", "key: x\n"), ("x/Chart.yaml", CHART_YAML)])),
+        ("folders as entries", {
+            let mut archive = Tarball::new();
+            archive.entry(b"./demo/", EntryType::Directory, b"").file("./demo/Chart.yaml", CHART_YAML);
+            archive.file("./demo/values.yaml", "key: x\n").entry(b"demo/templates", EntryType::Directory, b"");
+            archive.finish()
+        }),
+        ("Chart.yaml written anew", tgz(&[("demo/Chart.yaml", chart_yaml), ("demo/values.yaml", "key: x\n")])),
+        (
+            "a Chart.lock, which holds the time it was made",
+            tgz(&[
+                ("demo/Chart.yaml", CHART_YAML),
+                ("demo/values.yaml", "key: x\n"),
+                ("demo/Chart.lock", "generated: now\n"),
+            ]),
+        ),
+        ("a byte order mark", tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yaml", "\u{feff}key: x\n")])),
+    ] {
+        assert_eq!(digest(&archive).await, reference, "{what}");
+    }
+    for (what, archive) in [
+        ("another value", chart("1.0.0", "y")),
+        ("another path", tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yml", "key: x\n")])),
+        ("one file more", tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yaml", "key: x\n"), ("demo/x", "")])),
+        (
+            "bytes moved from a path to a content",
+            tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yamlk", "ey: x\n")]),
+        ),
+    ] {
+        assert_ne!(digest(&archive).await, reference, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_packed_chart_within_counts_like_an_unpacked_one() {
+    let inner = tgz(&[("inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"), ("inner/values.yaml", "a: 1\n")]);
+    let mut packed = Tarball::with_chart();
+    packed.file("demo/charts/inner-1.0.0.tgz", inner);
+    let unpacked = with(&[
+        ("demo/charts/inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"),
+        ("demo/charts/inner/values.yaml", "a: 1\n"),
+        ("demo/charts/_notes/x", "helm does not load this"),
+    ]);
+    assert_eq!(digest(&packed.finish()).await, digest(&unpacked).await);
+}
+
+async fn digest(archive: &[u8]) -> String {
+    let site = Site::new();
+    site.put("demo-1.0.0.tgz", archive);
+    demo(&site.store("")).await.unwrap().digest.to_string()
+}
+
+#[tokio::test]
+async fn a_chart_tells_its_values_keys_and_definitions() {
+    let site = Site::new();
+    let values = "list: [1]\nmap: {}\ntext: a\nmode: 0644\non: null\ndeep: {\"y\": true}\n";
+    let archive = with(&[
+        ("demo/values.yaml", values),
+        ("demo/crds/b.yaml", "kind: B\n"),
+        ("demo/crds/README.md", "no definition"),
+        ("demo/charts/inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"),
+        ("demo/charts/inner/crds/a.yaml", "kind: A\n"),
+    ]);
+    site.put("demo-1.0.0.tgz", archive);
+    let chart = demo(&site.store("")).await.unwrap();
+    assert_eq!(
+        (chart.name.as_str(), chart.version.as_str(), chart.app_version.as_deref()),
+        ("demo", "1.0.0", Some("29.0.0"))
+    );
+    assert_eq!(chart.default_values().unwrap()["mode"], 420);
+    assert_eq!(chart.crds().unwrap(), ["kind: A\n", "kind: B\n"]);
+    let text = crate::charts::keys::to_yaml(&chart.default_values().unwrap());
+    assert_eq!(text, "deep:\n  \"y\": boolean\nlist: list\nmap: map\nmode: number\n\"on\": \"null\"\ntext: string\n");
+    assert_eq!(crate::yaml::parse::<crate::catalog::KeyTree>("keys", &text).unwrap(), chart.key_tree().unwrap());
+}

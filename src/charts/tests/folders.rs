@@ -1,0 +1,325 @@
+//! Folders: which chart is found, how a directory is packed, and what is refused.
+
+use std::fs;
+
+use super::{CHART_YAML, Site, chart, demo, tgz};
+use crate::charts::{Pin, Wanted};
+
+const ADVICE: &str = "; package or pull it anew, and do not install it when you do not know who made it";
+
+type Setup = fn(&Site);
+
+/// What is wrong with the folder, how it comes about, the reason, and the whole message.
+const REFUSED: [(&str, Setup, &str, &str); 19] = [
+    (
+        "no such chart",
+        |_| (),
+        "ChartMissing",
+        "chart demo is not in CHARTS: looked for demo-<version>.tgz and demo/Chart.yaml; add it there, or name a folder or repository that has it",
+    ),
+    (
+        "a chart with a longer name",
+        |site| done(site.put("demo-extra-1.0.0.tgz", chart("1.0.0", "x"))),
+        "ChartMissing",
+        "chart demo is not in CHARTS: looked for demo-<version>.tgz and demo/Chart.yaml; add it there, or name a folder or repository that has it",
+    ),
+    (
+        "two versions",
+        |site| done(site.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo-2.0.0.tgz", chart("2.0.0", "x"))),
+        "ChartAmbiguous",
+        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo-2.0.0.tgz (2.0.0); remove all but one, name a version, or pin one with `osdpl charts lock`",
+    ),
+    (
+        "an archive and a directory",
+        |site| done(site.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo/Chart.yaml", CHART_YAML)),
+        "ChartAmbiguous",
+        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo (1.0.0); remove all but one, name a version, or pin one with `osdpl charts lock`",
+    ),
+    (
+        "no folder",
+        |site| fs::remove_dir(site.folder.path()).and_then(|()| fs::write(site.folder.path(), "")).unwrap(),
+        "ChartFolderUnreadable",
+        "the chart folder CHARTS cannot be read: it is no folder; name a folder of chart archives or chart directories that osdpl may read",
+    ),
+    (
+        "a folder in place of the archive",
+        |site| fs::create_dir(site.path("demo-1.0.0.tgz")).unwrap(),
+        "ChartUnreadable",
+        "entry \"CHARTS/demo-1.0.0.tgz\" is no regular file; only files and folders are accepted",
+    ),
+    (
+        "an archive that lies outside",
+        |site| done(site.link("demo-1.0.0.tgz", "/etc/passwd")),
+        "ChartUnreadable",
+        "\"CHARTS/demo-1.0.0.tgz\" leads out of \"CHARTS\"; only what lies inside that folder is read",
+    ),
+    (
+        "a link out of the folder",
+        |site| done(site.put("demo/Chart.yaml", CHART_YAML).link("demo/secret", "/etc/passwd")),
+        "ChartUnreadable",
+        "\"CHARTS/demo/secret\" leads out of \"CHARTS\"; only what lies inside that folder is read",
+    ),
+    (
+        "a link to nothing",
+        |site| done(site.put("demo/Chart.yaml", CHART_YAML).link("demo/lost", "nowhere")),
+        "ChartUnreadable",
+        "\"lost\" cannot be read: No such file or directory (os error 2)",
+    ),
+    (
+        "a link to a folder above",
+        |site| done(site.put("demo/Chart.yaml", CHART_YAML).link("demo/files/again", "../../demo")),
+        "ChartUnreadable",
+        "\"files/again\" leads back to itself",
+    ),
+    (
+        "a socket",
+        |site| socket(site.put("demo/Chart.yaml", CHART_YAML), "demo/socket"),
+        "ChartUnreadable",
+        "entry \"socket\" is a device, a socket or a named pipe; only files and folders are accepted",
+    ),
+    (
+        "another name than its folder's",
+        |site| done(site.put("demo/Chart.yaml", CHART_YAML.replace("demo", "other"))),
+        "ChartUnreadable",
+        "its Chart.yaml says it is chart \"other\", not \"demo\"",
+    ),
+    (
+        "a Chart.yaml that is no YAML",
+        |site| done(site.put("demo/Chart.yaml", "{")),
+        "ChartUnreadable",
+        "Chart.yaml:1:1: unclosed bracket '{'",
+    ),
+    (
+        "a rule that helm refuses",
+        |site| done(site.put("demo/Chart.yaml", CHART_YAML).put("demo/.helmignore", "# rules\n**/x\n")),
+        "ChartUnreadable",
+        ".helmignore line 2: \"**/x\" is not a rule helm understands: ** is not supported",
+    ),
+    (
+        "a dependency that is elsewhere",
+        |site| done(site.put("demo/Chart.yaml", depends("https://charts.example"))),
+        "ChartUnreadable",
+        "its dependency \"library\" (repository \"https://charts.example\") is not in its charts/ folder; run `helm dependency update` on it first",
+    ),
+    (
+        "a neighbour that is missing",
+        |site| done(site.put("demo/Chart.yaml", depends("file://../library"))),
+        "ChartUnreadable",
+        "\"file://../library\", a chart within it: \"CHARTS/demo/../library\" cannot be read: No such file or directory (os error 2)",
+    ),
+    (
+        "a neighbour outside",
+        |site| done(site.put("demo/Chart.yaml", depends("file:///etc"))),
+        "ChartUnreadable",
+        "\"/etc\" leads out of \"CHARTS\"; only what lies inside that folder is read",
+    ),
+    (
+        "a neighbour of another name",
+        |site| {
+            done(site.put("demo/Chart.yaml", depends("file://../x")).put("x/Chart.yaml", "name: x\nversion: 1.0.0\n"));
+        },
+        "ChartUnreadable",
+        "its Chart.yaml says it is chart \"x\", not \"library\"",
+    ),
+    (
+        "charts that depend on each other",
+        |site| {
+            done(site.put("demo/Chart.yaml", depends("file://../library")).put(
+                "library/Chart.yaml",
+                "name: library\nversion: 1.0.0\ndependencies: [{name: demo, repository: file://../demo}]\n",
+            ));
+        },
+        "ChartUnreadable",
+        "\"CHARTS/demo\" leads back to itself",
+    ),
+];
+
+/// The end of a setup that is one chain.
+fn done(_: &Site) {}
+
+fn socket(site: &Site, name: &str) {
+    // The socket's file stays when the listener ends.
+    drop(std::os::unix::net::UnixListener::bind(site.path(name)).unwrap());
+}
+
+fn depends(repository: &str) -> String {
+    format!("{CHART_YAML}dependencies:\n- name: library\n  version: '>= 0.1.0'\n  repository: {repository}\n")
+}
+
+#[tokio::test]
+async fn folders_that_are_refused_say_why() {
+    for (what, setup, reason, expected) in REFUSED {
+        let site = Site::new();
+        setup(&site);
+        let error = demo(&site.store("")).await.expect_err(what);
+        let archive = site.path("demo-1.0.0.tgz").symlink_metadata().is_ok();
+        let place = if archive { "CHARTS/demo-1.0.0.tgz" } else { "CHARTS/demo" };
+        let expected = match reason {
+            "ChartUnreadable" => format!("chart demo at {place} is not usable: {expected}{ADVICE}"),
+            _ => expected.to_owned(),
+        };
+        assert_eq!(site.told(&error), expected, "{what}");
+        assert_eq!(error.reason(), reason, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn names_and_versions_that_could_be_paths_are_refused() {
+    let site = Site::new();
+    let store = site.store("");
+    for (wanted, expected) in [
+        (
+            Wanted::locked("../demo"),
+            "\"../demo\" is no chart name; correct it where the release or the catalogue names it",
+        ),
+        (
+            Wanted { version: Some("--help".into()), ..Wanted::locked("demo") },
+            "\"--help\" is no chart version; correct it where the release or the catalogue names it",
+        ),
+        (
+            Wanted { repository: Some("https://user:word@charts.example/x".into()), ..Wanted::locked("demo") },
+            "charts: the address at \"charts.example\" holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
+        ),
+    ] {
+        let error = store.obtain(&wanted).await.unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartInvalid"));
+    }
+}
+
+#[tokio::test]
+async fn the_version_asked_for_comes_first_then_the_locked_one_then_the_only_one() {
+    let site = Site::new();
+    site.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo-2.0.0.tgz", chart("2.0.0", "x"));
+    let locked = site.store("charts: {demo: {version: 2.0.0}}");
+    let chart = demo(&locked).await.unwrap();
+    assert_eq!((chart.version.as_str(), chart.pin), ("2.0.0", Pin::VersionOnly));
+    let asked = locked.obtain(&Wanted { version: Some("1.0.0".into()), ..Wanted::locked("demo") }).await.unwrap();
+    assert_eq!((asked.version.as_str(), asked.pin.to_string().as_str()), ("1.0.0", "instead of the locked 2.0.0"));
+    let error = locked.obtain(&Wanted { version: Some("3.0.0".into()), ..Wanted::locked("demo") }).await.unwrap_err();
+    let expected =
+        "chart demo 3.0.0 is not in CHARTS: it has 1.0.0, 2.0.0; ask for a version that is there, or add this one";
+    assert_eq!((site.told(&error).as_str(), error.reason()), (expected, "ChartVersionMissing"));
+    fs::remove_file(site.path("demo-2.0.0.tgz")).unwrap();
+    let chart = demo(&locked).await.unwrap();
+    assert_eq!((chart.version.as_str(), chart.pin), ("1.0.0", Pin::Unpinned { locked: Some("2.0.0".into()) }));
+}
+
+#[tokio::test]
+async fn a_locked_digest_is_held_against_the_same_version_only() {
+    let site = Site::new();
+    site.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
+    let digest = demo(&site.store("")).await.unwrap().digest;
+    let pinned = site.store(&format!("charts: {{demo: {{version: 1.0.0, digest: '{digest}'}}}}"));
+    assert_eq!(demo(&pinned).await.unwrap().pin, Pin::Pinned);
+    site.put("demo-1.0.0.tgz", chart("1.0.0", "changed"));
+    let error = demo(&pinned).await.unwrap_err();
+    let found = demo(&site.store("")).await.unwrap().digest;
+    let expected = format!(
+        "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content changed under the same version; take the locked chart, or lock this one with `osdpl charts lock --charts CHARTS demo` if you trust it"
+    );
+    assert_eq!((site.told(&error), error.reason()), (expected, "ChartDigestMismatch"));
+    site.put("demo-1.1.0.tgz", chart("1.1.0", "x"));
+    fs::remove_file(site.path("demo-1.0.0.tgz")).unwrap();
+    assert_eq!(demo(&pinned).await.unwrap().pin, Pin::Unpinned { locked: Some("1.0.0".into()) });
+}
+
+#[tokio::test]
+async fn a_directory_is_packed_as_helm_packages_it() {
+    let site = Site::new();
+    site.put("demo/Chart.yaml", depends("file://../library"))
+        .put("demo/.helmignore", "values_overrides\n*.swp\n")
+        .put("demo/values.yaml", "key: x\n")
+        .put("demo/templates/a.yaml", "kind: A\n")
+        .put("demo/templates/.a.yaml.swp", "")
+        .put("demo/values_overrides/y.yaml", "")
+        .put("demo/notes.swp", "")
+        .put("shared/b.yaml", "kind: B\n")
+        .link("demo/templates/b.yaml", "../../shared/b.yaml")
+        .put("library/Chart.yaml", "name: library\nversion: 1.0.0\ntype: library\n")
+        .put("library/templates/_helpers.tpl", "x");
+    let packed = demo(&site.store("")).await.unwrap();
+    let by_hand = Site::new();
+    let chart_yaml = depends("file://../library");
+    by_hand.put(
+        "demo-1.0.0.tgz",
+        tgz(&[
+            ("demo/Chart.yaml", &chart_yaml),
+            ("demo/.helmignore", "values_overrides\n*.swp\n"),
+            ("demo/values.yaml", "key: x\n"),
+            ("demo/templates/a.yaml", "kind: A\n"),
+            ("demo/templates/b.yaml", "kind: B\n"),
+            ("demo/charts/library/Chart.yaml", "name: library\nversion: 1.0.0\ntype: library\n"),
+            ("demo/charts/library/templates/_helpers.tpl", "x"),
+        ]),
+    );
+    assert_eq!(packed.digest, demo(&by_hand.store("")).await.unwrap().digest);
+    let bytes = fs::read(&packed.path).unwrap();
+    fs::remove_file(&packed.path).unwrap();
+    let again = demo(&site.store("")).await.unwrap();
+    assert_eq!(
+        (again.path.as_path(), fs::read(&again.path).unwrap()),
+        (packed.path.as_path(), bytes),
+        "packed twice, the same bytes"
+    );
+}
+
+#[tokio::test]
+async fn a_library_that_is_linked_into_charts_is_taken_from_there() {
+    let site = Site::new();
+    site.put("demo/Chart.yaml", depends("file://../library"))
+        .put("library/Chart.yaml", "name: library\nversion: 1.0.0\n")
+        .put("library/templates/_x.tpl", "x");
+    let next_door = demo(&site.store("")).await.unwrap().digest;
+    site.link("demo/charts/library", "../../library");
+    assert_eq!(demo(&site.store("")).await.unwrap().digest, next_door);
+}
+
+#[tokio::test]
+async fn an_edit_is_noticed_wherever_it_is() {
+    let site = Site::new();
+    site.put("demo/Chart.yaml", depends("file://../library"))
+        .put("demo/values.yaml", "key: x\n")
+        .put("library/Chart.yaml", "name: library\nversion: 1.0.0\n");
+    let store = site.store("");
+    let mut digests = vec![demo(&store).await.unwrap().digest];
+    assert_eq!(demo(&store).await.unwrap().digest, digests[0], "nothing changed");
+    let edits: [(&str, Setup); 4] = [
+        ("the same size", |site| done(site.put("demo/values.yaml", "key: y\n"))),
+        ("a new file", |site| done(site.put("demo/templates/a.yaml", "kind: A\n"))),
+        ("the dependency", |site| done(site.put("library/templates/_x.tpl", "x"))),
+        ("a rule", |site| done(site.put("demo/.helmignore", "templates\n"))),
+    ];
+    for (what, edit) in edits {
+        edit(&site);
+        let digest = demo(&store).await.unwrap().digest;
+        assert!(!digests.contains(&digest), "{what}");
+        digests.push(digest);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_or_lost_archive_in_the_cache_is_written_anew() {
+    let site = Site::new();
+    site.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
+    let store = site.store("");
+    let path = demo(&store).await.unwrap().path;
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..10]).unwrap();
+    demo(&store).await.unwrap();
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    fs::remove_dir_all(site.cache.path()).unwrap();
+    demo(&store).await.unwrap();
+    assert_eq!(fs::read(&path).unwrap(), whole);
+}
+
+#[tokio::test]
+async fn one_chart_that_fails_leaves_the_others_alone() {
+    let site = Site::new();
+    site.put("demo-1.0.0.tgz", "broken")
+        .put("other-1.0.0.tgz", tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")]));
+    let store = site.store("");
+    assert!(demo(&store).await.is_err());
+    assert_eq!(store.obtain(&Wanted::locked("other")).await.unwrap().version, "1.0.0");
+    let offered: Vec<_> = store.offered().unwrap();
+    assert_eq!(offered, [("demo".to_owned(), true), ("other".to_owned(), true)]);
+}

@@ -1,0 +1,343 @@
+//! Repositories, played: what is pulled when, what is trusted, and what a failure says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+
+use super::{Site, chart, demo, tgz};
+use crate::charts::pull::{Failure, Request};
+use crate::charts::{Lock, Pin, Pull, Source, Store, Wanted};
+
+const URL: &str = "https://charts.example/x";
+const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
+
+/// What a repository answers when it is asked for an archive.
+type Answer = Result<Vec<u8>, Failure>;
+
+/// A repository of archives by chart and version.
+struct Repository {
+    archives: Mutex<BTreeMap<(String, String), Answer>>,
+    pulls: AtomicUsize,
+    /// A pull takes one permit for good: with none left it goes on for as long as the network would hang.
+    network: Semaphore,
+}
+
+impl Repository {
+    fn new() -> Arc<Self> {
+        let network = Semaphore::new(1000);
+        Arc::new(Self { archives: Mutex::default(), pulls: AtomicUsize::new(0), network })
+    }
+
+    fn with(answer: Answer) -> Arc<Self> {
+        let repository = Self::new();
+        repository.publish("demo", "1.0.0", answer);
+        repository
+    }
+
+    fn publish(&self, chart: &str, version: &str, answer: Answer) {
+        self.archives.lock().unwrap().insert((chart.to_owned(), version.to_owned()), answer);
+    }
+
+    fn pulls(&self) -> usize {
+        self.pulls.load(Ordering::SeqCst)
+    }
+}
+
+impl Pull for Repository {
+    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>> {
+        Box::pin(async move {
+            self.pulls.fetch_add(1, Ordering::SeqCst);
+            self.network.acquire().await.unwrap().forget();
+            let key = (request.chart.clone(), request.version.clone());
+            let answer = self.archives.lock().unwrap().get(&key).cloned();
+            let archive = answer.unwrap_or_else(|| Err(Failure::Absent("not found".to_owned())))?;
+            let path = into.join("some.tgz");
+            fs::write(&path, archive).unwrap();
+            Ok(path)
+        })
+    }
+
+    fn newest<'a>(&'a self, _: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            let archives = self.archives.lock().unwrap();
+            let newest = archives.keys().filter(|(name, _)| name == chart).map(|(_, version)| version.clone()).max();
+            newest.ok_or_else(|| Failure::Absent("not found".to_owned()))
+        })
+    }
+}
+
+fn store(site: &Site, repository: &Arc<Repository>, lock: &str) -> Store {
+    let lock = Lock::parse("values/lock.yaml", lock).unwrap();
+    let pull: Arc<dyn Pull> = Arc::<Repository>::clone(repository);
+    Store::new(site.cache.path(), Source::Repository { url: URL.into() }, lock, pull)
+}
+
+#[tokio::test]
+async fn a_pull_that_fails_says_why_and_what_to_do() {
+    let unreachable = "dial tcp: lookup charts.example: no such host".to_owned();
+    for (failure, reason, expected) in [
+        (
+            Failure::Unreachable(unreachable),
+            "RepositoryUnreachable",
+            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: dial tcp: lookup charts.example: no such host; check address, network and proxy, or use a folder filled with `osdpl charts pull` (tried again by itself)",
+        ),
+        (
+            Failure::Forbidden("403 Forbidden".to_owned()),
+            "RepositoryForbidden",
+            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: it refuses access (403 Forbidden); pull the charts into a folder where you are logged in (`osdpl charts pull`) and use that folder",
+        ),
+        (
+            Failure::Full,
+            "CacheFull",
+            "no room left in the chart cache CACHE/incoming; free some space there or give the cache another folder (tried again by itself)",
+        ),
+        (
+            Failure::Unwritable("permission denied".to_owned()),
+            "CacheUnwritable",
+            "the chart cache CACHE/incoming cannot be used: permission denied; give osdpl a folder it may read and write",
+        ),
+        (
+            Failure::Program("No such file or directory".to_owned()),
+            "HelmUnusable",
+            "chart demo cannot be pulled: No such file or directory; install helm 3.17 or newer, or helm 4, or use a folder of charts",
+        ),
+        (
+            Failure::Absent("not found".to_owned()),
+            "ChartVersionMissing",
+            "chart demo 1.0.0 is not in https://charts.example/x: the newest there is 1.0.0; ask for a version that is there, or add this one",
+        ),
+    ] {
+        let site = Site::new();
+        let repository = Repository::with(Err(failure));
+        let error = demo(&store(&site, &repository, LOCK)).await.unwrap_err();
+        assert_eq!((site.told(&error).as_str(), error.reason()), (expected, reason));
+        assert_eq!(fs::read_dir(site.cache.path().join("incoming")).unwrap().count(), 0, "nothing is left behind");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_what_was_asked_for_is_refused() {
+    let other = tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")]);
+    for (answer, reason, expected) in [
+        (
+            other,
+            "ChartUnreadable",
+            "chart demo at https://charts.example/x (version 1.0.0) is not usable: its Chart.yaml says it is chart \"other\", not \"demo\"; package or pull it anew, and do not install it when you do not know who made it",
+        ),
+        (
+            chart("1.0.0+5", "x"),
+            "ChartVersionMissing",
+            "chart demo 1.0.0 is not in https://charts.example/x: it answers with 1.0.0+5; ask for a version that is there, or add this one",
+        ),
+        (
+            b"<html>Log in first</html>".to_vec(),
+            "ChartUnreadable",
+            "chart demo at https://charts.example/x (version 1.0.0) is not usable: it is no whole gzip-compressed tar archive (invalid gzip header); package or pull it anew, and do not install it when you do not know who made it",
+        ),
+    ] {
+        let site = Site::new();
+        let error = demo(&store(&site, &Repository::with(Ok(answer)), LOCK)).await.unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.reason()), (expected, reason));
+    }
+}
+
+#[tokio::test]
+async fn a_chart_that_the_repository_does_not_have_is_missing() {
+    let site = Site::new();
+    let error = demo(&store(&site, &Repository::new(), LOCK)).await.unwrap_err();
+    let expected =
+        "chart demo is not in https://charts.example/x; add it there, or name a folder or repository that has it";
+    assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartMissing"));
+}
+
+#[tokio::test]
+async fn a_repositorys_chart_needs_a_version() {
+    let site = Site::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let store = store(&site, &repository, "");
+    let error = demo(&store).await.unwrap_err();
+    let expected = "chart demo from https://charts.example/x has no version: the lock does not pin it; set its version, or pin it with `osdpl charts lock --charts https://charts.example/x demo`";
+    assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartNotPinned"));
+    let asked = Wanted { version: Some("1.0.0".into()), ..Wanted::locked("demo") };
+    assert_eq!(store.obtain(&asked).await.unwrap().pin, Pin::Unpinned { locked: None });
+}
+
+#[tokio::test]
+async fn a_chart_is_pulled_once_then_it_is_in_the_cache_even_after_a_restart() {
+    let site = Site::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let first = store(&site, &repository, LOCK);
+    let pulled = demo(&first).await.unwrap();
+    assert_eq!((pulled.pin.clone(), pulled.origin.as_str()), (Pin::VersionOnly, URL));
+    assert_eq!(demo(&first).await.unwrap(), pulled);
+    assert_eq!(demo(&store(&site, &repository, LOCK)).await.unwrap(), pulled);
+    assert_eq!(repository.pulls(), 1);
+}
+
+#[tokio::test]
+async fn a_damaged_cache_is_pulled_again_and_partial_files_never_count() {
+    let site = Site::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let path = demo(&store(&site, &repository, LOCK)).await.unwrap().path;
+    let whole = fs::read(&path).unwrap();
+    for damaged in [&whole[..whole.len() - 9], b"".as_slice(), &chart("1.0.0", "y")] {
+        fs::write(&path, damaged).unwrap();
+        assert_eq!(demo(&store(&site, &repository, LOCK)).await.unwrap().path, path);
+        assert_eq!(fs::read(&path).unwrap(), whole);
+    }
+    assert_eq!(repository.pulls(), 4);
+}
+
+#[tokio::test]
+async fn content_that_changes_under_the_same_version_is_refused() {
+    let site = Site::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let before = demo(&store(&site, &repository, LOCK)).await.unwrap();
+    fs::remove_file(&before.path).unwrap();
+    repository.publish("demo", "1.0.0", Ok(chart("1.0.0", "changed")));
+    let error = demo(&store(&site, &repository, LOCK)).await.unwrap_err();
+    let records: Vec<_> =
+        fs::read_dir(site.cache.path().join("trusted")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [record] = records.as_slice() else { panic!("{records:?}") };
+    let after = {
+        let fresh = Site::new();
+        demo(&store(&fresh, &repository, LOCK)).await.unwrap().digest
+    };
+    let expected = format!(
+        "chart demo 1.0.0 from {URL} has digest {after}, but the first pull had {}: its content changed under the same version; find out why; if you trust it, remove {} and it is pulled anew",
+        before.digest,
+        record.display()
+    );
+    assert_eq!((error.to_string(), error.reason()), (expected, "ChartDigestMismatch"));
+    fs::remove_file(record).unwrap();
+    assert_eq!(
+        demo(&store(&site, &repository, LOCK)).await.unwrap().digest,
+        after,
+        "the way out that the message names"
+    );
+}
+
+#[tokio::test]
+async fn a_locked_digest_decides_also_against_the_first_pull() {
+    let site = Site::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let seen = demo(&store(&site, &repository, LOCK)).await.unwrap().digest;
+    let other = format!("sha256:{}", "0".repeat(64));
+    let error = demo(&store(&site, &repository, &format!("charts: {{demo: {{version: 1.0.0, digest: '{other}'}}}}")))
+        .await
+        .unwrap_err();
+    let expected = format!(
+        "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content changed under the same version; take the locked chart, or lock this one with `osdpl charts lock --charts {URL} demo` if you trust it"
+    );
+    assert_eq!((error.to_string(), error.reason()), (expected, "ChartDigestMismatch"));
+}
+
+#[tokio::test]
+async fn a_damaged_record_of_a_first_pull_is_refused_not_forgotten() {
+    let site = Site::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    demo(&store(&site, &repository, LOCK)).await.unwrap();
+    let record = fs::read_dir(site.cache.path().join("trusted")).unwrap().next().unwrap().unwrap().path();
+    fs::write(&record, "{").unwrap();
+    let error = demo(&store(&site, &repository, LOCK)).await.unwrap_err();
+    let expected = format!(
+        "the record of the first pull of chart demo in {} is damaged: EOF while parsing an object at line 1 column 1; remove that file to trust the next pull anew",
+        record.display()
+    );
+    assert_eq!((error.to_string(), error.reason()), (expected, "ChartRecordDamaged"));
+}
+
+#[tokio::test]
+async fn a_cache_that_cannot_be_made_is_said_for_that_chart() {
+    let site = Site::new();
+    site.put("cache", "a file");
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let lock = Lock::parse("x", LOCK).unwrap();
+    let pull: Arc<dyn Pull> = Arc::<Repository>::clone(&repository);
+    let store = Store::new(site.path("cache"), Source::Repository { url: URL.into() }, lock, pull);
+    let error = demo(&store).await.unwrap_err();
+    let message = site.told(&error);
+    assert!(message.starts_with("the chart cache CHARTS/cache/trusted/demo-1.0.0-"), "{message}");
+    assert!(
+        message.ends_with(
+            ".json cannot be used: Not a directory (os error 20); give osdpl a folder it may read and write"
+        ),
+        "{message}"
+    );
+    assert_eq!((error.reason(), repository.pulls()), ("CacheUnwritable", 0));
+}
+
+#[test]
+fn a_full_disk_is_told_from_other_failures() {
+    let error = |kind: std::io::ErrorKind| crate::charts::Error::cache(Path::new("x"), &kind.into()).reason();
+    assert_eq!(error(std::io::ErrorKind::StorageFull), "CacheFull");
+    assert_eq!(error(std::io::ErrorKind::QuotaExceeded), "CacheFull");
+    assert_eq!(error(std::io::ErrorKind::PermissionDenied), "CacheUnwritable");
+}
+
+#[tokio::test]
+async fn a_failed_pull_is_answered_from_memory_until_it_is_worth_another_try() {
+    let site = Site::new();
+    let repository = Repository::with(Err(Failure::Unreachable("down".to_owned())));
+    let patient = store(&site, &repository, LOCK);
+    let first = demo(&patient).await.unwrap_err();
+    assert_eq!(demo(&patient).await.unwrap_err(), first);
+    assert_eq!(patient.last(&Wanted::locked("demo")), Some(Err(first)));
+    assert_eq!(repository.pulls(), 1);
+    let eager = store(&site, &repository, LOCK).with_retry(Duration::ZERO);
+    assert!(demo(&eager).await.is_err());
+    repository.publish("demo", "1.0.0", Ok(chart("1.0.0", "x")));
+    assert_eq!(demo(&eager).await.unwrap().version, "1.0.0");
+}
+
+#[tokio::test]
+async fn many_who_want_a_chart_wait_for_one_pull_and_other_charts_do_not_wait() {
+    let site = Site::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    repository.publish("other", "1.0.0", Ok(tgz(&[("other/Chart.yaml", "name: other\nversion: 1.0.0\n")])));
+    let lock = "charts: {demo: {version: 1.0.0}, other: {version: 1.0.0}}";
+    let store = store(&site, &repository, lock);
+    repository.network.forget_permits(1000);
+    let waiting: Vec<_> = (0..5)
+        .map(|_| {
+            tokio::spawn({
+                let store = store.clone();
+                async move { demo(&store).await }
+            })
+        })
+        .collect();
+    while repository.pulls() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.last(&Wanted::locked("demo")), None, "under way");
+    let other = tokio::spawn({
+        let store = store.clone();
+        async move { store.obtain(&Wanted::locked("other")).await }
+    });
+    while repository.pulls() == 1 {
+        tokio::task::yield_now().await;
+    }
+    repository.network.add_permits(2);
+    for pulled in waiting {
+        assert_eq!(pulled.await.unwrap().unwrap().name, "demo");
+    }
+    assert_eq!(other.await.unwrap().unwrap().name, "other");
+    assert_eq!(repository.pulls(), 2);
+    assert_eq!(store.last(&Wanted::locked("demo")).unwrap().unwrap().version, "1.0.0");
+}
+
+#[tokio::test]
+async fn the_deployments_repository_goes_before_the_charts_own_and_that_before_the_stores() {
+    let site = Site::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let store = store(&site, &repository, "charts: {demo: {version: 1.0.0, repository: 'https://own.example'}}");
+    assert_eq!(demo(&store).await.unwrap().origin, "https://own.example");
+    let wanted = Wanted { repository: Some("oci://mirror.example/charts/".into()), ..Wanted::locked("demo") };
+    assert_eq!(store.obtain(&wanted).await.unwrap().origin, "oci://mirror.example/charts");
+}

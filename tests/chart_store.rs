@@ -1,0 +1,255 @@
+//! The chart store with the real helm, 3 and 4: pulled from a repository on this machine, and packed as helm packs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path as UrlPath, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use cluster::programs::{self, Program};
+use osdpl::charts::pull::NoPull;
+use osdpl::charts::{Chart, Error, Lock, Pull, Source, Store, Wanted};
+use osdpl::helm;
+use tempfile::TempDir;
+
+/// Both helms; a program that is missing is built, or the test fails saying what is needed for it.
+fn helms() -> BTreeMap<u8, PathBuf> {
+    let found = programs::ensure(&[Program::Helm3, Program::Helm4], &mut programs::print_progress).unwrap();
+    let path = |program| found.path(program).unwrap().to_owned();
+    BTreeMap::from([(3, path(Program::Helm3)), (4, path(Program::Helm4))])
+}
+
+fn stand_ins() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts")
+}
+
+/// Runs helm as a person would; its homes are in `home`.
+fn run(helm: &Path, home: &Path, arguments: &[&str]) {
+    let homes = ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"].map(|name| (name, home.join(name)));
+    let output = Command::new(helm).args(arguments).envs(homes).output().unwrap();
+    assert!(output.status.success(), "helm {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A chart repository: a folder served by HTTP on the loopback interface.
+struct Repository {
+    folder: TempDir,
+    url: String,
+}
+
+impl Repository {
+    async fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let files = Router::new().route("/{file}", get(serve)).with_state(folder.path().to_owned());
+        tokio::spawn(async move { axum::serve(listener, files).await });
+        Self { folder, url }
+    }
+
+    /// Packages a stand-in chart under a version, as OpenStack-Helm's publishing job does, and indexes the folder anew.
+    fn publish(&self, helm: &Path, chart: &Path, version: &str) {
+        let (folder, home) = (self.folder.path().to_str().unwrap(), self.folder.path());
+        let copy = TempDir::new().unwrap();
+        packable(helm, home, chart, copy.path());
+        let chart = copy.path().join(chart.file_name().unwrap());
+        run(helm, home, &["package", chart.to_str().unwrap(), "--version", version, "-d", folder]);
+        run(helm, home, &["repo", "index", folder, "--url", &self.url]);
+    }
+}
+
+async fn serve(State(folder): State<PathBuf>, UrlPath(file): UrlPath<String>) -> Result<Vec<u8>, StatusCode> {
+    tokio::fs::read(folder.join(file)).await.map_err(|_| StatusCode::NOT_FOUND)
+}
+
+/// Copies a chart and its neighbours, and lets helm put its dependencies into `charts/`.
+fn packable(helm: &Path, home: &Path, chart: &Path, into: &Path) {
+    copy(chart.parent().unwrap(), into);
+    let copied = into.join(chart.file_name().unwrap());
+    // What is linked for convenience is helm's to fill in here.
+    if copied.join("charts").exists() {
+        fs::remove_dir_all(copied.join("charts")).unwrap();
+    }
+    run(helm, home, &["dependency", "update", "--skip-refresh", copied.to_str().unwrap()]);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&path).unwrap(), target).unwrap();
+        } else if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, target).unwrap();
+        }
+    }
+}
+
+async fn puller(helm: &Path, home: &Path) -> Arc<dyn Pull> {
+    let program = helm::Program::find(Some(helm.to_owned()), home.join("helm")).await.unwrap();
+    Arc::new(helm::pull::Puller::new(move |slot| program.command(slot)))
+}
+
+async fn obtain(cache: &Path, helm: &Path, url: &str, version: &str) -> Result<Chart, Error> {
+    let source = Source::Repository { url: url.to_owned() };
+    let store = Store::new(cache, source, Lock::default(), puller(helm, cache).await);
+    store.obtain(&Wanted { version: Some(version.to_owned()), ..Wanted::locked("memcached") }).await
+}
+
+#[tokio::test]
+async fn a_chart_is_pulled_from_a_repository_and_verified_ever_after() {
+    let repository = Repository::start().await;
+    for (major, helm) in helms() {
+        let cache = TempDir::new().unwrap();
+        let version = format!("2026.1.{major}+0ee5adeff");
+        repository.publish(&helm, &stand_ins().join("memcached"), &version);
+        let chart = obtain(cache.path(), &helm, &repository.url, &version).await.unwrap();
+        assert_eq!((chart.name.as_str(), chart.version.as_str()), ("memcached", version.as_str()));
+        run(&helm, cache.path(), &["template", "memcached", chart.path.to_str().unwrap()]);
+        assert_eq!(fs::read_dir(cache.path().join("incoming")).unwrap().count(), 0, "nothing is left of the pull");
+
+        let archive = repository.folder.path().join(format!("memcached-{version}.tgz"));
+        fs::remove_file(&archive).unwrap();
+        assert_eq!(obtain(cache.path(), &helm, &repository.url, &version).await.unwrap(), chart, "pulled once");
+
+        let changed = TempDir::new().unwrap();
+        copy(&stand_ins(), changed.path());
+        fs::write(changed.path().join("memcached/templates/more.yaml"), "# more\n").unwrap();
+        repository.publish(&helm, &changed.path().join("memcached"), &version);
+        fs::remove_file(&chart.path).unwrap();
+        let error = obtain(cache.path(), &helm, &repository.url, &version).await.unwrap_err();
+        assert_eq!(error.reason(), "ChartDigestMismatch", "helm {major}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn what_helm_says_of_a_failure_becomes_its_reason() {
+    let repository = Repository::start().await;
+    let url = repository.url.clone();
+    for (major, helm) in helms() {
+        let cache = TempDir::new().unwrap();
+        repository.publish(&helm, &stand_ins().join("memcached"), "2026.1.5+0ee5adeff");
+        for (url, version, reason, expected) in [
+            (
+                url.as_str(),
+                "2026.1.6",
+                "ChartVersionMissing",
+                format!("chart memcached 2026.1.6 is not in {url}: the newest there is 2026.1.5+0ee5adeff; ask for a version that is there, or add this one"),
+            ),
+            (
+                &url,
+                "2026.1.5",
+                "ChartVersionMissing",
+                format!("chart memcached 2026.1.5 is not in {url}: it answers with 2026.1.5+0ee5adeff; ask for a version that is there, or add this one"),
+            ),
+            (
+                "http://127.0.0.1:1",
+                "2026.1.5",
+                "RepositoryUnreachable",
+                "chart memcached 2026.1.5 cannot be pulled from http://127.0.0.1:1: looks like \"http://127.0.0.1:1\" is not a valid chart repository or cannot be reached: Get \"http://127.0.0.1:1/index.yaml\": dial tcp 127.0.0.1:1: connect: connection refused; check address, network and proxy, or use a folder filled with `osdpl charts pull` (tried again by itself)".to_owned(),
+            ),
+        ] {
+            let error = obtain(cache.path(), &helm, url, version).await.unwrap_err();
+            assert_eq!((error.to_string(), error.reason()), (expected, reason), "helm {major}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stand_in_directory_has_the_digest_of_what_helm_packages_from_it() {
+    same_digests(&stand_ins()).await;
+}
+
+/// With a checkout of OpenStack-Helm in `OSDPL_TEST_CHECKOUT` the same is shown for the real charts.
+#[tokio::test]
+async fn a_real_chart_directory_has_the_digest_of_what_helm_packages_from_it() {
+    match std::env::var_os("OSDPL_TEST_CHECKOUT") {
+        Some(checkout) => same_digests(Path::new(&checkout)).await,
+        None => eprintln!("skipped: OSDPL_TEST_CHECKOUT names no checkout of OpenStack-Helm"),
+    }
+}
+
+async fn same_digests(folder: &Path) {
+    for (major, helm) in helms() {
+        let (cache, packaged, copied) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
+        let store = |folder: &Path| {
+            Store::new(cache.path(), Source::Folder(folder.to_owned()), Lock::default(), Arc::new(NoPull))
+        };
+        for name in ["memcached", "nova"] {
+            packable(&helm, cache.path(), &folder.join(name), copied.path());
+            run(
+                &helm,
+                cache.path(),
+                &["package", copied.path().join(name).to_str().unwrap(), "-d", packaged.path().to_str().unwrap()],
+            );
+            fs::remove_dir_all(copied.path()).unwrap();
+            let wanted = Wanted::locked(name);
+            let ours = store(folder).obtain(&wanted).await.unwrap();
+            let theirs = store(packaged.path()).obtain(&wanted).await.unwrap();
+            assert_eq!(ours.digest, theirs.digest, "{name}, helm {major}");
+        }
+    }
+}
+
+fn osdpl(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_osdpl")).arg("charts").args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn charts_are_locked_pulled_and_listed_from_the_command_line() {
+    let repository = Repository::start().await;
+    let (site, helm) = (TempDir::new().unwrap(), helms()[&4].clone());
+    for chart in ["memcached", "rabbitmq"] {
+        repository.publish(&helm, &stand_ins().join(chart), "2026.1.5+0ee5adeff");
+    }
+    let path = |name: &str| site.path().join(name).display().to_string();
+    let (cache, out, to) = (path("cache"), path("out"), path("to"));
+    let common = ["--charts", &repository.url, "--cache", &cache, "--helm", helm.to_str().unwrap()];
+
+    let locked = osdpl(&[&["lock", "--out", &out, "memcached", "rabbitmq", "nothing"][..], &common].concat());
+    assert_eq!(locked.status.code(), Some(1));
+    assert!(
+        text(&locked.stderr)
+            .starts_with(&format!("chart nothing from {}: chart \"nothing\" not found in", repository.url)),
+        "{}",
+        text(&locked.stderr)
+    );
+    assert!(
+        text(&locked.stderr).ends_with("osdpl: 1 of 3 charts could not be locked; see above for each\n"),
+        "{}",
+        text(&locked.stderr)
+    );
+    let lock = Lock::parse("lock.yaml", &fs::read_to_string(site.path().join("out/lock.yaml")).unwrap()).unwrap();
+    let pinned = &lock.charts["memcached"];
+    assert_eq!(
+        (pinned.version.as_str(), pinned.repository.as_deref()),
+        ("2026.1.5+0ee5adeff", Some(repository.url.as_str()))
+    );
+    let keys = fs::read_to_string(site.path().join("out/keys/memcached.yaml")).unwrap();
+    assert!(keys.contains("\npod:\n"), "{keys}");
+
+    let lock_file = path("out/lock.yaml");
+    let pulled = osdpl(&[&["pull", "--to", &to, "--lock", &lock_file][..], &common].concat());
+    assert!(pulled.status.success(), "{}", text(&pulled.stderr));
+    let listed = osdpl(&["list", "--charts", &to, "--lock", &lock_file, "--cache", &cache]);
+    let rows: Vec<_> =
+        text(&listed.stdout).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let digest = pinned.digest.as_ref().unwrap();
+    let row = format!("memcached 2026.1.5+0ee5adeff {digest} {to}/memcached-2026.1.5+0ee5adeff.tgz as locked");
+    assert_eq!(
+        (rows.len(), rows[0].as_str(), rows[1].as_str()),
+        (3, "NAME VERSION DIGEST FROM LOCK", row.as_str()),
+        "{}",
+        text(&listed.stderr)
+    );
+}
