@@ -3,14 +3,20 @@
 //! Each story has a control plane for itself while it lasts (there may be one cloud per cluster), a namespace that no
 //! other story has, and an operator under the rights that its chart ships. A story that fails prints what it left.
 
+mod approval;
 mod cloud;
+mod commands;
 mod deletion;
 mod dump;
+mod foreign;
 mod helm;
+mod hooks;
 mod install;
 mod interrupted;
 mod operator;
 mod pool;
 mod secrets;
+mod spec;
 mod steady;
+mod trouble;
 mod world;

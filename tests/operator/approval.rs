@@ -1,0 +1,110 @@
+//! Changes that the spec did not ask for.
+
+use std::path::{Path, PathBuf};
+
+use osdpl::api::reason;
+use serde_json::json;
+
+use crate::cloud::{Told, services};
+use crate::world::{World, story};
+
+const SMALL: [&str; 2] = ["mariadb", "memcached"];
+
+/// A copy of the shipped catalogue in which one release has one more value.
+fn newer_catalogue(world: &World) -> PathBuf {
+    let folder = world.folder.path().join("catalogue");
+    for part in ["values", "presets"] {
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &folder.join(part));
+    }
+    let file = folder.join("values/services/memcached.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let components = "    components:\n";
+    assert!(text.contains(components), "{text}");
+    let values = "    values: {conf: {memcached: {memory: 2048}}}\n";
+    std::fs::write(&file, text.replace(components, &format!("{values}{components}"))).unwrap();
+    folder
+}
+
+/// Copies a folder, following links.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_a_new_catalogue_changes_waits_for_approval() {
+    story("catalogue", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&services(&SMALL)).await;
+        world.until_ready().await;
+        assert!(operator.stop().await.success());
+
+        let _operator = world.operator().catalog(&newer_catalogue(world)).start().await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        assert_eq!(cloud.child("memcached").changes, ["conf.memcached.memory"]);
+        assert!(cloud.child("mariadb").ready, "{:?}", cloud.child("mariadb"));
+        assert_eq!(world.helm_runs().len(), 2);
+        let hash = cloud.status().approval.unwrap();
+        let plan = world.osdpl(&["plan"]);
+        assert!(plan.contains("changes conf.memcached.memory") && plan.contains(&hash), "{plan}");
+        let refused = world.osdpl_fails(&["approve", "000000000000"]);
+        assert!(refused.contains(&format!("something else waits by now ({hash})")), "{refused}");
+        assert_eq!(world.osdpl(&["approve", &hash]), format!("approved {hash}\n"));
+
+        let cloud = world.until_ready().await;
+        assert_eq!((cloud.child("memcached").revision, cloud.child("mariadb").revision), (Some(2), Some(1)));
+        assert_eq!(cloud.status().approval, None);
+        assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 2048);
+        assert_eq!(world.helm_runs().len(), 3);
+        assert_eq!(world.osdpl_fails(&["approve"]), "osdpl: nothing waits for approval\n");
+    });
+}
+
+#[test]
+fn what_approval_is_automatic_for_does_not_wait() {
+    story("automatic", async |world| {
+        let mut spec = services(&SMALL);
+        spec["approval"] = json!("Automatic");
+        let operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert!(operator.stop().await.success());
+        let _operator = world.operator().catalog(&newer_catalogue(world)).start().await;
+        world
+            .until("the catalogue's change is there", |cloud| {
+                (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
+            })
+            .await;
+        spec["services"]["memcached"]["enabled"] = json!(false);
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
+        assert!(!cloud.status().children.contains_key("memcached"), "{:?}", cloud.status().children);
+    });
+}
+
+#[test]
+fn an_uninstall_waits_for_approval() {
+    story("unwanted", async |world| {
+        let mut spec = services(&SMALL);
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        spec["services"]["memcached"]["enabled"] = json!(false);
+        world.apply(&spec).await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        assert!(cloud.status().message.starts_with("memcached would be uninstalled"), "{}", cloud.status().message);
+        assert_eq!(cloud.child("memcached").status, "deployed");
+        world.osdpl(&["approve"]);
+        let cloud = world.until_ready().await;
+        assert_eq!(cloud.status().releases, "1/1");
+        let last = world.helm_runs().pop().unwrap();
+        assert_eq!((last.verb(), last.release()), ("uninstall", "memcached"));
+    });
+}

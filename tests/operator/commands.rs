@@ -1,0 +1,104 @@
+//! The command line, beside an operator.
+
+use std::process::{Command, Output};
+
+use osdpl::api::reason;
+use serde_json::json;
+
+use crate::cloud::{NAME, Told, services};
+use crate::world::{World, story};
+
+impl World {
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.args(arguments).env("KUBECONFIG", self.cluster().kubeconfig()).env_remove("RUST_LOG");
+        command.output().unwrap()
+    }
+
+    /// What an `osdpl` command that succeeds prints.
+    pub fn osdpl(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "osdpl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What an `osdpl` command that fails complains of.
+    pub fn osdpl_fails(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "osdpl {arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+#[test]
+fn status_plan_and_wait_tell_the_same_story_as_kubectl_wait() {
+    story("commands", async |world| {
+        assert_eq!(
+            world.osdpl_fails(&["status"]),
+            "osdpl: there is no such OpenStackDeployment; see `kubectl get osdpl -A`\n"
+        );
+        let mut spec = services(&["mariadb", "memcached"]);
+        spec["paused"] = json!(true);
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_reason(reason::PAUSED).await;
+        let status = world.run(&["status"]);
+        let text = String::from_utf8(status.stdout).unwrap();
+        assert_eq!(status.status.code(), Some(2), "not Ready is no error, and no success: {text}");
+        let first = format!("{}/{NAME}  Paused  OpenStack 2026.1  releases 0/2  components 0/3\n", world.namespace);
+        assert!(text.starts_with(&first), "{text}");
+        assert!(text.contains("· mariadb        absent"), "{text}");
+        let plan = world.osdpl(&["plan", "--namespace", &world.namespace, NAME]);
+        assert!(plan.ends_with("0 releases are ready, 2 are not.\n"), "{plan}");
+
+        spec["paused"] = json!(false);
+        let name = NAME.to_owned();
+        world.apply(&spec).await;
+        let waited = world.osdpl(&["wait", "--timeout", "120"]);
+        assert!(waited.ends_with(&format!("{name} is Ready\n")), "{waited}");
+        let mut kubectl = Command::new(world.cluster().kubectl().unwrap());
+        kubectl.arg("--kubeconfig").arg(world.cluster().kubeconfig()).args(["--namespace", &world.namespace]);
+        let wait = kubectl.args(["wait", "--for=condition=Ready", "--timeout=60s", "osdpl", NAME]).status().unwrap();
+        assert!(wait.success());
+        let text = world.osdpl(&["status"]);
+        assert!(
+            text.contains("releases 2/2  components 3/3") && text.contains("✔ memcached      deployed         rev 1"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}'), "readable without colour");
+        assert_eq!(world.osdpl(&["plan"]), "2 releases are ready, 0 are not.\n");
+        let gave_up = world.osdpl_fails(&["wait", "no-such-cloud"]);
+        assert!(gave_up.contains("there is no such OpenStackDeployment"), "{gave_up}");
+        assert!(world.until_ready().await.is_ready());
+    });
+}
+
+#[test]
+fn render_shows_what_helm_was_given_but_for_what_is_secret() {
+    story("render", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["mariadb", "memcached"]);
+        let cloud = world.apply(&spec).await;
+        world.until_ready().await;
+        let file = world.folder.path().join("cloud.yaml");
+        std::fs::write(&file, osdpl::yaml::write(&serde_json::to_value(&cloud).unwrap())).unwrap();
+        let rendered = world.osdpl(&["render", "--file", file.to_str().unwrap(), "mariadb"]);
+        let mut rendered: serde_json::Value = osdpl::yaml::parse("render", &rendered).unwrap();
+        let mut given = world.helm_values("mariadb");
+        assert_eq!(rendered.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!("<redacted>")));
+        blank(&mut given, &mut rendered);
+        assert_eq!(rendered, given);
+    });
+}
+
+/// Empties what `rendered` redacts in both.
+fn blank(given: &mut serde_json::Value, rendered: &mut serde_json::Value) {
+    if *rendered == "<redacted>" {
+        assert!(given.as_str().is_some_and(|text| text.len() >= 16), "a credential is there");
+        (*given, *rendered) = (json!(null), json!(null));
+    } else if let (Some(given), Some(rendered)) = (given.as_object_mut(), rendered.as_object_mut()) {
+        for (key, rendered) in rendered {
+            blank(given.get_mut(key).unwrap_or(&mut json!(null)), rendered);
+        }
+    }
+}

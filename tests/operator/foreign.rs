@@ -1,0 +1,86 @@
+//! What others do with helm to our releases, and releases that are theirs.
+
+use std::path::Path;
+
+use osdpl::api::{REPAIR, reason};
+use serde_json::json;
+
+use crate::cloud::{Told, services, with_values};
+use crate::world::{World, story};
+
+/// A chart of the stand-ins.
+fn chart(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").join(name).display().to_string()
+}
+
+/// Someone upgrades a release by hand.
+fn upgrade_by_hand(world: &World) {
+    world.helm_prints(&[
+        "upgrade",
+        "memcached",
+        &chart("memcached"),
+        "--reuse-values",
+        "--set",
+        "conf.memcached.memory=512",
+    ]);
+}
+
+/// Waits until the operator has said whose revision this is.
+async fn until_foreign(world: &World, revision: i64) {
+    let what = format!("revision {revision} is told to be foreign");
+    world
+        .until(&what, |cloud| {
+            let child = cloud.child("memcached");
+            (cloud.reason() == reason::FOREIGN && child.revision == Some(revision)).then_some(child)
+        })
+        .await;
+}
+
+#[test]
+fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked_for() {
+    story("foreign", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["mariadb", "memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+
+        upgrade_by_hand(world);
+        until_foreign(world, 2).await;
+        // A spec that is new to another release leaves it alone as well.
+        let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
+        world.apply(&spec).await;
+        let other = |child: osdpl::api::ChildStatus| child.ready && child.revision == Some(2);
+        world.until("mariadb is upgraded", |cloud| other(cloud.child("mariadb")).then_some(())).await;
+        assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 512);
+
+        let spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 256}}}));
+        world.apply(&spec).await;
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
+        assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 256);
+
+        world.helm_prints(&["rollback", "memcached", "1"]);
+        until_foreign(world, 4).await;
+        assert_eq!(world.helm_runs().len(), 4);
+        world.annotate(REPAIR, json!("memcached")).await;
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(5));
+        assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 256);
+    });
+}
+
+#[test]
+fn a_release_that_never_was_ours_is_left_alone_and_said_so() {
+    story("unmanaged", async |world| {
+        world.helm_prints(&["install", "memcached", &chart("memcached")]);
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["mariadb", "memcached"])).await;
+        let cloud = world.until("mariadb is ready", |cloud| cloud.child("mariadb").ready.then(|| cloud.clone())).await;
+        let child = cloud.child("memcached");
+        assert_eq!((child.status.as_str(), child.revision), ("unmanaged", Some(1)));
+        assert!(child.message.contains("osdpl did not make"), "{}", child.message);
+        assert_eq!(cloud.reason(), reason::FOREIGN);
+        world.delete().await;
+        world.until_gone().await;
+        assert!(world.helm_prints(&["list", "--short"]).contains("memcached"));
+        assert!(world.helm_runs().iter().all(|run| run.release() == "mariadb"), "{:?}", world.helm_runs());
+    });
+}

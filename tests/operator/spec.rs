@@ -1,0 +1,152 @@
+//! What the spec says, and what arrives in helm.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use osdpl::api::reason;
+use serde_json::{Value, json};
+
+use crate::cloud::{NAME, Told, services, with_values};
+use crate::world::{World, story};
+
+/// `kubectl apply` of a file, as its users do it.
+fn kubectl_apply(world: &World, arguments: &[&str], spec: &Value) {
+    let object = json!({
+        "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+        "metadata": {"name": NAME, "namespace": world.namespace}, "spec": spec,
+    });
+    let mut command = Command::new(world.cluster().kubectl().unwrap());
+    command.arg("--kubeconfig").arg(world.cluster().kubeconfig()).arg("apply").args(arguments).args(["-f", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(object.to_string().as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn nulls_and_unset_arrive_in_helm_and_a_null_that_kubectl_lost_is_told() {
+    story("nulls", async |world| {
+        let _operator = world.operator().start().await;
+        let null = json!({"conf": {"memcached": {"stats_cachedump": null}}});
+        let mut spec = with_values(services(&["memcached"]), "memcached", null);
+        kubectl_apply(world, &[], &spec);
+        let cloud = world.until_ready().await;
+        let message = cloud.status().message;
+        assert!(message.contains("stats_cachedump") && message.contains("--server-side"), "{message}");
+        assert_eq!(world.helm_values("memcached").pointer("/conf/memcached/stats_cachedump"), None);
+
+        spec["services"]["memcached"]["releases"]["memcached"]["unset"] = json!(["conf.memcached.memory"]);
+        kubectl_apply(world, &["--server-side", "--force-conflicts"], &spec);
+        world
+            .until("nulls are in", |cloud| {
+                (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
+            })
+            .await;
+        let values = world.helm_values("memcached");
+        assert_eq!(values.pointer("/conf/memcached/stats_cachedump"), Some(&Value::Null));
+        assert_eq!(values.pointer("/conf/memcached/memory"), Some(&Value::Null));
+        let all = world.helm_prints(&["get", "values", "memcached", "--all", "--output", "json"]);
+        let all: Value = serde_json::from_str(&all).unwrap();
+        assert_eq!(all["conf"]["memcached"], json!({"max_connections": 8192}), "the chart's defaults are gone");
+    });
+}
+
+#[test]
+fn values_from_secrets_and_config_maps_arrive_and_a_missing_one_holds_its_release_alone() {
+    story("values-from", async |world| {
+        let mut spec = services(&["mariadb", "memcached"]);
+        spec["services"]["memcached"]["releases"]["memcached"] = json!({
+            "valuesFrom": [{"kind": "ConfigMap", "name": "sizes"}, {"kind": "Secret", "name": "private", "key": "more.yaml"}],
+            "values": {"conf": {"memcached": {"max_connections": 100}}},
+        });
+        let sizes: ConfigMap = serde_json::from_value(json!({
+            "metadata": {"name": "sizes"}, "data": {"values.yaml": "conf: {memcached: {memory: 300, max_connections: 1}}"},
+        }))
+        .unwrap();
+        world.api().create(&PostParams::default(), &sizes).await.unwrap();
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let cloud = world
+            .until("mariadb is ready", |cloud| {
+                (cloud.child("mariadb").ready && cloud.reason() == reason::INPUTS).then(|| cloud.clone())
+            })
+            .await;
+        let message = cloud.child("memcached").message;
+        assert!(message.contains(&format!("Secret {}/private does not exist", world.namespace)), "{message}");
+
+        let private: Secret = serde_json::from_value(json!({
+            "metadata": {"name": "private"}, "stringData": {"more.yaml": "conf: {memcached: {memory: 400, secret: hush-hush}}"},
+        }))
+        .unwrap();
+        world.api().create(&PostParams::default(), &private).await.unwrap();
+        world.until_ready().await;
+        let given = world.helm_values("memcached")["conf"]["memcached"].clone();
+        assert_eq!(given, json!({"memory": 400, "secret": "hush-hush", "max_connections": 100}));
+
+        let patch = Patch::Merge(json!({"data": {"values.yaml": "conf: {memcached: {verbose: true}}"}}));
+        world.api::<ConfigMap>().patch("sizes", &PatchParams::default(), &patch).await.unwrap();
+        world.until("it is upgraded", |cloud| (cloud.child("memcached").revision == Some(2)).then_some(())).await;
+        world.until_ready().await;
+        assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["verbose"], true);
+
+        world.api::<Secret>().delete("private", &DeleteParams::default()).await.unwrap();
+        let cloud = world.until_reason(reason::INPUTS).await;
+        assert_eq!(cloud.child("memcached").status, "deployed", "what runs goes on");
+        assert_eq!(world.helm_runs().len(), 3);
+    });
+}
+
+#[test]
+fn what_is_paused_stays_as_it_is() {
+    story("paused", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["mariadb", "memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+
+        let mut paused = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
+        paused["paused"] = json!(true);
+        world.apply(&paused).await;
+        let cloud = world.until_reason(reason::PAUSED).await;
+        assert_eq!(cloud.condition("Paused").unwrap().status, "True");
+        assert_eq!(world.helm_runs().len(), 2);
+
+        let mut one = with_values(paused, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
+        one["paused"] = json!(false);
+        one["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(true);
+        world.apply(&one).await;
+        let cloud = world
+            .until("mariadb is upgraded", |cloud| {
+                let child = cloud.child("mariadb");
+                (child.ready && child.revision == Some(2)).then(|| cloud.clone())
+            })
+            .await;
+        assert!(cloud.child("memcached").message.starts_with("paused"), "{}", cloud.child("memcached").message);
+        assert!(!cloud.is_ready());
+        one["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
+        world.apply(&one).await;
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
+        assert_eq!(world.helm_runs().len(), 4);
+    });
+}
+
+#[test]
+fn another_openstack_release_is_refused_on_a_deployed_cloud() {
+    story("release", async |world| {
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        spec["openstackRelease"] = json!("2025.2");
+        world.apply(&spec).await;
+        let cloud = world.until_reason(reason::INVALID).await;
+        assert!(cloud.status().message.contains("set it back to 2026.1"), "{}", cloud.status().message);
+        let release = cloud.status().openstack_release;
+        assert_eq!((release.deployed.as_deref(), release.target.as_deref()), (Some("2026.1"), Some("2025.2")));
+        spec["openstackRelease"] = json!("2026.1");
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 1);
+    });
+}

@@ -1,0 +1,140 @@
+//! What is missing, lost, or elsewhere.
+
+use std::path::Path;
+
+use cluster::Node;
+use k8s_openapi::api::core::v1::{Endpoints, Node as KubeNode, Secret, Service};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use osdpl::api::reason;
+use serde_json::json;
+
+use crate::approval::copy;
+use crate::cloud::{NAME, Told, services, with_values};
+use crate::world::{now, story};
+
+#[test]
+fn a_missing_chart_and_one_with_a_wrong_digest_hold_their_releases_alone() {
+    story("charts", async |world| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let (charts, catalogue) = (world.folder.path().join("charts"), world.folder.path().join("catalogue"));
+        for chart in ["mariadb", "memcached", "stand-in"] {
+            copy(&root.join("tests/charts").join(chart), &charts.join(chart));
+        }
+        for part in ["values", "presets"] {
+            copy(&root.join(part), &catalogue.join(part));
+        }
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let lock = format!("charts:\n  mariadb:\n    version: 2026.1.0\n    digest: {digest}\n");
+        std::fs::write(catalogue.join("values/lock.yaml"), lock).unwrap();
+        let _operator = world.operator().charts(&charts).catalog(&catalogue).start().await;
+        world.apply(&services(&["mariadb", "memcached", "rabbitmq"])).await;
+        let cloud = world
+            .until("memcached is ready", |cloud| {
+                (cloud.child("memcached").ready && cloud.reason() == reason::CHART).then(|| cloud.clone())
+            })
+            .await;
+        let told = |release: &str| cloud.child(release).message;
+        assert!(told("mariadb").contains(&digest), "{}", told("mariadb"));
+        assert!(told("rabbitmq").contains("rabbitmq") && told("rabbitmq").contains("charts"), "{}", told("rabbitmq"));
+        assert_eq!(world.helm_runs().len(), 1);
+    });
+}
+
+#[test]
+fn a_daemon_set_without_nodes_is_told_until_a_node_has_its_label() {
+    story("no-nodes", async |world| {
+        let nowhere = json!({"labels": {"ovs": {"node_selector_key": "nowhere"}}});
+        let _operator = world.operator().start().await;
+        world.apply(&with_values(services(&["openvswitch"]), "openvswitch", nowhere)).await;
+        let cloud = world.until_reason(reason::NO_NODES).await;
+        assert!(cloud.status().message.contains("openvswitch"), "{}", cloud.status().message);
+        assert_eq!(cloud.condition("Stalled").unwrap().status, "True");
+        let nodes: Api<KubeNode> = Api::all(world.client.clone());
+        let name = &Node::all_in_one(1)[0].name;
+        let label = |value| Patch::Merge(json!({"metadata": {"labels": {"nowhere": value}}}));
+        nodes.patch(name, &PatchParams::default(), &label(json!("enabled"))).await.unwrap();
+        let cloud = world.until_ready().await;
+        assert_eq!(cloud.status().health["openvswitch"]["server"].ready, "1/1");
+        nodes.patch(name, &PatchParams::default(), &label(json!(null))).await.unwrap();
+    });
+}
+
+#[test]
+fn a_lost_credential_is_restored_and_not_made_anew() {
+    story("lost", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&services(&["mariadb", "memcached"])).await;
+        world.until_ready().await;
+        let (name, before) = (format!("{NAME}-credentials-mariadb"), world.credentials("mariadb").await);
+        let secrets: Api<Secret> = world.api();
+        secrets.delete(&name, &DeleteParams::default()).await.unwrap();
+        world.until_object::<Secret>("the Secret is back", &name, |found| found.is_some()).await;
+        assert_eq!(world.credentials("mariadb").await, before);
+
+        operator.kill();
+        secrets.delete(&name, &DeleteParams::default()).await.unwrap();
+        let began = now();
+        let _operator = world.operator().start().await;
+        world.until_object::<Secret>("the Secret is back", &name, |found| found.is_some()).await;
+        assert_eq!(world.credentials("mariadb").await, before);
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 2);
+        assert!(world.writes_since(began).iter().all(|write| write.resource != "openstackdeployments"));
+    });
+}
+
+#[test]
+fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_makes() {
+    story("external", async |world| {
+        let given: Secret = serde_json::from_value(json!({
+            "metadata": {"name": "outside"}, "stringData": {"database": "0utside-database", "broker": "0utside-broker"},
+        }))
+        .unwrap();
+        world.api().create(&PostParams::default(), &given).await.unwrap();
+        let mut spec = services(&["keystone", "mariadb", "memcached", "rabbitmq"]);
+        let outside = |host: &str, credential: &str, key: &str| json!({"enabled": true, "external": {"host": host}, "credentials": {credential: {"name": "outside", "key": key}}});
+        spec["services"]["mariadb"] = outside("192.0.2.7", "root", "database");
+        spec["services"]["rabbitmq"] = outside("192.0.2.8", "admin", "broker");
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
+        assert_eq!(cloud.status().releases, "2/2");
+        let endpoints = world.api::<Endpoints>().get("mariadb").await.unwrap();
+        assert_eq!(endpoints.subsets.unwrap()[0].addresses.as_ref().unwrap()[0].ip, "192.0.2.7");
+        let values = world.helm_values("keystone");
+        assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!("0utside-database")));
+        assert_eq!(values.pointer("/endpoints/oslo_messaging/auth/admin/password"), Some(&json!("0utside-broker")));
+
+        world.delete().await;
+        world.until_gone().await;
+        world.until_object::<Service>("the Service is gone", "mariadb", |found| found.is_none()).await;
+    });
+}
+
+#[test]
+fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
+    story("two", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["memcached"])).await;
+        world.until_ready().await;
+        world.apply_as("cumulus", &services(&["mariadb"])).await;
+        let second = world
+            .until_of("cumulus", "it is told to be the second", |cloud| {
+                (cloud.reason() == reason::NOT_THE_ONE).then(|| cloud.clone())
+            })
+            .await;
+        assert!(
+            second.status().message.contains(&format!("{}/{NAME}", world.namespace)),
+            "{}",
+            second.status().message
+        );
+        assert_eq!(world.helm_runs().len(), 1);
+
+        world.delete().await;
+        world.until_gone().await;
+        world.until_of("cumulus", "it rules", |cloud| cloud.is_ready().then_some(())).await;
+        let runs: Vec<_> = world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect();
+        assert_eq!(runs, ["upgrade memcached", "uninstall memcached", "upgrade mariadb"]);
+    });
+}
