@@ -54,6 +54,7 @@
 //! * The catalogue's files are built into the program; `--catalog` names a folder instead.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod api;
 pub mod catalog;

@@ -80,12 +80,14 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Starts the tasks; `poke` is notified whenever [`Tasks::observe`] has something else to tell.
+    /// Starts the tasks; `poke` is notified whenever [`Tasks::observe`] or [`Tasks::problems`] has something else to tell.
     pub fn spawn(client: &Client, options: &Options, poke: &Arc<Notify>) -> Self {
         let problems = Problems::default();
         let mut spawner = Spawner::default();
         let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
         let health = health::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
+        let (board, poke) = (problems.clone(), Arc::clone(poke));
+        spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
         Self { releases, health, problems, _running: spawner }
     }
 
@@ -132,7 +134,7 @@ impl Spawner {
                 // A panic has been printed by the hook already; its text may hold anything.
                 let outcome = AssertUnwindSafe(start()).catch_unwind().await;
                 let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
-                problems.set(&format!("task {name}"), format!("it {how}, and is started again"));
+                problems.happened("running", name, format!("the task {how}, and is started again"));
                 tokio::time::sleep(RESTART).await;
             }
         });

@@ -1,6 +1,6 @@
 //! `osdpl charts`: lock, pull and list the charts.
 
-#![allow(clippy::disallowed_methods, reason = "the command line reads and writes the files that its user names")]
+#![allow(clippy::disallowed_methods, reason = "the command line reads and writes what its user names")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -99,7 +99,14 @@ impl ChartSource {
     fn obtain(&self, name: String, wanted: Wanted) {
         let (store, known, poke) = (Arc::clone(&self.store), Arc::clone(&self.known), Arc::clone(&self.poke));
         tokio::spawn(async move {
-            let state = match store.obtain(&wanted).await.and_then(|chart| ready(&chart)) {
+            let obtained = match store.obtain(&wanted).await {
+                // Reading an archive takes a while: not on a thread that others wait for.
+                Ok(chart) => tokio::task::spawn_blocking(move || ready(&chart)).await.unwrap_or_else(|panicked| {
+                    std::panic::resume_unwind(panicked.into_panic());
+                }),
+                Err(error) => Err(error),
+            };
+            let state = match obtained {
                 Ok(ready) => State::Ready(ready),
                 Err(error) => {
                     tracing::warn!(release = name, %error, "chart not at hand");

@@ -1,8 +1,10 @@
 //! One watch that never ends.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use futures::StreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Error};
 
@@ -11,6 +13,13 @@ use super::problems::Problems;
 
 /// How many objects a page holds where the API server has no streaming lists.
 const PAGE: u32 = 100;
+
+/// The pause after the first failure, and the most that it grows to.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What a watch does, in a problem's words.
+const WATCHING: &str = "watching";
 
 /// HTTP's "unprocessable": how an API server without streaming lists refuses one.
 const UNPROCESSABLE: u16 = 422;
@@ -41,21 +50,20 @@ pub(super) async fn follow<K: Kind>(
     problems: Problems,
     mut take: impl FnMut(watcher::Event<Partial<K>>),
 ) {
-    let what = format!("watching {}", K::PLURAL);
     let mut config = selector.clone().streaming_lists();
     loop {
-        let mut events = pin!(watcher(api.clone(), config.clone()).default_backoff());
+        let mut events = pin!(watcher(api.clone(), config.clone()).backoff(Pauses::default()));
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
                     // A list that begins has not come through yet.
                     if !matches!(event, watcher::Event::Init) {
-                        problems.clear(&what);
+                        problems.works(WATCHING, K::PLURAL);
                     }
                     take(event);
                 }
                 Err(error) if refuses_streaming(&error) => break,
-                Err(error) => note::<K>(&problems, &what, &error),
+                Err(error) => note::<K>(&problems, &error),
             }
         }
         config = selector.clone().page_size(PAGE);
@@ -66,17 +74,21 @@ fn refuses_streaming(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(Error::Api(status)) if status.code == UNPROCESSABLE)
 }
 
-fn note<K: Kind>(problems: &Problems, what: &str, error: &watcher::Error) {
+fn note<K: Kind>(problems: &Problems, error: &watcher::Error) {
     match error {
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
-            problems.set(what, explain::<K>(error));
+            problems.fails(WATCHING, K::PLURAL, explain::<K>(error));
         }
         // One object that cannot be parsed: the others go on.
-        watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => problems.set(what, explain::<K>(error)),
+        watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
+            problems.happened(WATCHING, K::PLURAL, explain::<K>(error));
+        }
         // A connection that ends is taken up again where it was.
-        watcher::Error::WatchFailed(error) => tracing::debug!(what, %error, "a watch was interrupted"),
-        watcher::Error::WatchError(status) => tracing::debug!(what, status.message, "a watch begins anew"),
-        watcher::Error::NoResourceVersion => problems.set(what, "the API server gave no resourceVersion".into()),
+        watcher::Error::WatchFailed(error) => tracing::debug!(kind = K::PLURAL, %error, "a watch was interrupted"),
+        watcher::Error::WatchError(status) => tracing::debug!(kind = K::PLURAL, status.message, "a watch begins anew"),
+        watcher::Error::NoResourceVersion => {
+            problems.fails(WATCHING, K::PLURAL, "the API server gave no resourceVersion".into());
+        }
     }
 }
 
@@ -88,10 +100,45 @@ fn explain<K: Kind>(error: &Error) -> String {
             status.message,
             K::PLURAL
         ),
+        other => said(other),
+    }
+}
+
+/// What an error of the API server, or on the way to it, means.
+pub(super) fn said(error: &Error) -> String {
+    match error {
         Error::Api(status) => status.message.clone(),
-        // serde may quote the object, which may be a Secret's.
+        // serde may quote the object, which may be a Secret.
         Error::SerdeError(error) => format!("an object cannot be read: column {}", error.column()),
-        other => other.to_string(),
+        other => {
+            let mut cause: &dyn std::error::Error = other;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
+            }
+            format!("the API server cannot be reached: {cause}")
+        }
+    }
+}
+
+/// The pauses between attempts: short ones at first, because an API server that restarts is back in seconds.
+#[derive(Default)]
+struct Pauses {
+    attempts: u32,
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = SHORTEST_PAUSE.saturating_mul(1 << self.attempts.min(16));
+        self.attempts = self.attempts.saturating_add(1);
+        Some(pause.min(LONGEST_PAUSE))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.attempts = 0;
     }
 }
 

@@ -17,6 +17,10 @@ use crate::release::{Maker, Meta};
 use crate::scrub::Scrubber;
 use crate::tasks::partial::{Partial, Record};
 use crate::tasks::problems::Problems;
+use crate::tasks::watch::said;
+
+/// What a fetch does, in a problem's words.
+const READING: &str = "reading release records";
 
 /// What is known of the newest record's body of one release.
 #[derive(Default)]
@@ -119,28 +123,19 @@ impl Bodies {
         let objects = self.entries.get(&key).and_then(|entry| entry.objects.clone());
         let (scrubber, problems) = (self.scrubber.borrow().clone(), self.problems.clone());
         async move {
-            let what = format!("reading release record {}/{name}", key.namespace);
+            let what = format!("{}/{name}", key.namespace);
             let outcome = match api.get(&name).await {
                 Ok(record) if record.metadata.uid != uid => Outcome::Gone,
                 Ok(record) => {
-                    problems.clear(&what);
+                    problems.works(READING, &what);
                     let namespace = key.namespace.clone();
                     let read = move || read(&record, &namespace, objects, &scrubber);
                     // Off the threads that serve watches: unpacking a big record takes tens of milliseconds.
                     tokio::task::spawn_blocking(read).await.unwrap_or(Outcome::Failed)
                 }
                 Err(kube::Error::Api(status)) if status.is_not_found() => Outcome::Gone,
-                Err(kube::Error::Api(status)) => {
-                    problems.set(&what, status.message.clone());
-                    Outcome::Failed
-                }
-                // serde may quote the payload.
-                Err(kube::Error::SerdeError(error)) => {
-                    problems.set(&what, format!("it is no Secret: column {}", error.column()));
-                    Outcome::Failed
-                }
                 Err(error) => {
-                    problems.set(&what, error.to_string());
+                    problems.fails(READING, &what, said(&error));
                     Outcome::Failed
                 }
             };

@@ -60,3 +60,13 @@ async fn an_api_server_without_streaming_lists_and_a_malformed_object_are_surviv
     let asked = requests.lock().unwrap();
     assert!(asked[1].contains("limit=100") && asked[2].contains("resourceVersion=1"), "{asked:?}");
 }
+
+#[test]
+fn pauses_grow_to_a_few_seconds_and_begin_short_again() {
+    let mut pauses = Pauses::default();
+    let first: Vec<u128> = pauses.by_ref().take(7).map(|pause| pause.as_millis()).collect();
+    assert_eq!(first, [200, 400, 800, 1600, 3200, 5000, 5000]);
+    assert_eq!(pauses.by_ref().nth(100), Some(LONGEST_PAUSE));
+    pauses.reset();
+    assert_eq!(pauses.next(), Some(SHORTEST_PAUSE));
+}

@@ -194,7 +194,7 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
         labels: pod.labels.unwrap_or_default(),
         same_node: pod.require_same_node,
     }));
-    found.extend(json_list(text("`DEPENDENCY_CUSTOM_RESOURCE`")).into_iter().map(|custom: CustomDependency| {
+    found.extend(json_list(text("DEPENDENCY_CUSTOM_RESOURCE")).into_iter().map(|custom: CustomDependency| {
         Dependency::Custom(CustomDependency { namespace: or(Some(custom.namespace.clone()), namespace), ..custom })
     }));
     found
