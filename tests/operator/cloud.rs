@@ -1,0 +1,140 @@
+//! The custom resource: how stories write it, and how they read what the operator answers.
+
+use std::pin::pin;
+
+use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use osdpl::api::{ChildStatus, OpenStackDeployment, OpenStackDeploymentStatus, condition};
+use serde_json::{Value, json};
+
+use crate::world::{World, patience};
+
+/// The resource's name: not the product's, not a service's.
+pub const NAME: &str = "nimbus";
+
+/// A spec with just these services.
+pub fn services(names: &[&str]) -> Value {
+    let services: serde_json::Map<_, _> =
+        names.iter().map(|name| ((*name).to_owned(), json!({"enabled": true}))).collect();
+    json!({"openstackRelease": "2026.1", "services": services})
+}
+
+/// `spec` with the values of one release.
+pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
+    spec["services"][service]["releases"][service]["values"] = values;
+    spec
+}
+
+/// What a resource tells, in short.
+pub trait Told {
+    fn status(&self) -> OpenStackDeploymentStatus;
+    /// A condition that speaks of the newest spec.
+    fn condition(&self, type_: &str) -> Option<Condition>;
+    /// Whether the newest spec is Ready.
+    fn is_ready(&self) -> bool;
+    /// Why it is, or is not, by the condition of the newest spec; empty before there is one.
+    fn reason(&self) -> String;
+    /// One release.
+    fn child(&self, release: &str) -> ChildStatus;
+}
+
+impl Told for OpenStackDeployment {
+    fn status(&self) -> OpenStackDeploymentStatus {
+        self.status.clone().unwrap_or_default()
+    }
+
+    fn condition(&self, type_: &str) -> Option<Condition> {
+        let current = |condition: &Condition| condition.observed_generation == self.metadata.generation;
+        self.status().conditions.into_iter().find(|condition| condition.type_ == type_ && current(condition))
+    }
+
+    fn is_ready(&self) -> bool {
+        self.condition(condition::READY).is_some_and(|condition| condition.status == "True")
+    }
+
+    fn reason(&self) -> String {
+        self.condition(condition::READY).map(|condition| condition.reason).unwrap_or_default()
+    }
+
+    fn child(&self, release: &str) -> ChildStatus {
+        self.status().children.get(release).cloned().unwrap_or_default()
+    }
+}
+
+impl World {
+    /// The API of the resource in the story's namespace.
+    pub fn deployments(&self) -> Api<OpenStackDeployment> {
+        self.api()
+    }
+
+    /// `kubectl apply --server-side` of the resource with this spec.
+    pub async fn apply(&self, spec: &Value) -> OpenStackDeployment {
+        self.apply_as(NAME, spec).await
+    }
+
+    /// The same under another name.
+    pub async fn apply_as(&self, name: &str, spec: &Value) -> OpenStackDeployment {
+        let object = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": name, "namespace": self.namespace}, "spec": spec,
+        });
+        let params = PatchParams::apply("story").force();
+        self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
+    }
+
+    /// Sets or removes (with null) an annotation of the resource.
+    pub async fn annotate(&self, key: &str, value: Value) -> OpenStackDeployment {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()
+    }
+
+    /// `kubectl delete --wait=false` of the resource.
+    pub async fn delete(&self) {
+        self.deployments().delete(NAME, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Waits until the resource is gone.
+    pub async fn until_gone(&self) {
+        self.until_object::<OpenStackDeployment>("the resource is gone", NAME, |found| found.is_none()).await;
+    }
+
+    /// Waits until the resource answers what `look` looks for.
+    pub async fn until<T>(&self, what: &str, look: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
+        self.until_of(NAME, what, look).await
+    }
+
+    /// The same of another resource.
+    pub async fn until_of<T>(
+        &self,
+        name: &str,
+        what: &str,
+        mut look: impl FnMut(&OpenStackDeployment) -> Option<T>,
+    ) -> T {
+        let found = async {
+            let mut seen = pin!(watcher::watch_object(self.deployments(), name).default_backoff());
+            loop {
+                let event = seen.next().await;
+                if let Some(Ok(Some(deployment))) = event
+                    && let Some(found) = look(&deployment)
+                {
+                    return found;
+                }
+            }
+        };
+        patience(what, found).await
+    }
+
+    /// Waits until the newest spec is Ready.
+    pub async fn until_ready(&self) -> OpenStackDeployment {
+        self.until("the cloud is Ready", |cloud| cloud.is_ready().then(|| cloud.clone())).await
+    }
+
+    /// Waits until the newest spec is not Ready for this reason.
+    pub async fn until_reason(&self, reason: &str) -> OpenStackDeployment {
+        let what = format!("the cloud is not Ready because of {reason}");
+        self.until(&what, |cloud| (cloud.reason() == reason).then(|| cloud.clone())).await
+    }
+}

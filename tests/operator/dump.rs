@@ -1,0 +1,49 @@
+//! What a story that failed left: enough to see why without running it again.
+
+use k8s_openapi::api::core::v1::{Event, Pod, Secret};
+use kube::ResourceExt;
+use kube::api::ListParams;
+
+use crate::cloud::Told;
+use crate::world::World;
+
+/// The last lines of the operator's log that are worth a look.
+const LINES: usize = 60;
+
+/// Prints it.
+pub async fn print(world: &World) {
+    eprintln!("=== the resource");
+    for deployment in world.deployments().list(&ListParams::default()).await.into_iter().flatten() {
+        let status = serde_json::to_value(deployment.status()).unwrap_or_default();
+        eprintln!(
+            "{} generation {:?}\n{}",
+            deployment.name_any(),
+            deployment.metadata.generation,
+            osdpl::yaml::write(&status)
+        );
+    }
+    eprintln!("=== release records");
+    for secret in world.api::<Secret>().list(&ListParams::default().labels("owner=helm")).await.into_iter().flatten() {
+        eprintln!("{} {:?}", secret.name_any(), secret.labels());
+    }
+    eprintln!("=== pods");
+    for pod in world.api::<Pod>().list(&ListParams::default()).await.into_iter().flatten() {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
+        let waits = pod.annotations().get("kwok.osdpl.dev/waits-for").cloned().unwrap_or_default();
+        eprintln!("{} {phase} {waits}", pod.name_any());
+    }
+    eprintln!("=== events");
+    for event in world.api::<Event>().list(&ListParams::default()).await.into_iter().flatten() {
+        if event.involved_object.kind.as_deref() == Some("OpenStackDeployment") {
+            eprintln!("{:?} {:?}", event.reason, event.message);
+        }
+    }
+    eprintln!("=== helm");
+    for run in world.helm_runs() {
+        eprintln!("{} {}", run.pid, run.arguments.join(" "));
+    }
+    eprintln!("=== the operator's log");
+    let log = world.operator_log();
+    let lines: Vec<&str> = log.lines().collect();
+    eprintln!("{}", lines[lines.len().saturating_sub(LINES)..].join("\n"));
+}

@@ -1,0 +1,12 @@
+//! The operator as a process, before a real API server, with the real helm: what issue and manual promise, told as stories.
+//!
+//! Each story has a control plane for itself while it lasts (there may be one cloud per cluster), a namespace that no
+//! other story has, and an operator under the rights that its chart ships. A story that fails prints what it left.
+
+mod cloud;
+mod dump;
+mod helm;
+mod operator;
+mod pool;
+mod steady;
+mod world;

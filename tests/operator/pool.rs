@@ -1,0 +1,134 @@
+//! Control planes, handed from story to story: starting one takes longer than most stories.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use cluster::{Audit, Cluster, Options, Program};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client, ResourceExt};
+use osdpl::api::OpenStackDeployment;
+use serde_json::json;
+use tokio::runtime::Runtime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Where the operator's own chart is installed, and the name of its release and service account.
+pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
+
+/// How many control planes may run at once: each takes more than half a gigabyte, and a core while a story is told.
+const PLANES: usize = 2;
+
+/// The label of the stories' namespaces.
+const STORY: &str = "osdpl.dev/story";
+
+/// What charts install outside of namespaces.
+const CLUSTER_SCOPED: [(&str, &str); 3] = [
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+/// The runtime of all stories; clients live in it, so it must outlive each of them.
+pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(PLANES)));
+static IDLE: Mutex<Vec<Plane>> = Mutex::new(Vec::new());
+
+/// A control plane with the operator's own chart in it.
+pub struct Plane {
+    pub cluster: Cluster,
+    /// The identity that the operator's chart ships.
+    pub operator: PathBuf,
+}
+
+/// A control plane in the hands of one story.
+pub struct Lease {
+    plane: Option<Plane>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Lease {
+    /// A control plane without a cloud, and a new namespace in it.
+    pub async fn new(namespace: &str) -> Self {
+        let permit = Arc::clone(&PERMITS).acquire_owned().await.unwrap();
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let plane = match idle {
+            Some(plane) => plane,
+            None => Plane::start().await,
+        };
+        plane.clear().await;
+        let metadata = json!({"name": namespace, "labels": {STORY: "true"}});
+        let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+        Api::<Namespace>::all(plane.cluster.client()).create(&PostParams::default(), &object).await.unwrap();
+        Self { plane: Some(plane), _permit: permit }
+    }
+
+    /// The control plane.
+    pub fn plane(&self) -> &Plane {
+        self.plane.as_ref().unwrap()
+    }
+}
+
+impl Drop for Lease {
+    /// A story that failed may have left anything: the next one gets another control plane.
+    fn drop(&mut self) {
+        if let Some(plane) = self.plane.take().filter(|_| !std::thread::panicking()) {
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(plane);
+        }
+    }
+}
+
+impl Plane {
+    async fn start() -> Self {
+        let options = Options::default().with_programs(&[Program::Helm4, Program::Helm3]).with_audit(Audit::default());
+        let cluster = Cluster::start(options).await.unwrap();
+        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
+        let mut helm = Command::new(cluster.helm(4).unwrap());
+        helm.args(["upgrade", "--install", SYSTEM.1, "--create-namespace", "--namespace", SYSTEM.0]).arg(chart);
+        let homes = cluster.folder().path().join("helm");
+        let output = helm.env("KUBECONFIG", cluster.kubeconfig()).env("HOME", &homes).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let operator = cluster.kubeconfig_for(SYSTEM.0, SYSTEM.1).await.unwrap();
+        Self { cluster, operator }
+    }
+
+    /// Removes what the last story left: at once what only one cloud can have, behind our back what lies in its namespace.
+    async fn clear(&self) {
+        let client = self.cluster.client();
+        let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
+        for left in deployments.list(&ListParams::default()).await.unwrap() {
+            let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &left.namespace().unwrap());
+            let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            api.patch(&left.name_any(), &PatchParams::default(), &loose).await.unwrap();
+            delete(&api, &left.name_any()).await;
+        }
+        for (group, kind) in CLUSTER_SCOPED {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+            for object in api.list(&ListParams::default()).await.unwrap() {
+                let owner = object.annotations().get("meta.helm.sh/release-namespace");
+                if owner.is_some_and(|namespace| namespace != SYSTEM.0) {
+                    delete(&api, &object.name_any()).await;
+                }
+            }
+        }
+        let namespaces: Api<Namespace> = Api::all(client);
+        for namespace in namespaces.list(&ListParams::default().labels(STORY)).await.unwrap() {
+            delete(&namespaces, &namespace.name_any()).await;
+        }
+    }
+}
+
+async fn delete<K: Clone + std::fmt::Debug + serde::de::DeserializeOwned>(api: &Api<K>, name: &str) {
+    match api.delete(name, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+        other => drop(other.unwrap()),
+    }
+}
+
+/// A client of the control plane with all rights.
+pub fn client(lease: &Lease) -> Client {
+    lease.plane().cluster.client()
+}

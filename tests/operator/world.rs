@@ -1,0 +1,114 @@
+//! What a story is told in: a control plane, a namespace, a folder.
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use cluster::{AuditEntry, Cluster};
+use futures::FutureExt;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::dump;
+use crate::helm::{Recorder, Run};
+use crate::pool::{self, Lease, Plane, RUNTIME, SYSTEM};
+
+/// How long anything may take before a story gives up. Generous: it is no measurement, and machines are busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where a story is told.
+pub struct World {
+    lease: Lease,
+    /// With all rights.
+    pub client: Client,
+    /// The story's own.
+    pub namespace: String,
+    /// The story's own: the operator's log and cache, helm's log, and what else it needs.
+    pub folder: tempfile::TempDir,
+}
+
+/// Tells a story in a world of its own. One that fails says what it left.
+pub fn story(name: &str, tell: impl AsyncFnOnce(&World)) {
+    RUNTIME.block_on(async {
+        let world = World::new(name).await;
+        if let Err(panic) = AssertUnwindSafe(tell(&world)).catch_unwind().await {
+            dump::print(&world).await;
+            resume_unwind(panic);
+        }
+    });
+}
+
+/// Waits for something, but not for ever.
+pub async fn patience<T>(what: &str, wait: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, wait).await {
+        Ok(done) => done,
+        Err(tokio::time::error::Elapsed { .. }) => panic!("waited in vain until {what}"),
+    }
+}
+
+impl World {
+    async fn new(name: &str) -> Self {
+        static STORIES: AtomicU32 = AtomicU32::new(1);
+        let namespace = format!("{name}-{}", STORIES.fetch_add(1, Ordering::Relaxed));
+        let lease = Lease::new(&namespace).await;
+        let folder = tempfile::Builder::new().prefix("story-").tempdir().unwrap();
+        Self { client: pool::client(&lease), lease, namespace, folder }
+    }
+
+    /// The control plane and the operator's identity in it.
+    pub fn plane(&self) -> &Plane {
+        self.lease.plane()
+    }
+
+    /// The control plane.
+    pub fn cluster(&self) -> &Cluster {
+        &self.plane().cluster
+    }
+
+    /// Where operators keep what they keep on disk.
+    pub fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    /// Every helm process that operators of this story started to change something.
+    pub fn helm_runs(&self) -> Vec<Run> {
+        Recorder::existing(self.folder.path()).runs()
+    }
+
+    /// What the operator, not its helms, wrote since then.
+    pub fn writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
+        let user = format!("system:serviceaccount:{}:{}", SYSTEM.0, SYSTEM.1);
+        let entries = self.cluster().audit().unwrap().into_iter();
+        entries.filter(|entry| entry.received >= since && entry.is_write() && entry.user == user).collect()
+    }
+
+    /// The API of a kind in the story's namespace.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Waits until an object (or its absence) is as described.
+    pub async fn until_object<K>(&self, what: &str, name: &str, is: impl Fn(Option<&K>) -> bool) -> Option<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
+        patience(what, await_condition(self.api::<K>(), name, is)).await.unwrap()
+    }
+}
+
+/// The clock that the audit log goes by too: both are this machine's.
+pub fn now() -> Timestamp {
+    Timestamp::now()
+}
