@@ -38,6 +38,13 @@ pub async fn print(world: &World) {
             eprintln!("{:?} {:?}", event.reason, event.message);
         }
     }
+    eprintln!("=== the operator's and its helms' writes");
+    let writes = world.writes_since(k8s_openapi::jiff::Timestamp::UNIX_EPOCH);
+    for entry in writes.iter().filter(|entry| entry.namespace == world.namespace) {
+        let agent = entry.user_agent.split('/').next().unwrap_or_default();
+        let (verb, resource, subresource) = (&entry.verb, &entry.resource, &entry.subresource);
+        eprintln!("{} {agent} {verb} {resource}/{subresource} {} {}", entry.received, entry.name, entry.code);
+    }
     eprintln!("=== helm");
     for run in world.helm_runs() {
         eprintln!("{} {}", run.pid, run.arguments.join(" "));

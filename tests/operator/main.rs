@@ -4,9 +4,13 @@
 //! other story has, and an operator under the rights that its chart ships. A story that fails prints what it left.
 
 mod cloud;
+mod deletion;
 mod dump;
 mod helm;
+mod install;
+mod interrupted;
 mod operator;
 mod pool;
+mod secrets;
 mod steady;
 mod world;

@@ -116,6 +116,11 @@ impl Operator {
         patience(&format!("the operator finds {releases} releases ready"), found).await;
     }
 
+    /// Whether it runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();

@@ -35,7 +35,11 @@ pub struct World {
 pub fn story(name: &str, tell: impl AsyncFnOnce(&World)) {
     RUNTIME.block_on(async {
         let world = World::new(name).await;
-        if let Err(panic) = AssertUnwindSafe(tell(&world)).catch_unwind().await {
+        let told = async {
+            tell(&world).await;
+            world.keeps_secrets().await;
+        };
+        if let Err(panic) = AssertUnwindSafe(told).catch_unwind().await {
             dump::print(&world).await;
             resume_unwind(panic);
         }

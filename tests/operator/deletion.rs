@@ -1,0 +1,126 @@
+//! The end of a cloud, and what comes back.
+
+use std::collections::BTreeMap;
+
+use cluster::Rule;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret};
+use kube::api::{DeleteParams, ListParams};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, ResourceExt};
+use osdpl::api::SKIP_HOOKS;
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services};
+use crate::world::{World, patience, story};
+
+/// Keystone's pre-delete hook needs the database.
+const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
+
+/// The identities of what holds data: claims, and Secrets that are not helm's.
+async fn kept(world: &World) -> BTreeMap<String, Option<String>> {
+    let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
+    let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
+    let secrets = secrets.items.into_iter().filter(|secret| {
+        let name = secret.name_any();
+        name.contains("-credentials-") || name.ends_with("-keys")
+    });
+    let claims = claims.items.into_iter().map(|claim| (claim.name_any(), claim.uid()));
+    claims.chain(secrets.map(|secret| (secret.name_any(), secret.uid()))).collect()
+}
+
+/// Which releases were uninstalled, in that order.
+fn uninstalled(world: &World) -> Vec<String> {
+    let runs = world.helm_runs();
+    runs.iter().filter(|run| run.verb() == "uninstall").map(|run| run.release().to_owned()).collect()
+}
+
+async fn jobs(world: &World) -> Vec<String> {
+    world.api::<Job>().list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect()
+}
+
+/// The values that helm was given, of every release.
+fn values(world: &World) -> Vec<Value> {
+    KEYSTONE.iter().map(|release| world.helm_values(release)).collect()
+}
+
+#[test]
+fn a_deletion_goes_backwards_and_what_it_retains_is_found_again_and_what_it_purges_is_not() {
+    story("deletion", async |world| {
+        let mut spec = services(&KEYSTONE);
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let (kept_before, values_before) = (kept(world).await, values(world));
+        for needed in ["keystone-fernet-keys", "mysql-data-mariadb-server-0", "nimbus-credentials-keystone"] {
+            assert!(kept_before.contains_key(needed), "{kept_before:?}");
+        }
+
+        world.delete().await;
+        world.until_gone().await;
+        let gone = uninstalled(world);
+        let place = |release: &str| gone.iter().position(|gone| gone == release).unwrap();
+        for needed in ["mariadb", "memcached"] {
+            assert!(place("keystone") < place(needed), "what others need goes after them: {gone:?}");
+        }
+        assert_eq!(jobs(world).await, [""; 0], "helm leaves hooks behind, the operator does not");
+        assert_eq!(kept(world).await, kept_before);
+
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert_eq!(values(world), values_before);
+        assert_eq!(kept(world).await, kept_before);
+
+        spec["deletionPolicy"] = json!("Purge");
+        world.apply(&spec).await;
+        world.delete().await;
+        world.until_gone().await;
+        let claims_go = async {
+            let claims: Api<PersistentVolumeClaim> = world.api();
+            for claim in claims.list(&ListParams::default()).await.unwrap() {
+                let uid = claim.uid().unwrap();
+                await_condition(claims.clone(), &claim.name_any(), conditions::is_deleted(&uid)).await.unwrap();
+            }
+        };
+        patience("claims are gone", claims_go).await;
+        assert_eq!(kept(world).await, BTreeMap::new());
+    });
+}
+
+#[test]
+fn a_deletion_says_which_hook_it_waits_for_and_skips_it_when_told() {
+    story("skip-hooks", async |world| {
+        let cleanup = "keystone-credential-cleanup";
+        world.cluster().behaviour(cleanup, &Rule::new(&world.namespace, cleanup, "hang")).await.unwrap();
+        let _operator = world.operator().start().await;
+        world.apply(&services(&KEYSTONE)).await;
+        world.until_ready().await;
+        world.delete().await;
+        let waiting = world
+            .until("the deletion waits for the hook", |cloud| {
+                cloud.status().message.contains(cleanup).then(|| cloud.clone())
+            })
+            .await;
+        assert_eq!(waiting.reason(), "Deleting");
+        let needed = waiting.child("mariadb").message;
+        assert_eq!(needed, "stays until keystone are gone");
+        world.annotate(SKIP_HOOKS, json!("keystone")).await;
+        world.until_gone().await;
+        assert_eq!(jobs(world).await, [""; 0]);
+    });
+}
+
+#[test]
+fn a_namespace_that_is_deleted_with_its_cloud_goes() {
+    story("terminating", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["memcached", "rabbitmq"])).await;
+        world.until_ready().await;
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        let namespace = namespaces.get(&world.namespace).await.unwrap();
+        namespaces.delete(&world.namespace, &DeleteParams::default()).await.unwrap();
+        let uid = namespace.uid().unwrap();
+        let gone = await_condition(namespaces, &world.namespace, conditions::is_deleted(&uid));
+        patience("the namespace is gone", gone).await.unwrap();
+    });
+}

@@ -1,0 +1,158 @@
+//! A whole cloud comes up: in the order of its needs, and no slower than they ask.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use cluster::Rule;
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::{Value, json};
+
+use crate::cloud::Told;
+use crate::world::{World, story};
+
+/// What upstream's pods of a release wait for: `release` may be submitted once `workload` is available.
+const ORDER: [(&str, &str); 17] = [
+    ("keystone", "mariadb-server"),
+    ("keystone", "memcached-memcached"),
+    ("placement", "keystone-api"),
+    ("glance", "keystone-api"),
+    ("glance", "rabbitmq-rabbitmq"),
+    ("cinder", "keystone-api"),
+    ("cinder", "rabbitmq-rabbitmq"),
+    ("heat", "keystone-api"),
+    ("heat", "rabbitmq-rabbitmq"),
+    ("neutron", "keystone-api"),
+    ("neutron", "rabbitmq-rabbitmq"),
+    ("nova", "keystone-api"),
+    ("nova", "rabbitmq-rabbitmq"),
+    ("nova", "mariadb-server"),
+    ("horizon", "keystone-api"),
+    ("horizon", "mariadb-server"),
+    ("horizon", "memcached-memcached"),
+];
+
+/// Releases that have everything but the broker: its coming starts them all.
+const TOGETHER: [&str; 5] = ["cinder", "glance", "heat", "neutron", "nova"];
+
+/// When things happened, by the only clock that all share: the store's own revision, which each write raises.
+#[derive(Clone, Debug, Default)]
+struct Ledger {
+    submitted: BTreeMap<String, u64>,
+    deployed: BTreeMap<String, u64>,
+    available: BTreeMap<String, u64>,
+}
+
+impl Ledger {
+    fn record(&mut self, record: &PartialObjectMeta<Secret>) {
+        let (Some(release), Some(status)) = (record.labels().get("name"), record.labels().get("status")) else {
+            return;
+        };
+        self.submitted.entry(release.clone()).or_insert_with(|| revision(record));
+        if status == "deployed" {
+            self.deployed.entry(release.clone()).or_insert_with(|| revision(record));
+        }
+    }
+
+    fn workload(&mut self, workload: &impl ResourceExt, available: bool) {
+        if available {
+            self.available.entry(workload.name_any()).or_insert_with(|| revision(workload));
+        }
+    }
+}
+
+fn revision(object: &impl ResourceExt) -> u64 {
+    object.resource_version().unwrap().parse().unwrap()
+}
+
+/// Keeps a ledger from now on.
+fn keep(world: &World) -> Arc<Mutex<Ledger>> {
+    let ledger = Arc::<Mutex<Ledger>>::default();
+    let records = watcher(world.api::<PartialObjectMeta<Secret>>(), watcher::Config::default().labels("owner=helm"));
+    let deployments = watcher(world.api::<Deployment>(), watcher::Config::default());
+    let sets = watcher(world.api::<StatefulSet>(), watcher::Config::default());
+    let daemons = watcher(world.api::<DaemonSet>(), watcher::Config::default());
+    macro_rules! follow {
+        ($stream:expr, |$ledger:ident, $object:ident| $note:expr) => {{
+            let shared = Arc::clone(&ledger);
+            let mut seen = Box::pin($stream.default_backoff().applied_objects());
+            tokio::spawn(async move {
+                while let Some(event) = seen.next().await {
+                    if let Ok($object) = event {
+                        let mut $ledger = shared.lock().unwrap();
+                        $note;
+                    }
+                }
+            });
+        }};
+    }
+    follow!(records, |ledger, record| ledger.record(&record));
+    follow!(deployments, |ledger, found| {
+        let ready = found.status.as_ref().and_then(|status| status.available_replicas);
+        ledger.workload(&found, ready > Some(0));
+    });
+    follow!(sets, |ledger, found| {
+        let ready = found.status.as_ref().and_then(|status| status.available_replicas);
+        ledger.workload(&found, ready > Some(0));
+    });
+    follow!(daemons, |ledger, found| {
+        let ready = found.status.as_ref().and_then(|status| status.number_available);
+        ledger.workload(&found, ready > Some(0));
+    });
+    ledger
+}
+
+/// Holds pods whose name begins so.
+async fn hold(world: &World, pods: &str) {
+    world.cluster().behaviour(pods, &Rule::new(&world.namespace, pods, "hang")).await.unwrap();
+}
+
+fn compute() -> Value {
+    json!({"openstackRelease": "2026.1", "presets": ["compute"]})
+}
+
+#[test]
+fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
+    story("order", async |world| {
+        let ledger = keep(world);
+        hold(world, "rabbitmq-rabbitmq-0").await;
+        hold(world, "keystone-bootstrap").await;
+        let _operator = world.operator().start().await;
+        world.apply(&compute()).await;
+
+        // The broker hangs: what does not need it goes on, and what does says so. Keystone answers while its helm still waits
+        // for a late hook: what needs keystone goes on.
+        let cloud = world
+            .until("placement is deployed", |cloud| {
+                (cloud.child("placement").status == "deployed").then(|| cloud.clone())
+            })
+            .await;
+        assert_eq!(cloud.child("keystone").status, "pending-install");
+        assert_eq!(cloud.child("glance").message, "waits for rabbitmq/server");
+        assert!(!cloud.is_ready());
+        world.cluster().mend("rabbitmq-rabbitmq-0").await.unwrap();
+        world.until("glance is submitted", |cloud| (cloud.child("glance").status != "absent").then_some(())).await;
+        world.cluster().mend("keystone-bootstrap").await.unwrap();
+        let cloud = world.until_ready().await;
+        assert_eq!(cloud.status().releases, "13/13");
+
+        let ledger = ledger.lock().unwrap().clone();
+        for (release, needed) in ORDER {
+            assert!(ledger.available[needed] < ledger.submitted[release], "{release} before {needed}: {ledger:?}");
+        }
+        let last_begin = TOGETHER.iter().map(|release| ledger.submitted[*release]).max().unwrap();
+        for release in TOGETHER {
+            assert!(last_begin < ledger.deployed[release], "another waited for the end of {release}: {ledger:?}");
+        }
+        // Their pods wait for one another: whoever waited for the end of one would wait for ever.
+        let last_begin =
+            ["libvirt", "neutron", "nova"].map(|release| ledger.submitted[release]).into_iter().max().unwrap();
+        for release in ["neutron", "nova"] {
+            assert!(last_begin < ledger.deployed[release], "{release}: {ledger:?}");
+        }
+    });
+}

@@ -1,0 +1,64 @@
+//! What must not show, and everywhere it could.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::{Event, Secret};
+use kube::ResourceExt;
+use kube::api::ListParams;
+use osdpl::scrub::Scrubber;
+
+use crate::cloud::Told;
+use crate::world::World;
+
+impl World {
+    /// The generated credentials of a service, by name.
+    pub async fn credentials(&self, service: &str) -> std::collections::BTreeMap<String, String> {
+        let name = format!("{}-credentials-{service}", crate::cloud::NAME);
+        let secret = self.api::<Secret>().get(&name).await.unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        secret.data.unwrap_or_default().into_iter().map(|(name, value)| (name, text(value.0))).collect()
+    }
+
+    /// Every credential that operators of this story generated.
+    pub async fn all_credentials(&self) -> BTreeSet<String> {
+        let ours = ListParams::default().labels(osdpl::api::MANAGED);
+        let secrets = self.api::<Secret>().list(&ours).await.unwrap();
+        let values = secrets.items.into_iter().flat_map(|secret| secret.data.unwrap_or_default().into_values());
+        values.map(|value| String::from_utf8(value.0).unwrap()).collect()
+    }
+
+    /// Fails when a generated credential shows in a log, an event, a status, a command line, an environment, or a file of
+    /// the operator or its helms. Every story ends with it.
+    pub async fn keeps_secrets(&self) {
+        let credentials = self.all_credentials().await;
+        let scrubber = Scrubber::new(&credentials);
+        let check = |place: &str, text: &str| assert_eq!(text, scrubber.scrub(text), "a credential shows in {place}");
+        for event in self.api::<Event>().list(&ListParams::default()).await.unwrap() {
+            check("an event", &format!("{:?} {:?}", event.message, event.related));
+        }
+        for deployment in self.deployments().list(&ListParams::default()).await.unwrap() {
+            let place = format!("the status of {}", deployment.name_any());
+            check(&place, &serde_json::to_string(&deployment.status()).unwrap());
+        }
+        // The operator's and helm's logs, helm's command lines and environments, caches, whatever else is there.
+        files(self.folder.path(), &mut |path, bytes| {
+            check(&path.display().to_string(), &String::from_utf8_lossy(bytes));
+        });
+    }
+}
+
+/// Shows every file below a folder; archives of charts are left out, they came before any credential.
+fn files(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_symlink() || path.extension().is_some_and(|extension| extension == "tgz") {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, look);
+        } else {
+            look(&path, &std::fs::read(&path).unwrap());
+        }
+    }
+}
