@@ -11,8 +11,8 @@ ARG PROGRAMS=source
 FROM golang:1.26-bookworm AS helm
 WORKDIR /helm
 COPY tests/cluster/programs/helm4/ ./
-ENV CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+ENV CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local GOCACHE=/go/cache
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
     go build -trimpath -o helm \
       -ldflags "-s -w -X helm.sh/helm/v4/internal/version.version=$(go list -m -f '{{.Version}}' helm.sh/helm/v4)" \
       helm.sh/helm/v4/cmd/helm

@@ -7,7 +7,7 @@ DEMO := tests/demo/demo.sh
 CHARTS ?=
 export CHARTS
 
-.PHONY: help build test lint demo demo-env demo-down bench
+.PHONY: help build test lint demo demo-env demo-down bench image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -44,3 +44,9 @@ bench:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+## make image-root  the root folder of the operator's image, in target/image-root
+image-root: build
+	$(CARGO) build -q -p osdpl -p cluster --bin cluster
+	deploy/image-root target/image-root --osdpl target/release/osdpl \
+		--helm "$$(target/debug/cluster programs helm4 | awk 'END {print $$NF}')" $${CHARTS:+--charts "$$CHARTS"}

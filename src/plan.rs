@@ -7,6 +7,7 @@ mod backoff;
 mod settle;
 mod state;
 mod step;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 

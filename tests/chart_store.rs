@@ -1,5 +1,7 @@
 //! The chart store with the real helm, 3 and 4: pulled from a repository on this machine, and packed as helm packs.
 
+#![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

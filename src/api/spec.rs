@@ -44,7 +44,7 @@ pub struct OpenStackDeploymentSpec {
     /// The OpenStack release, such as `"2026.1"`, in quotes. It can't be changed yet once deployed.
     #[schemars(length(max = 16))]
     pub openstack_release: String,
-    /// Kinds of cloud to compose, in this order; later ones win.
+    /// Kinds of cloud to compose, such as `compute`, `storage`, `ha`, in this order; later ones win.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub presets: Vec<String>,
@@ -60,7 +60,7 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
-    /// What features to turn on and how; `osdpl catalog` lists them.
+    /// What features to turn on and how. Those that the operator knows are listed with their fields; others can come from a catalogue of your own.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub features: Map<String, Value>,

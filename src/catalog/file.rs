@@ -12,6 +12,8 @@
 //!
 //! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services`, `credentials`, `releases` and (in values) `release`.
 
+mod service;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -19,156 +21,7 @@ use serde_json::Value;
 
 use crate::values::Values;
 
-/// `values/services/<service>.yaml`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Service {
-    /// The service's name: the file's.
-    pub service: String,
-    /// One line for people.
-    pub description: String,
-    /// Which common values it takes.
-    pub group: Group,
-    /// Its releases by name, unique over all services.
-    pub releases: BTreeMap<String, Release>,
-    /// The credentials it owns; expressions read them as `credentials.<service>.<name>`.
-    #[serde(default)]
-    pub credentials: BTreeMap<String, Credential>,
-    /// How it can live outside of the cluster.
-    #[serde(default)]
-    pub external: Option<External>,
-}
-
-/// Which common values a service takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Group {
-    /// Databases, brokers, caches, node networking.
-    Infra,
-    /// OpenStack's own services.
-    Openstack,
-}
-
-/// One release of a service.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Release {
-    /// The chart's name; the release's where unset.
-    #[serde(default)]
-    pub chart: Option<String>,
-    /// A CEL condition over the features; the release is always part of the service where unset.
-    #[serde(default)]
-    pub when: Option<String>,
-    /// Components that must be available before it may be submitted.
-    #[serde(default)]
-    pub needs: Vec<Need>,
-    /// `application/component` to the kind of its workload.
-    #[serde(default)]
-    pub components: BTreeMap<String, WorkloadKind>,
-    /// The names of its Jobs that are no hooks.
-    #[serde(default)]
-    pub plain_jobs: Vec<String>,
-    /// Secrets that an uninstall leaves behind (upstream's pre-install hooks with `resource-policy: keep`): removed by Purge alone.
-    #[serde(default)]
-    pub kept_secrets: Vec<String>,
-    /// Helm's `--timeout`, per hook, in seconds.
-    #[serde(default = "fifteen_minutes")]
-    pub timeout: u32,
-    /// Helm 4's `--server-side`.
-    #[serde(default = "yes")]
-    pub server_side: bool,
-    /// Base values.
-    #[serde(default)]
-    pub values: Values,
-    /// Paths whose chart default is removed.
-    #[serde(default)]
-    pub unset: Vec<String>,
-    /// Corrections and conditional values of this release alone: `releases` and `every` are not allowed in them.
-    #[serde(default)]
-    pub fragments: Vec<OwnFragment>,
-}
-
-fn fifteen_minutes() -> u32 {
-    900
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// A component that must be available.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Need {
-    /// `application/component`.
-    pub component: String,
-    /// A CEL condition.
-    #[serde(default)]
-    pub when: Option<String>,
-}
-
-/// The kind of a component's workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub enum WorkloadKind {
-    /// apps/v1 Deployment.
-    Deployment,
-    /// apps/v1 `StatefulSet`.
-    StatefulSet,
-    /// apps/v1 `DaemonSet`: it needs nodes with its label.
-    DaemonSet,
-}
-
-/// A credential that a service owns.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Credential {
-    /// What it looks like.
-    #[serde(default)]
-    pub kind: CredentialKind,
-    /// How many characters (bytes for `base64`).
-    #[serde(default = "thirty_two")]
-    pub length: usize,
-    /// One line for people.
-    #[serde(default)]
-    pub description: String,
-    /// What changing it needs beyond an upgrade; nothing where empty.
-    #[serde(default)]
-    pub rotation: String,
-    /// Whether it must be given by the user when the service is external.
-    #[serde(default)]
-    pub external: bool,
-}
-
-fn thirty_two() -> usize {
-    32
-}
-
-/// What a credential looks like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CredentialKind {
-    /// `[A-Za-z0-9]`: upstream's scripts split URIs naively.
-    #[default]
-    Password,
-    /// Hexadecimal digits.
-    Hex,
-    /// A random UUID.
-    Uuid,
-    /// Random bytes in standard base64.
-    Base64,
-}
-
-/// How a service can live outside of the cluster.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct External {
-    /// The name of the Service that upstream's pods wait for.
-    pub service: String,
-    /// The name of the port.
-    pub port_name: String,
-    /// The usual TCP port.
-    pub port: u16,
-}
+pub use service::{Credential, CredentialKind, External, Group, Need, Release, Service, WorkloadKind};
 
 /// Values under a condition, for some releases or for every chart that knows the keys.
 #[derive(Debug, Deserialize)]

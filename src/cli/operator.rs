@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +49,8 @@ pub struct Arguments {
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::logs(!self.plain_logs);
+        // Before anything else: as PID 1 a signal without a handler is lost, not deadly.
+        let mut signals = Signals::listen()?;
         let catalog = Arc::new(self.catalog.load()?);
         let client = kube::Client::try_default().await.map_err(readable).context("no cluster to speak to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
@@ -73,7 +76,7 @@ impl Arguments {
         let parts = Parts { cluster, catalog, tasks, runner: runner.clone(), charts, scrubber, metrics };
         let context = Arc::new(Context::new(parts, &poke));
         let work = tokio::spawn(controller::run(context, poke, stop.clone()));
-        signal().await?;
+        signals.next().await;
         tracing::info!("stopping: helm is told to end, then the last pass");
         stop.cancel();
         runner.shutdown().await;
@@ -113,14 +116,23 @@ async fn refresh(fence: Fence, client: kube::Client) {
     }
 }
 
-async fn signal() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// SIGTERM and SIGINT.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
-    Ok(())
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 /// `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`.

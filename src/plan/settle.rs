@@ -9,7 +9,10 @@ use crate::observed::{Key, Observed, ReleaseSeen, Workload};
 
 /// Whether a component of the release `key` is available to those that need it.
 pub fn component_available(component: &Component, key: &Key, observed: &Observed) -> bool {
-    let mut own = workloads(key, observed).filter(|workload| workload.component == *component).peekable();
+    // A DaemonSet that per-node overrides emptied stands beside those that took its nodes over.
+    let own =
+        workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
+    let mut own = own.peekable();
     own.peek().is_some() && own.all(health::available)
 }
 

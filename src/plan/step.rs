@@ -1,7 +1,5 @@
 //! From state to step: the table.
 
-use std::fmt;
-
 use k8s_openapi::jiff::Timestamp;
 
 use super::{Context, Policy, State, delay, settling};
@@ -286,67 +284,4 @@ fn locked(seen: &ReleaseSeen, until: Option<Timestamp>) -> Wait {
         Some(until) => format!("a helm that is not ours (it is taken for dead at {until:.0})"),
     };
     Wait::Locked(format!("revision {} is {}, held by {who}", seen.revision, seen.status))
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Install => formatter.write_str("it is not installed"),
-            Self::Spec => formatter.write_str("the spec changed"),
-            Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
-            Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
-            Self::Repair => formatter.write_str("repair was asked for"),
-            Self::Unwanted => formatter.write_str("it is not wanted any more"),
-            Self::Unfinished => formatter.write_str("an uninstall began and did not end"),
-            Self::Abandoned(status) => write!(formatter, "a dead attempt left it {status}"),
-            Self::Superseded(hook) => write!(formatter, "the wish changed while helm waits in vain ({hook})"),
-        }
-    }
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Upgrade { delete_jobs } if delete_jobs.is_empty() => formatter.write_str("helm upgrade --install"),
-            Self::Upgrade { delete_jobs } => {
-                write!(formatter, "delete Jobs {}, helm upgrade --install", delete_jobs.join(", "))
-            }
-            Self::Uninstall { skip_hooks: false } => formatter.write_str("helm uninstall"),
-            Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
-            Self::Recover => formatter.write_str("unlock the record"),
-            Self::Stop => formatter.write_str("stop helm"),
-        }
-    }
-}
-
-impl fmt::Display for Wait {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Needs(components) => {
-                let names = components.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                write!(formatter, "waits for {names}")
-            }
-            Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for a free slot"),
-            Self::Helm { verb, hook: Some(hook), .. } => write!(formatter, "helm {verb} runs: {hook}"),
-            Self::Helm { verb, .. } => write!(formatter, "helm {verb} runs"),
-            Self::Locked(text) | Self::Blocked { message: text, .. } => formatter.write_str(text),
-            Self::Approval(why) => write!(formatter, "{why}: waits for approval (osdpl approve)"),
-            Self::Backoff { until, count, message } => {
-                write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
-            }
-            Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
-            Self::Refused => formatter.write_str("stays as it is until the spec is mended"),
-            Self::Dependents(names) => write!(formatter, "stays until {} are gone", names.join(", ")),
-            Self::Foreign(revision) => write!(
-                formatter,
-                "revision {revision} was not made by osdpl (helm upgrade or rollback by hand); change the spec to overwrite it, or annotate {}=<release>",
-                crate::api::REPAIR
-            ),
-            Self::Unmanaged => formatter.write_str(
-                "a release of this name exists that osdpl did not make; uninstall it, or give this one another name in services.<service>.releases.<release>.name",
-            ),
-            Self::Undecodable(problem) => write!(formatter, "its release record can't be read: {problem}"),
-            Self::Terminating(namespace) => write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more"),
-        }
-    }
 }

@@ -115,10 +115,13 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
 fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let Some(decision) = report.plan.decisions.get(name) else { return false };
     let body = report.observed.releases.get(&decision.key).and_then(|seen| seen.body.as_ref());
-    let job = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref());
-    report.observed.jobs.iter().any(|seen| {
-        seen.namespace == decision.key.namespace && Some(&seen.name) == job && (seen.failures > 0 || seen.failed)
-    })
+    let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
+    let own = |seen: &&crate::observed::JobSeen| seen.namespace == decision.key.namespace && seen.name == *job;
+    // A container that is restarted in place fails without a failed pod to count.
+    let fails = |seen: &crate::observed::JobSeen| {
+        seen.failed || seen.failures > 0 || seen.trouble.as_ref().is_some_and(|trouble| trouble.stuck)
+    };
+    report.observed.jobs.iter().find(own).is_some_and(fails)
 }
 
 fn problems(report: &Report<'_>, _: &Health) -> Answer {

@@ -29,7 +29,7 @@ step() { printf '\n[%3d s] %s\n' $((SECONDS - begun)) "$*"; }
 watched() {
     local what=$1 log=$2 status=0 ticker
     shift 2
-    say "         $what (log: $log)"
+    say "         $what, log: $log"
     ticker "$log" &
     ticker=$!
     "$@" >"$log" 2>&1 </dev/null || status=$?
@@ -40,14 +40,15 @@ watched() {
     die "$what failed; the whole log is $log"
 }
 
-# The last line of a log every 5 seconds, until killed.
+# A log's last line and the time, until killed: every second in place on a terminal, else every 15 seconds as a line.
 ticker() {
-    local since=$SECONDS line
-    trap 'kill $! 2>/dev/null; exit' TERM
-    while sleep 5 & wait $!; do
+    local since=$SECONDS every=15 before='' after='\n' line
+    [[ ! -t 1 ]] || { every=1 before='\r\e[K' after=''; }
+    trap 'kill $! 2>/dev/null; printf "$before"; exit' TERM
+    while sleep $every & wait $!; do
         kill -0 $$ 2>/dev/null || exit 0
-        line=$(tail -n 1 "$1" | cut -c 1-80)
-        printf '         … %d s: %s\n' $((SECONDS - since)) "${line##+( )}"
+        line=$(tail -n 1 "$1" | sed 's/^ *//' | cut -c 1-60)
+        printf "$before         … %d s: %s$after" $((SECONDS - since)) "$line"
     done
 }
 
@@ -183,7 +184,6 @@ summary() {
 }
 
 up() {
-    shopt -s extglob
     case $charts in /*) ;; *) charts=$PWD/$charts ;; esac
     [[ -d $charts ]] || die "CHARTS=$CHARTS is no folder; name one that holds charts as .tgz files or as directories"
     mkdir -p "$state"
@@ -206,9 +206,15 @@ environment() {
 }
 
 down() {
+    [[ -d $state ]] || { say "no demo is up"; return; }
+    exec 9>"$state/lock"
+    flock -n 9 || die "a run is at work in $state; stop it first"
     stop_operator
-    [[ ! -x $state/bin/cluster ]] || "$state/bin/cluster" down "$state/cluster"
-    rm -rf "$state"
+    [[ ! -x $state/bin/cluster ]] || "$state/bin/cluster" down "$state/cluster" >/dev/null
+    # By name: whoever sets OSDPL_DEMO to a folder with something else in it keeps that.
+    (cd "$state" && rm -rf bin cache cluster operator.{pid,inputs,address,log} build.log helm.log lock)
+    rmdir "$state" 2>/dev/null || true
+    say "the demo is gone; what was built stays for the next one"
 }
 
 case ${1:-} in
