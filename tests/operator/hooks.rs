@@ -1,20 +1,21 @@
 //! Hooks that fail while helm waits for them.
 
 use cluster::Rule;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use kube::api::ListParams;
 use osdpl::api::reason;
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services, with_values};
 use crate::world::{World, story};
 
-/// The only hook of the smallest chart that has one.
-const JOB: &str = "rabbitmq-cluster-wait";
+/// Upstream's toolkit Jobs try again a thousand times, and helm waits.
+const JOB: &str = "keystone-db-init";
 
-fn broker() -> Value {
-    services(&["rabbitmq"])
+/// Keystone, and what its pods wait for.
+fn identity() -> Value {
+    services(&["keystone", "mariadb", "memcached", "rabbitmq"])
 }
 
 /// The Job fails, and its log says this.
@@ -22,8 +23,13 @@ fn fails(world: &World, log: String) -> Rule {
     Rule { log: Some(log), ..Rule::new(&world.namespace, JOB, "fail") }
 }
 
-async fn hold(world: &World) {
-    world.cluster().behaviour(JOB, &Rule::new(&world.namespace, JOB, "hang")).await.unwrap();
+async fn hold(world: &World, job: &str) {
+    world.cluster().behaviour(job, &Rule::new(&world.namespace, job, "hang")).await.unwrap();
+}
+
+/// Waits until helm waits for a hook of a release.
+async fn until_hook(world: &World, release: &str) {
+    world.until("a hook runs", |cloud| cloud.child(release).hook.map(drop)).await;
 }
 
 /// The ways in which upstream's scripts show a password.
@@ -31,26 +37,26 @@ fn shown(password: &str) -> String {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(password);
     format!(
-        "+ rabbitmqadmin --password {password}\nAuthorization: Basic {encoded}\nhttp://rabbitmq:{password}@rabbitmq:15672\nACCESS_REFUSED for user"
+        "+ mysql --password={password}\nAuthorization: Basic {encoded}\nmysql+pymysql://root:{password}@mariadb:3306\nERROR 1045: access denied"
     )
 }
 
 #[test]
 fn a_failing_hook_is_named_with_its_scrubbed_log_and_recovers_when_mended() {
     story("failing-hook", async |world| {
-        hold(world).await;
+        hold(world, JOB).await;
         let operator = world.operator().start().await;
-        world.apply(&broker()).await;
-        world.until("the hook runs", |cloud| cloud.child("rabbitmq").hook.map(drop)).await;
-        let password = world.credentials("rabbitmq").await["admin"].clone();
+        world.apply(&identity()).await;
+        until_hook(world, "keystone").await;
+        let password = world.credentials("mariadb").await["root"].clone();
         world.cluster().behaviour(JOB, &fails(world, shown(&password))).await.unwrap();
         let cloud = world
             .until("the hook's failure is told", |cloud| {
-                let told = cloud.child("rabbitmq").message.contains("ACCESS_REFUSED");
+                let told = cloud.child("keystone").message.contains("ERROR 1045: access denied");
                 (told && cloud.reason() == reason::FAILED).then(|| cloud.clone())
             })
             .await;
-        let child = cloud.child("rabbitmq");
+        let child = cloud.child("keystone");
         assert_eq!(child.status, "pending-install", "helm still waits for it");
         assert!(child.message.contains(JOB) && child.message.contains("[redacted]"), "{}", child.message);
         assert!(cloud.status().message.contains(JOB), "{}", cloud.status().message);
@@ -62,7 +68,7 @@ fn a_failing_hook_is_named_with_its_scrubbed_log_and_recovers_when_mended() {
         world.cluster().mend(JOB).await.unwrap();
         let cloud = world.until_ready().await;
         assert_eq!(cloud.condition("Degraded").unwrap().status, "False");
-        assert_eq!(world.helm_runs().len(), 1, "the Job recovered, and with it the helm that waited");
+        assert_eq!(world.helm_runs().len(), 4, "the Job recovered, and with it the helm that waited");
     });
 }
 
@@ -71,44 +77,41 @@ fn a_corrected_spec_is_heard_while_a_hook_fails() {
     story("corrected", async |world| {
         world.cluster().behaviour(JOB, &fails(world, "no such host".to_owned())).await.unwrap();
         let _operator = world.operator().start().await;
-        world.apply(&broker()).await;
+        world.apply(&identity()).await;
         world.until_reason(reason::FAILED).await;
-        world.apply(&with_values(broker(), "rabbitmq", json!({"pod": {"replicas": {"server": 2}}}))).await;
+        world.apply(&with_values(identity(), "keystone", json!({"pod": {"replicas": {"api": 2}}}))).await;
         world
             .until("helm is at the corrected spec", |cloud| {
-                let child = cloud.child("rabbitmq");
+                let child = cloud.child("keystone");
                 (child.revision == Some(2) && child.status == "pending-upgrade").then_some(())
             })
             .await;
+        let stopped = world.api::<Secret>().get("sh.helm.release.v1.keystone.v1").await.unwrap();
+        assert_eq!(stopped.labels()["status"], "failed", "helm was told to end, and said so itself");
         world.cluster().mend(JOB).await.unwrap();
         world.until_ready().await;
-        assert_eq!(world.helm_values("rabbitmq")["pod"]["replicas"]["server"], 2);
-        let statuses = world.helm_prints(&["history", "rabbitmq", "--output", "json"]);
-        let statuses: Vec<Value> = serde_json::from_str(&statuses).unwrap();
-        assert_eq!(statuses[0]["status"], "failed", "it was stopped, and wrote so itself");
-        let pods = world.api::<Pod>().list(&ListParams::default().labels("component=server")).await.unwrap();
-        assert_eq!(
-            pods.iter().map(ResourceExt::name_any).collect::<Vec<_>>(),
-            ["rabbitmq-rabbitmq-0", "rabbitmq-rabbitmq-1"]
-        );
+        assert_eq!(world.helm_values("keystone")["pod"]["replicas"]["api"], 2);
+        let api = world.api::<Deployment>().get("keystone-api").await.unwrap();
+        assert_eq!(api.status.unwrap().available_replicas, Some(2));
     });
 }
 
 #[test]
 fn a_healthy_hook_may_finish_before_a_newer_spec_is_installed() {
     story("healthy-hook", async |world| {
-        hold(world).await;
+        hold(world, "rabbitmq-cluster-wait").await;
         let _operator = world.operator().start().await;
-        world.apply(&broker()).await;
-        world.until("the hook runs", |cloud| cloud.child("rabbitmq").hook.map(drop)).await;
-        let newer = world.apply(&with_values(broker(), "rabbitmq", json!({"pod": {"replicas": {"server": 2}}}))).await;
+        world.apply(&services(&["rabbitmq"])).await;
+        until_hook(world, "rabbitmq").await;
+        let two = json!({"pod": {"replicas": {"server": 2}}});
+        let newer = world.apply(&with_values(services(&["rabbitmq"]), "rabbitmq", two)).await;
         world
             .until("the newer spec is heard", |cloud| {
                 (cloud.status().observed_generation == newer.metadata.generation).then_some(())
             })
             .await;
         assert_eq!(world.helm_runs().len(), 1);
-        world.cluster().mend(JOB).await.unwrap();
+        world.cluster().mend("rabbitmq-cluster-wait").await.unwrap();
         world.until_ready().await;
         let history = world.helm_prints(&["history", "rabbitmq", "--output", "json"]);
         let history: Vec<Value> = serde_json::from_str(&history).unwrap();

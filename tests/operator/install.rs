@@ -10,9 +10,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt, watcher};
+use osdpl::api::OpenStackDeployment;
 use serde_json::{Value, json};
 
 use crate::cloud::Told;
+use crate::history::{Kstatus, kstatus};
 use crate::world::{World, story};
 
 /// What upstream's pods of a release wait for: `release` may be submitted once `workload` is available.
@@ -111,6 +113,18 @@ async fn hold(world: &World, pods: &str) {
     world.cluster().behaviour(pods, &Rule::new(&world.namespace, pods, "hang")).await.unwrap();
 }
 
+/// On the way to Ready nothing but "in progress" was said to other programs, and never two things at once.
+fn told_the_truth(versions: &[OpenStackDeployment]) {
+    let (last, before) = versions.split_last().unwrap();
+    assert_eq!(kstatus(last), Kstatus::Current);
+    let is =
+        |version: &OpenStackDeployment, type_| version.condition(type_).is_some_and(|found| found.status == "True");
+    for version in before {
+        assert_eq!(kstatus(version), Kstatus::InProgress, "{:#?}", version.status);
+        assert!(!(is(version, "Ready") || is(version, "Stalled")), "{:#?}", version.status);
+    }
+}
+
 fn compute() -> Value {
     json!({"openstackRelease": "2026.1", "presets": ["compute"]})
 }
@@ -118,7 +132,7 @@ fn compute() -> Value {
 #[test]
 fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
     story("order", async |world| {
-        let ledger = keep(world);
+        let (ledger, history) = (keep(world), world.history());
         hold(world, "rabbitmq-rabbitmq-0").await;
         hold(world, "keystone-bootstrap").await;
         let _operator = world.operator().start().await;
@@ -140,6 +154,7 @@ fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
         let cloud = world.until_ready().await;
         assert_eq!(cloud.status().releases, "13/13");
 
+        told_the_truth(&history.versions());
         let ledger = ledger.lock().unwrap().clone();
         for (release, needed) in ORDER {
             assert!(ledger.available[needed] < ledger.submitted[release], "{release} before {needed}: {ledger:?}");

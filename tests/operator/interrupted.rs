@@ -109,14 +109,9 @@ fn a_helm_that_dies_alone_or_with_its_operator_is_followed_by_another() {
         world.until("helm is at revision 2", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(())).await;
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("failed"));
 
-        // It hears of its operator's end, and says so in its record.
+        // It hears of its operator's end, and ends; it may or may not find the time to say so in its record.
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         operator.kill();
-        world
-            .until_object::<Secret>("helm gave up", "sh.helm.release.v1.rabbitmq.v2", |record| {
-                record.is_some_and(|record| record.labels().get("status").is_some_and(|status| status == "failed"))
-            })
-            .await;
         world.cluster().mend("rabbitmq-cluster-wait").await.unwrap();
         let _operator = world.operator().start().await;
         let cloud = world.until_ready().await;

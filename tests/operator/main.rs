@@ -10,6 +10,7 @@ mod deletion;
 mod dump;
 mod foreign;
 mod helm;
+mod history;
 mod hooks;
 mod install;
 mod interrupted;

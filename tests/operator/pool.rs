@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use cluster::{Audit, Cluster, Options, Program};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, ResourceExt};
@@ -114,8 +114,12 @@ impl Plane {
                 }
             }
         }
-        let namespaces: Api<Namespace> = Api::all(client);
+        let namespaces: Api<Namespace> = Api::all(client.clone());
         for namespace in namespaces.list(&ListParams::default().labels(STORY)).await.unwrap() {
+            // An operator looks after every release that one of its kind made, wherever it is.
+            let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace.name_any());
+            let records = ListParams::default().labels("owner=helm");
+            secrets.delete_collection(&DeleteParams::default(), &records).await.unwrap();
             delete(&namespaces, &namespace.name_any()).await;
         }
     }

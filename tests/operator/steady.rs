@@ -45,9 +45,18 @@ async fn events(world: &World) -> Vec<(String, String, Option<i32>)> {
 
 #[test]
 fn one_key_changed_is_one_helm_process_and_none_changed_is_none() {
-    story("one-key", async |world| {
+    one_key("one-key", 4);
+}
+
+#[test]
+fn with_helm_3_too_one_key_changed_is_one_helm_process() {
+    one_key("one-key-helm3", 3);
+}
+
+fn one_key(name: &str, helm: u8) {
+    story(name, async |world| {
         let mut spec = services(&SMALL);
-        let _operator = world.operator().start().await;
+        let _operator = world.operator().helm(helm).start().await;
         world.apply(&spec).await;
         world.until_ready().await;
         let mut installed: Vec<_> = world.helm_runs().iter().map(|run| run.release().to_owned()).collect();
