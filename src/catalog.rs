@@ -18,7 +18,7 @@ pub use check::credentials_in;
 pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Group, Level, WorkloadKind};
 pub use fragment::{Body, Fragment};
-pub use keys::KeyTree;
+pub use keys::{KeyTree, KeyType};
 
 use crate::expr::Expression;
 use crate::values::{Path, Values};

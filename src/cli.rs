@@ -77,9 +77,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Two workers: the operator waits far more than it computes, and each worker's stack and arena is memory.
+/// One thread: the operator waits far more than it computes, and every thread that allocates keeps an arena of its own resident.
+/// Reading charts and records goes to the one thread for what blocks.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+    tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }
 
 async fn run(command: Command) -> anyhow::Result<ExitCode> {

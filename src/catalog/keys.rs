@@ -1,22 +1,77 @@
 //! What keys a chart knows: the tree of its `values.yaml`, paths and types without the values.
+//!
+//! The kit's charts have ten thousand keys in thousands of small maps, and the operator keeps them for as long as it lives: hence sorted
+//! slices (a `BTreeMap` makes room for eleven entries at once) and types in place of their names.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Deserialize;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::values::Path;
 
-/// A chart's keys. Leaves name their type; `map` is a map that is empty in the chart: free-form.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+/// A chart's keys. Leaves name their type.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTree {
-    /// `string`, `number`, `boolean`, `list`, `map` or `null`.
-    Leaf(String),
-    /// A map with known keys.
-    Map(BTreeMap<String, KeyTree>),
+    /// What the chart's default is.
+    Leaf(KeyType),
+    /// A map with known keys, sorted by them.
+    Map(Box<[(Box<str>, KeyTree)]>),
+}
+
+/// What a chart's default is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum KeyType {
+    /// A map that is empty in the chart: free-form.
+    Map,
+    /// A list.
+    List,
+    /// A text.
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// Nothing.
+    Null,
+}
+
+impl KeyType {
+    /// As it is written in `values/keys`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Map => "map",
+            Self::List => "list",
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Null => "null",
+        }
+    }
+
+    /// The type of a value.
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::Object(_) => Self::Map,
+            Value::Array(_) => Self::List,
+            Value::String(_) => Self::String,
+            Value::Number(_) => Self::Number,
+            Value::Bool(_) => Self::Boolean,
+            Value::Null => Self::Null,
+        }
+    }
 }
 
 impl KeyTree {
+    /// A map of known keys.
+    pub fn map(entries: impl IntoIterator<Item = (Box<str>, Self)>) -> Self {
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Self::Map(entries.into())
+    }
+
     /// Whether the chart's own values have exactly this path.
     pub fn knows(&self, path: &Path) -> bool {
         self.find(path.keys()).is_some()
@@ -25,8 +80,40 @@ impl KeyTree {
     /// The part of the tree at these keys.
     pub fn find(&self, keys: &[String]) -> Option<&Self> {
         keys.iter().try_fold(self, |tree, key| match tree {
-            Self::Map(map) => map.get(key),
+            Self::Map(map) => {
+                let place = map.binary_search_by(|(known, _)| known.as_ref().cmp(key.as_str()));
+                place.ok().map(|index| &map[index].1)
+            }
             Self::Leaf(_) => None,
         })
+    }
+}
+
+/// By hand: what serde makes for an untagged enum copies every level of the tree before it looks at it.
+impl<'de> Deserialize<'de> for KeyTree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Tree)
+    }
+}
+
+struct Tree;
+
+impl<'de> Visitor<'de> for Tree {
+    type Value = KeyTree;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a map of keys, or one of map, list, string, number, boolean and \"null\" (in quotes)")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<KeyTree, E> {
+        KeyType::deserialize(serde::de::value::StrDeserializer::new(name)).map(KeyTree::Leaf)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KeyTree, A::Error> {
+        let mut entries: Vec<(Box<str>, KeyTree)> = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(KeyTree::map(entries))
     }
 }

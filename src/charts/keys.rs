@@ -5,15 +5,15 @@
 
 use serde_json::Value;
 
-use crate::catalog::KeyTree;
+use crate::catalog::{KeyTree, KeyType};
 
 /// The tree of a chart's default values.
 pub fn tree(defaults: &Value) -> KeyTree {
     match defaults {
         Value::Object(map) if !map.is_empty() => {
-            KeyTree::Map(map.iter().map(|(key, value)| (key.clone(), tree(value))).collect())
+            KeyTree::map(map.iter().map(|(key, value)| (key.as_str().into(), tree(value))))
         }
-        leaf => KeyTree::Leaf(type_name(leaf).to_owned()),
+        leaf => KeyTree::Leaf(KeyType::of(leaf)),
     }
 }
 
@@ -28,17 +28,6 @@ fn types(value: &Value) -> Value {
         Value::Object(map) if !map.is_empty() => {
             Value::Object(map.iter().map(|(key, value)| (key.clone(), types(value))).collect())
         }
-        leaf => Value::from(type_name(leaf)),
-    }
-}
-
-fn type_name(leaf: &Value) -> &'static str {
-    match leaf {
-        Value::Object(_) => "map",
-        Value::Array(_) => "list",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "boolean",
-        Value::Null => "null",
+        leaf => Value::from(KeyType::of(leaf).name()),
     }
 }
