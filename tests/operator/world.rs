@@ -38,6 +38,7 @@ pub fn story(name: &str, tell: impl AsyncFnOnce(&World)) {
         let told = async {
             tell(&world).await;
             world.keeps_secrets().await;
+            world.has_no_complaints();
         };
         if let Err(panic) = AssertUnwindSafe(told).catch_unwind().await {
             dump::print(&world).await;
@@ -88,6 +89,15 @@ impl World {
         let user = format!("system:serviceaccount:{}:{}", SYSTEM.0, SYSTEM.1);
         let entries = self.cluster().audit().unwrap().into_iter();
         entries.filter(|entry| entry.received >= since && entry.is_write() && entry.user == user).collect()
+    }
+
+    /// Fails when an operator met an error of its own, or a right that its chart does not ship.
+    fn has_no_complaints(&self) {
+        for line in self.operator_log().lines() {
+            let complaint =
+                line.contains("\"level\":\"ERROR\"") || line.contains("panicked") || line.contains("forbidden");
+            assert!(!complaint, "{line}");
+        }
     }
 
     /// The API of a kind in the story's namespace.
