@@ -84,7 +84,7 @@ impl World {
         Recorder::existing(self.folder.path()).runs()
     }
 
-    /// What the operator, not its helms, wrote since then.
+    /// What the operator and its helms wrote since then.
     pub fn writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
         let user = format!("system:serviceaccount:{}:{}", SYSTEM.0, SYSTEM.1);
         let entries = self.cluster().audit().unwrap().into_iter();
@@ -94,8 +94,12 @@ impl World {
     /// Fails when an operator met an error of its own, or a right that its chart does not ship.
     fn has_no_complaints(&self) {
         for line in self.operator_log().lines() {
-            let complaint =
-                line.contains("\"level\":\"ERROR\"") || line.contains("panicked") || line.contains("forbidden");
+            // An API server that has just started forbids everything until it has read the roles.
+            if line.contains("watch initlist error with 403") {
+                continue;
+            }
+            let error = line.contains(r#""level":"ERROR""#) && line.contains(r#""target":"osdpl"#);
+            let complaint = error || line.contains("panicked") || line.contains("is forbidden: User");
             assert!(!complaint, "{line}");
         }
     }
