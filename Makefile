@@ -32,7 +32,7 @@ build:
 test: lint
 	$(CARGO) build --workspace --bins
 	$(CARGO) run --quiet -p cluster --bin cluster -- programs
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 ## make bench       the operator beside bare helm: time, memory, delay; CHARTS=DIR for real charts
 bench:

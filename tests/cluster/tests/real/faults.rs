@@ -23,7 +23,8 @@ async fn the_api_server_dies_and_hangs_and_pods_still_start_when_it_is_back() {
 
     cluster.freeze(Component::Apiserver).await.unwrap();
     let unanswered = tokio::time::timeout(Duration::from_millis(300), nodes.get("node-1")).await;
-    assert!(unanswered.is_err(), "a frozen server must not answer");
+    // The client may give up on a connection of before by itself; what it must not have is an answer.
+    assert!(!matches!(unanswered, Ok(Ok(_))), "a frozen server must not answer");
     cluster.thaw(Component::Apiserver).await.unwrap();
     in_time("an answer after the thaw", nodes.get("node-1")).await.unwrap();
 
