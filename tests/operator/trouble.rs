@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use cluster::Node;
+use cluster::{Node, Rule};
 use k8s_openapi::api::core::v1::{Endpoints, Namespace, Node as KubeNode, Secret, Service};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use osdpl::api::{OpenStackDeployment, reason};
+use osdpl::api::{ComponentVerdict, OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::approval::copy;
@@ -57,6 +57,25 @@ fn a_daemon_set_without_nodes_is_told_until_a_node_has_its_label() {
         let cloud = world.until_ready().await;
         assert_eq!(cloud.status().health["openvswitch"]["server"].ready, "1/1");
         nodes.patch(name, &PatchParams::default(), &label(json!(null))).await.unwrap();
+    });
+}
+
+#[test]
+fn a_component_that_is_lost_is_told_until_it_is_back_and_helm_has_no_part_in_it() {
+    story("unhealthy", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["mariadb", "memcached"])).await;
+        world.until_ready().await;
+        let lost = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "memcached-", "") };
+        world.cluster().behaviour("lost", &lost).await.unwrap();
+        let cloud = world.until_reason(reason::UNHEALTHY).await;
+        let health = &cloud.status().health["memcached"]["server"];
+        assert_eq!((health.status, health.ready.as_str()), (ComponentVerdict::Unhealthy, "0/1"));
+        assert_eq!(cloud.condition("Degraded").unwrap().status, "True");
+        assert_eq!((cloud.status().components.as_str(), cloud.child("memcached").ready), ("2/3", false));
+        world.cluster().mend("lost").await.unwrap();
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 2);
     });
 }
 
