@@ -37,12 +37,18 @@ pub enum Error {
 /// The API server's own words where there are some; with the remedy for the one mistake that is ours to make: missing permissions.
 fn explain(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) if status.is_forbidden() => {
+        kube::Error::Api(status) if status.is_forbidden() && !ends(status) => {
             format!("{} (grant it with rbac.extraRules of the operator's chart)", status.message)
         }
         kube::Error::Api(status) => status.message.clone(),
         other => format!("the API server does not answer: {other}"),
     }
+}
+
+/// Whether the API server refuses new objects because their namespace is being deleted, which no permission helps against.
+fn ends(status: &kube::core::Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 trait Explain<T> {

@@ -139,7 +139,7 @@ fn approval_of_a_target_holds_until_it_is_reached() {
 fn what_is_not_wanted_leaves_in_reverse_order_and_only_after_approval() {
     let gone =
         || world().see("store", seen("deployed")).see("front", seen("deployed")).with(|w| w.desired.releases.clear());
-    assert_eq!(gone().says("store"), "stays until front are gone");
+    assert_eq!(gone().says("store"), "stays until front is gone");
     assert_eq!(gone().says("front"), "it is not wanted any more: waits for approval (osdpl approve)");
     let deleting = gone().with(|world| world.policy.deleting = true);
     assert_eq!(deleting.says("front"), "helm uninstall, because it is not wanted any more");

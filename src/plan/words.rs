@@ -52,7 +52,10 @@ impl fmt::Display for Wait {
             }
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
             Self::Refused => formatter.write_str("stays as it is until the spec is mended"),
-            Self::Dependents(names) => write!(formatter, "stays until {} are gone", names.join(", ")),
+            Self::Dependents(names) => {
+                let verb = if names.len() == 1 { "is" } else { "are" };
+                write!(formatter, "stays until {} {verb} gone", names.join(", "))
+            }
             Self::Foreign(revision) => write!(
                 formatter,
                 "revision {revision} was not made by osdpl (helm upgrade or rollback by hand); change the spec to overwrite it, or annotate {}=<release>",

@@ -93,7 +93,12 @@ impl World {
 
     /// `kubectl delete --wait=false` of the resource.
     pub async fn delete(&self) {
-        self.deployments().delete(NAME, &DeleteParams::default()).await.unwrap();
+        self.delete_of(NAME).await;
+    }
+
+    /// The same of another resource.
+    pub async fn delete_of(&self, name: &str) {
+        self.deployments().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
     /// Waits until the resource is gone.

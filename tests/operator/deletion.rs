@@ -8,10 +8,11 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret};
 use kube::api::{DeleteParams, ListParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
-use osdpl::api::SKIP_HOOKS;
+use osdpl::api::{OpenStackDeployment, SKIP_HOOKS};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};
+use crate::helm::Run;
 use crate::world::{World, patience, story};
 
 /// Keystone's pre-delete hook needs the database.
@@ -87,25 +88,32 @@ fn a_deletion_goes_backwards_and_what_it_retains_is_found_again_and_what_it_purg
     });
 }
 
+/// Waits until a deletion waits for a hook, and says so.
+async fn until_waiting(world: &World, hook: &str) -> OpenStackDeployment {
+    let waits = |cloud: &OpenStackDeployment| cloud.status().message.contains(hook).then(|| cloud.clone());
+    world.until("the deletion waits for the hook", waits).await
+}
+
 #[test]
-fn a_deletion_says_which_hook_it_waits_for_and_skips_it_when_told() {
+fn a_deletion_says_which_hook_it_waits_for_survives_its_operator_and_skips_the_hook_when_told() {
     story("skip-hooks", async |world| {
         let cleanup = "keystone-credential-cleanup";
         world.cluster().behaviour(cleanup, &Rule::new(&world.namespace, cleanup, "hang")).await.unwrap();
-        let _operator = world.operator().start().await;
+        let operator = world.operator().start().await;
         world.apply(&services(&KEYSTONE)).await;
         world.until_ready().await;
         world.delete().await;
-        let waiting = world
-            .until("the deletion waits for the hook", |cloud| {
-                cloud.status().message.contains(cleanup).then(|| cloud.clone())
-            })
-            .await;
+        let waiting = until_waiting(world, cleanup).await;
         assert_eq!(waiting.reason(), "Deleting");
-        let needed = waiting.child("mariadb").message;
-        assert_eq!(needed, "stays until keystone are gone");
+        assert_eq!(waiting.child("mariadb").message, "stays until keystone is gone");
+
+        operator.kill();
+        let _operator = world.operator().start().await;
         world.annotate(SKIP_HOOKS, json!("keystone")).await;
         world.until_gone().await;
+        let keystone = |run: &Run| run.verb() == "uninstall" && run.release() == "keystone";
+        let last = world.helm_runs().into_iter().rfind(keystone).unwrap();
+        assert!(last.arguments.contains(&"--no-hooks".to_owned()), "{last:?}");
         assert_eq!(jobs(world).await, [""; 0]);
     });
 }

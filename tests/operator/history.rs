@@ -1,19 +1,19 @@
 //! Everything that a status ever said, so that a story can prove what was never said.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
 
 use futures::StreamExt;
 use kube::runtime::{WatchStreamExt, watcher};
 use osdpl::api::{OpenStackDeployment, condition};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::cloud::{NAME, Told};
-use crate::world::World;
+use crate::world::{World, patience};
 
 /// Every version of the resource since it was asked for.
 pub struct History {
-    versions: Arc<Mutex<Vec<OpenStackDeployment>>>,
+    versions: watch::Receiver<Vec<OpenStackDeployment>>,
     task: JoinHandle<()>,
 }
 
@@ -26,13 +26,13 @@ impl Drop for History {
 impl World {
     /// Writes down every version of the resource from now on.
     pub fn history(&self) -> History {
-        let versions = Arc::<Mutex<Vec<_>>>::default();
-        let (api, kept) = (self.deployments(), Arc::clone(&versions));
+        let (kept, versions) = watch::channel(Vec::new());
+        let api = self.deployments();
         let task = tokio::spawn(async move {
             let mut seen = pin!(watcher::watch_object(api, NAME).default_backoff());
             while let Some(event) = seen.next().await {
                 if let Ok(Some(version)) = event {
-                    kept.lock().unwrap().push(version);
+                    kept.send_modify(|versions| versions.push(version));
                 }
             }
         });
@@ -41,9 +41,13 @@ impl World {
 }
 
 impl History {
-    /// What was seen so far.
-    pub fn versions(&self) -> Vec<OpenStackDeployment> {
-        self.versions.lock().unwrap().clone()
+    /// What was seen up to this version, which is the last.
+    pub async fn up_to(&self, last: &OpenStackDeployment) -> Vec<OpenStackDeployment> {
+        let mut versions = self.versions.clone();
+        let place = |versions: &Vec<OpenStackDeployment>| versions.iter().position(|version| version == last);
+        let seen = versions.wait_for(|versions| place(versions).is_some());
+        let seen = patience("the history has come so far", seen).await.unwrap();
+        seen[..=place(&seen).unwrap()].to_vec()
     }
 }
 

@@ -73,9 +73,9 @@ fn a_failing_hook_is_named_with_its_scrubbed_log_and_recovers_when_mended() {
 }
 
 #[test]
-fn a_corrected_spec_is_heard_while_a_hook_fails() {
+fn a_corrected_spec_is_heard_while_helm_waits_for_a_hook_that_cannot_start() {
     story("corrected", async |world| {
-        world.cluster().behaviour(JOB, &fails(world, "no such host".to_owned())).await.unwrap();
+        world.cluster().behaviour(JOB, &Rule::new(&world.namespace, JOB, "image-pull-error")).await.unwrap();
         let _operator = world.operator().start().await;
         world.apply(&identity()).await;
         world.until_reason(reason::FAILED).await;

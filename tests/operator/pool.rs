@@ -8,11 +8,15 @@ use cluster::{Audit, Cluster, Options, Program};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use osdpl::api::OpenStackDeployment;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::world::patience;
 
 /// Where the operator's own chart is installed, and the name of its release and service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
@@ -102,7 +106,7 @@ impl Plane {
             let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &left.namespace().unwrap());
             let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
             api.patch(&left.name_any(), &PatchParams::default(), &loose).await.unwrap();
-            delete(&api, &left.name_any()).await;
+            remove(&api, &left).await;
         }
         for (group, kind) in CLUSTER_SCOPED {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
@@ -110,7 +114,7 @@ impl Plane {
             for object in api.list(&ListParams::default()).await.unwrap() {
                 let owner = object.annotations().get("meta.helm.sh/release-namespace");
                 if owner.is_some_and(|namespace| namespace != SYSTEM.0) {
-                    delete(&api, &object.name_any()).await;
+                    remove(&api, &object).await;
                 }
             }
         }
@@ -120,16 +124,30 @@ impl Plane {
             let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace.name_any());
             let records = ListParams::default().labels("owner=helm");
             secrets.delete_collection(&DeleteParams::default(), &records).await.unwrap();
-            delete(&namespaces, &namespace.name_any()).await;
+            if namespace.metadata.deletion_timestamp.is_none() {
+                let deleted = namespaces.delete(&namespace.name_any(), &DeleteParams::default()).await;
+                drop(deleted.unwrap());
+            }
         }
     }
 }
 
-async fn delete<K: Clone + std::fmt::Debug + serde::de::DeserializeOwned>(api: &Api<K>, name: &str) {
-    match api.delete(name, &DeleteParams::default()).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
-        other => drop(other.unwrap()),
+/// Deletes an object, and returns when it is gone.
+async fn remove<K>(api: &Api<K>, object: &K)
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,
+{
+    let (name, uid) = (object.name_any(), object.uid().unwrap());
+    loop {
+        match api.delete(&name, &DeleteParams::default()).await {
+            // A controller wrote its status at the same moment.
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => return,
+            other => break drop(other.unwrap()),
+        }
     }
+    let gone = await_condition(api.clone(), &name, conditions::is_deleted(&uid));
+    drop(patience(&format!("{name} is gone"), gone).await.unwrap());
 }
 
 /// A client of the control plane with all rights.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use cluster::Node;
-use k8s_openapi::api::core::v1::{Endpoints, Node as KubeNode, Secret, Service};
-use kube::Api;
+use cluster::{Node, Rule};
+use k8s_openapi::api::core::v1::{Endpoints, Namespace, Node as KubeNode, Secret, Service};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use osdpl::api::reason;
+use kube::{Api, ResourceExt};
+use osdpl::api::{ComponentVerdict, OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::approval::copy;
@@ -57,6 +57,25 @@ fn a_daemon_set_without_nodes_is_told_until_a_node_has_its_label() {
         let cloud = world.until_ready().await;
         assert_eq!(cloud.status().health["openvswitch"]["server"].ready, "1/1");
         nodes.patch(name, &PatchParams::default(), &label(json!(null))).await.unwrap();
+    });
+}
+
+#[test]
+fn a_component_that_is_lost_is_told_until_it_is_back_and_helm_has_no_part_in_it() {
+    story("unhealthy", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["mariadb", "memcached"])).await;
+        world.until_ready().await;
+        let lost = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "memcached-", "") };
+        world.cluster().behaviour("lost", &lost).await.unwrap();
+        let cloud = world.until_reason(reason::UNHEALTHY).await;
+        let health = &cloud.status().health["memcached"]["server"];
+        assert_eq!((health.status, health.ready.as_str()), (ComponentVerdict::Unhealthy, "0/1"));
+        assert_eq!(cloud.condition("Degraded").unwrap().status, "True");
+        assert_eq!((cloud.status().components.as_str(), cloud.child("memcached").ready), ("2/3", false));
+        world.cluster().mend("lost").await.unwrap();
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 2);
     });
 }
 
@@ -115,26 +134,46 @@ fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_make
 #[test]
 fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
     story("two", async |world| {
+        // Two of the same second: the one with the smaller uid counts as older.
+        let age = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
+        let mut clouds = [
+            (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),
+            (world.apply_as("cumulus", &services(&["mariadb"])).await, "mariadb"),
+        ];
+        clouds.sort_by_key(|(cloud, _)| age(cloud));
+        let [(older, first), (younger, second)] = clouds.map(|(cloud, release)| (cloud.name_any(), release));
         let _operator = world.operator().start().await;
-        world.apply(&services(&["memcached"])).await;
-        world.until_ready().await;
-        world.apply_as("cumulus", &services(&["mariadb"])).await;
-        let second = world
-            .until_of("cumulus", "it is told to be the second", |cloud| {
-                (cloud.reason() == reason::NOT_THE_ONE).then(|| cloud.clone())
+        world.until_of(&older, "the older rules", |cloud| cloud.is_ready().then_some(())).await;
+        let told = world
+            .until_of(&younger, "the other is told so", |cloud| {
+                (cloud.reason() == reason::NOT_THE_ONE).then(|| cloud.status().message)
             })
             .await;
-        assert!(
-            second.status().message.contains(&format!("{}/{NAME}", world.namespace)),
-            "{}",
-            second.status().message
-        );
+        assert!(told.starts_with(&format!("{}/{older} is older", world.namespace)), "{told}");
         assert_eq!(world.helm_runs().len(), 1);
 
+        world.delete_of(&older).await;
+        world.until_of(&younger, "it rules", |cloud| cloud.is_ready().then_some(())).await;
+        let runs: Vec<_> = world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect();
+        assert_eq!(runs, [format!("upgrade {first}"), format!("uninstall {first}"), format!("upgrade {second}")]);
+    });
+}
+
+#[test]
+fn a_release_in_another_namespace_and_under_another_name_is_found_by_those_that_need_it() {
+    story("elsewhere", async |world| {
+        let elsewhere = format!("{}-cache", world.namespace);
+        let mut spec = services(&["keystone", "mariadb", "memcached", "rabbitmq"]);
+        spec["services"]["memcached"]["releases"]["memcached"] = json!({"namespace": elsewhere, "name": "tokens"});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let values = world.helm_values("keystone");
+        assert_eq!(values.pointer("/endpoints/oslo_cache/namespace"), Some(&json!(elsewhere)));
+        assert!(world.helm_prints(&["list", "--all-namespaces", "--short"]).contains("tokens"));
         world.delete().await;
         world.until_gone().await;
-        world.until_of("cumulus", "it rules", |cloud| cloud.is_ready().then_some(())).await;
-        let runs: Vec<_> = world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect();
-        assert_eq!(runs, ["upgrade memcached", "uninstall memcached", "upgrade mariadb"]);
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();
     });
 }

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use cluster::{AuditEntry, Cluster};
@@ -29,6 +29,7 @@ pub struct World {
     pub namespace: String,
     /// The story's own: the operator's log and cache, helm's log, and what else it needs.
     pub folder: tempfile::TempDir,
+    forgiving: AtomicBool,
 }
 
 /// Tells a story in a world of its own. One that fails says what it left.
@@ -38,6 +39,9 @@ pub fn story(name: &str, tell: impl AsyncFnOnce(&World)) {
         let told = async {
             tell(&world).await;
             world.keeps_secrets().await;
+            if !world.forgiving.load(Ordering::Relaxed) {
+                world.has_no_complaints();
+            }
         };
         if let Err(panic) = AssertUnwindSafe(told).catch_unwind().await {
             dump::print(&world).await;
@@ -60,7 +64,7 @@ impl World {
         let namespace = format!("{name}-{}", STORIES.fetch_add(1, Ordering::Relaxed));
         let lease = Lease::new(&namespace).await;
         let folder = tempfile::Builder::new().prefix("story-").tempdir().unwrap();
-        Self { client: pool::client(&lease), lease, namespace, folder }
+        Self { client: pool::client(&lease), lease, namespace, folder, forgiving: AtomicBool::new(false) }
     }
 
     /// The control plane and the operator's identity in it.
@@ -83,11 +87,25 @@ impl World {
         Recorder::existing(self.folder.path()).runs()
     }
 
-    /// What the operator, not its helms, wrote since then.
+    /// What the operator and its helms wrote since then.
     pub fn writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
         let user = format!("system:serviceaccount:{}:{}", SYSTEM.0, SYSTEM.1);
         let entries = self.cluster().audit().unwrap().into_iter();
         entries.filter(|entry| entry.received >= since && entry.is_write() && entry.user == user).collect()
+    }
+
+    /// From now on an operator may complain: an API server that has just started forbids everything until it has read the roles.
+    pub fn forgive_complaints(&self) {
+        self.forgiving.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails when an operator met an error of its own, or a right that its chart does not ship.
+    fn has_no_complaints(&self) {
+        for line in self.operator_log().lines() {
+            let error = line.contains(r#""level":"ERROR""#) && line.contains(r#""target":"osdpl"#);
+            let complaint = error || line.contains("panicked") || line.contains("is forbidden: User");
+            assert!(!complaint, "{line}");
+        }
     }
 
     /// The API of a kind in the story's namespace.
