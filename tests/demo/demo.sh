@@ -155,6 +155,10 @@ cloud() {
 progress() {
     local watcher limit=$((SECONDS + ${TIMEOUT:-900}))
     step "until it is Ready"
+    if [[ $(kubectl get osdpl -A -o 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}') == True ]]; then
+        say "         it is"
+        return
+    fi
     osdpl status --watch &
     watcher=$!
     while kill -0 "$watcher" 2>/dev/null; do
@@ -176,9 +180,9 @@ summary() {
     say
     say "Ready after $((SECONDS - begun)) s."
     say
-    kubectl get osdpl -A
-    say
     osdpl status
+    say
+    kubectl get osdpl -A
     say
     sed "s|@STATE@|$state|g" "$root/tests/demo/next.txt"
 }
