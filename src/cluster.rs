@@ -7,6 +7,7 @@ mod inputs;
 mod records;
 mod recover;
 mod remove;
+mod sweep;
 
 use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};

@@ -9,6 +9,8 @@ mod charts;
 mod fence;
 mod gather;
 mod memory;
+mod outcomes;
+mod sweep;
 mod teardown;
 
 use std::collections::BTreeMap;

@@ -93,6 +93,8 @@ pub struct Facts {
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, String>>,
     /// Credentials that can't be had, by service and name, and what to do.
     pub missing: BTreeMap<(String, String), String>,
+    /// What the spec asks of releases that can't be done to them, by release.
+    pub refused: BTreeMap<String, Blocked>,
     /// Charts by release, or why they can't be had.
     pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
     /// Helm's major version.
@@ -147,6 +149,8 @@ pub struct DesiredRelease {
     pub inputs: String,
     /// The digest of the catalogue's part, 16 hexadecimal digits.
     pub catalog: String,
+    /// The digest of the images that its pods and Jobs are given, 16 hexadecimal digits.
+    pub images: String,
     /// The components that must be available before it may be submitted, each with its provider.
     pub needs: BTreeMap<Component, Provider>,
     /// What it provides.
@@ -163,6 +167,13 @@ pub struct DesiredRelease {
     pub paused: bool,
     /// Why it can't be submitted.
     pub blocked: Option<Blocked>,
+}
+
+impl DesiredRelease {
+    /// Whether the spec asks for what can't be done to it: it stays as it is then, in sync or not.
+    pub fn is_refused(&self) -> bool {
+        self.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::INVALID)
+    }
 }
 
 /// Who provides a component.

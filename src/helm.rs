@@ -33,7 +33,7 @@ mod tail;
 pub use arguments::{Apply, Uninstall, Upgrade, Verb};
 pub use child::{Exit, Outcome, Stop};
 pub use error::Error;
-pub use failure::Failure;
+pub use failure::{Failure, Subject};
 pub use instance::{Instance, Verdict};
 pub use program::{Program, Version};
 pub use runner::{Config, Job, Refused, Runner, Running, Tally, VerbTally};

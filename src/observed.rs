@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::{Component, WorkloadKind};
 
-pub use crate::release::Key;
+pub use crate::release::{Key, Past};
 
 /// Everything that `plan` and `status` may look at.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,8 +44,12 @@ pub struct ReleaseSeen {
     pub inputs: Option<String>,
     /// The label that digests the catalogue's part, as it stands on the newest record.
     pub catalog: Option<String>,
-    /// The label that names the release in the catalogue, as it stands on the newest record.
+    /// The release's name in the catalogue: by the label on the newest record, or where that is missing by what else is known of it.
     pub release: Option<String>,
+    /// The label that digests the images, as it stands on the newest record.
+    pub images: Option<String>,
+    /// Every revision that helm has a record of, lowest first.
+    pub history: Vec<Past>,
     /// The inputs of the newest record that an operator of ours made for that very revision: what we last applied.
     pub own_inputs: Option<String>,
     /// Who made the newest record, as it stands on its label.
@@ -83,6 +87,8 @@ pub enum Owner {
 /// What a record's body says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BodySeen {
+    /// The chart's name.
+    pub chart: String,
     /// The chart's version.
     pub chart_version: String,
     /// Helm's own description of the last operation.
@@ -93,6 +99,8 @@ pub struct BodySeen {
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
     /// The plain Jobs and post-hook Jobs of this revision, as (namespace, name): what must be complete.
     pub jobs: BTreeSet<(String, String)>,
+    /// The Jobs that every upgrade makes anew after it has changed the workloads (post-upgrade hooks), as (namespace, name).
+    pub hook_jobs: BTreeSet<(String, String)>,
     /// Whether every pre-install hook was satisfied: decides how a pending install is recovered.
     pub pre_install_satisfied: bool,
 }
@@ -199,6 +207,17 @@ pub struct Failed {
     pub count: u32,
     /// What went wrong, scrubbed, and what to do.
     pub message: String,
-    /// Whether trying again can't help.
-    pub terminal: bool,
+    /// What can mend it.
+    pub mend: Mend,
+}
+
+/// What can mend a failure: how soon it is tried again follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mend {
+    /// Perhaps nothing but time: a hook that fails, an API server that does not answer.
+    Time,
+    /// Someone's hand in the cluster, such as the deletion of an object that can't be changed: nothing tells when that is done.
+    Hand,
+    /// Other inputs alone: the chart can't be rendered with these.
+    Inputs,
 }

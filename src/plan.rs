@@ -4,6 +4,7 @@
 //! state to step. Nothing is remembered between passes: helm's records say what was done, the policy what is allowed.
 
 mod backoff;
+mod prepare;
 mod settle;
 mod state;
 mod step;
@@ -80,15 +81,18 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     let mut decisions = BTreeMap::new();
     for (name, release) in &desired.releases {
         let state = classify(Some(release), &release.key, observed, now);
-        decisions
-            .insert(name.clone(), Decision { key: release.key.clone(), step: context.wanted(name, release, state) });
+        let step = context.wanted(name, release, state.clone());
+        let sweep = context.sweep(&state, &step).filter(|_| !release.paused);
+        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep });
     }
     let wanted: BTreeSet<&Key> = desired.releases.values().map(|release| &release.key).collect();
     let unwanted = context.ours().filter(|(key, _)| !wanted.contains(key)).collect::<Vec<_>>();
     for (key, name) in unwanted {
         let state = classify(None, key, observed, now);
         let label = if decisions.contains_key(&name) { key.to_string() } else { name.clone() };
-        decisions.insert(label, Decision { key: key.clone(), step: context.unwanted(&name, key, state) });
+        let step = context.unwanted(&name, key, state.clone());
+        let sweep = context.sweep(&state, &step);
+        decisions.insert(label, Decision { key: key.clone(), step, sweep });
     }
     plan.wake = decisions.values().filter_map(|decision| decision.step.wake()).min();
     plan.decisions = decisions;

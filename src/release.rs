@@ -9,7 +9,7 @@
 //! attempt   who made a revision                  record    the payload's types
 //! meta      a record's metadata                  decode    payload bytes → Record, hooks, objects
 //! status    helm's nine states                   rewrite   unlocking a record whose maker is dead
-//!                                                recovery  what a dead maker's record needs
+//! sweep     what failed revisions left behind    recovery  what a dead maker's record needs
 //! ```
 //!
 //! Pure: no client, no clock. Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
@@ -22,6 +22,7 @@ mod record;
 mod recovery;
 mod rewrite;
 mod status;
+mod sweep;
 
 pub use attempt::{Attempt, BadAttempt};
 pub use decode::{Undecodable, decode, decode_hooks, decode_objects};
@@ -31,6 +32,7 @@ pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Reco
 pub use recovery::{Recovery, recover};
 pub use rewrite::{fail_secret, rewrite_failed};
 pub use status::{Status, UnknownStatus};
+pub use sweep::{KEEP, NAME, NAMESPACE, Past, Sweep, is_leftover, leaving, names, orphans, unswept};
 
 /// Label on a record: the digest of everything that made this revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
@@ -38,11 +40,19 @@ pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 /// Label on a record: the digest of the catalogue that made those inputs.
 pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 
-/// Label on a record: the release's name in the catalogue, which need not be helm's name for it.
+/// Label on a record: the release's name in the catalogue, which need not be helm's name for it. By it a release is known where it is
+/// installed, whatever the spec calls it later. Records from before it was written do without.
 pub const RELEASE_LABEL: &str = "osdpl.dev/release";
 
 /// Label on a record: the [`Attempt`] that made this revision.
 pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
+
+/// Label on a record: the digest of the images that its pods and Jobs were given.
+pub const IMAGES_LABEL: &str = "osdpl.dev/images";
+
+/// Label on a failed record: what it left behind was removed. Its value is the record's own revision, because labels travel: an upgrade
+/// inherits those of the revision before it.
+pub const SWEPT_LABEL: &str = "osdpl.dev/swept";
 
 /// The `type` of a record's Secret; a field selector on it finds all of them.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";

@@ -7,6 +7,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 
 use super::{Cluster, Error, Explain, MANAGER};
 use crate::observed::Key;
+use crate::release::Objects;
 use crate::values::Values;
 use crate::{release, yaml};
 
@@ -38,6 +39,23 @@ impl Cluster {
         Ok(release::decode(&payload.0)
             .map(|record| record.config.as_object().cloned().unwrap_or_default())
             .map_err(|error| error.to_string()))
+    }
+
+    /// The objects of a revision; `None` where its record is gone. The inner error says why they can't be read.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn recorded_objects(&self, key: &Key, revision: u32) -> Result<Option<Result<Objects, String>>, Error> {
+        let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let secret = api.get_opt(&name).await.because(|| format!("reading release record {}/{name}", key.namespace))?;
+        let Some(secret) = secret else { return Ok(None) };
+        let payload = secret.data.and_then(|mut data| data.remove(release::SECRET_KEY));
+        let payload = payload.map(|payload| payload.0).unwrap_or_default();
+        // A big record takes tens of milliseconds to unpack: not on a thread that others wait for.
+        let read = tokio::task::spawn_blocking(move || release::decode_objects(&payload)).await;
+        let read = read.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
+        Ok(Some(read.map_err(|error| format!("release record {}/{name}: {error}", key.namespace))))
     }
 
     /// Applies a CRD that a chart carries in `crds/`: helm would install it once and never upgrade it. It is never deleted.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::Context;
 use super::gather::Wish;
-use super::memory::{CatchingUp, Memory};
+use super::memory::Memory;
 use crate::cluster::Error;
 use crate::desired::{Desired, DesiredRelease};
-use crate::helm::{Apply, Exit, Failure, Job, Outcome, Refused, Stop, Uninstall, Upgrade, Verb};
-use crate::observed::{Failed, Key, Observed, RunningSeen};
+use crate::helm::{Apply, Job, Refused, Stop, Uninstall, Upgrade, Verb};
+use crate::observed::{Key, Observed, RunningSeen};
 use crate::plan::{Action, Decision, Plan, Step, Wait};
 
 /// The wall deadline of a whole run, as a multiple of the time that one hook may take.
@@ -41,17 +41,14 @@ impl Context {
         names.sort_by_key(|name| std::cmp::Reverse(priorities.get(name.as_str()).copied().unwrap_or_default()));
         for name in names {
             let Some(decision) = plan.decisions.get_mut(&name) else { continue };
+            if let Some(sweep) = &decision.sweep {
+                self.sweep(&decision.key, sweep, &wish.observed, memory).await;
+            }
             let Step::Do(action, why) = decision.step.clone() else { continue };
             tracing::info!(release = %decision.key, %action, %why, "step");
             match self.step(&name, decision, &action, &wish.desired, &wish.observed, memory).await {
                 Ok(()) => {}
-                Err(error) => memory.fail(
-                    &decision.key,
-                    &action,
-                    wish.desired.releases.get(&name),
-                    error.to_string(),
-                    &wish.observed,
-                ),
+                Err(error) => memory.fail(&decision.key, &action, wish.desired.releases.get(&name), error.to_string()),
             }
         }
     }
@@ -116,6 +113,8 @@ impl Context {
             take_ownership: false,
             inputs: release.inputs.clone(),
             catalog: release.catalog.clone(),
+            images: release.images.clone(),
+            catalog_name: name.to_owned(),
         };
         if self.start(&release.key, Verb::Upgrade(upgrade), revision + 1, hook_timeout * HOOKS, decision) {
             memory.started.insert(release.key.clone(), release.inputs.clone());
@@ -143,83 +142,8 @@ impl Context {
             }
         }
     }
-
-    /// Takes in what became of the children that ended.
-    pub(super) async fn outcomes(&self, memory: &mut Memory) {
-        let jobs = self.tasks.observe();
-        for outcome in self.runner.take_outcomes() {
-            let key = outcome.release.clone();
-            let record = self.cluster.newest_record(&key).await;
-            let inputs = memory.started.remove(&key).unwrap_or_default();
-            self.remember(&outcome, inputs.clone(), jobs.jobs(), memory);
-            let child = RunningSeen {
-                verb: outcome.verb.to_owned(),
-                inputs,
-                since: outcome.started,
-                stopping: false,
-                queued: false,
-                skips_hooks: false,
-            };
-            match record {
-                Ok(record) => drop(memory.catching_up.insert(key.clone(), CatchingUp { child, record })),
-                Err(error) => tracing::warn!(release = %key, %error, "the newest record can't be read"),
-            }
-            if outcome.verb == "uninstall" && outcome.succeeded() {
-                memory.collect.push(key);
-            }
-        }
-        for key in std::mem::take(&mut memory.collect) {
-            if let Err(error) = self.cluster.collect_jobs(&key).await {
-                tracing::warn!(release = %key, %error, "Jobs not collected yet");
-                memory.collect.push(key);
-            }
-        }
-    }
-
-    fn remember(&self, outcome: &Outcome, inputs: String, jobs: &[crate::observed::JobSeen], memory: &mut Memory) {
-        let key = &outcome.release;
-        let seconds = outcome.duration.as_secs_f64();
-        // What is gone already is as good as uninstalled.
-        let done = outcome.succeeded() || outcome.failure == Some(Failure::ReleaseNotFound);
-        if done {
-            memory.failures.remove(key);
-            tracing::info!(release = %key, verb = outcome.verb, seconds, "helm done");
-            return;
-        }
-        tracing::warn!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm failed");
-        if matches!(outcome.exit, Exit::Stopped { why: Stop::Asked | Stop::Shutdown, .. }) {
-            return;
-        }
-        let mut message = outcome.text.clone();
-        let mut own =
-            jobs.iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
-        if let Some((job, trouble)) = own.find_map(|job| Some((job, job.trouble.as_ref()?))) {
-            message = format!("Job {}: {} ({message})", job.name, trouble.message);
-        }
-        memory.count(key, outcome.verb, inputs, message);
-    }
 }
 
 fn helm(verb: &str, queued: bool) -> Step {
     Step::Wait(Wait::Helm { verb: verb.to_owned(), queued, hook: None })
-}
-
-impl Memory {
-    /// Counts a failure; another digest begins at one.
-    fn count(&mut self, key: &Key, verb: &str, inputs: String, message: String) {
-        let inputs = if verb == "uninstall" { String::new() } else { inputs };
-        let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
-        let count = known.map_or(0, |failed| failed.count) + 1;
-        let failed = Failed { verb: verb.into(), inputs, at: super::now(), count, message, terminal: false };
-        self.failures.insert(key.clone(), failed);
-    }
-
-    fn fail(&mut self, key: &Key, action: &Action, release: Option<&DesiredRelease>, message: String, _: &Observed) {
-        tracing::warn!(release = %key, %action, message, "step failed");
-        let (verb, inputs) = match action {
-            Action::Uninstall { .. } => ("uninstall", String::new()),
-            _ => ("upgrade", release.map(|release| release.inputs.clone()).unwrap_or_default()),
-        };
-        self.count(key, verb, inputs, message);
-    }
 }

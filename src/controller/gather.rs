@@ -212,7 +212,7 @@ pub fn frozen(desired: &Desired, observed: &Observed) -> Plan {
             crate::plan::State::InSync(seen) => crate::plan::settling(release, seen, observed),
             _ => Step::Wait(crate::plan::Wait::Refused),
         };
-        (name.clone(), Decision { key: release.key.clone(), step })
+        (name.clone(), Decision { key: release.key.clone(), step, sweep: None })
     });
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
+
 use crate::api::OpenStackDeploymentSpec;
 use crate::desired::{Desired, Facts};
 use crate::observed::{Failed, Key, ReleaseSeen, RunningSeen};
@@ -21,6 +23,8 @@ pub struct Memory {
     pub resolved: Option<Resolved>,
     /// What waiting changes would change, by release: for which revision and inputs, and the paths.
     pub changes: BTreeMap<Key, (i64, String, Vec<String>)>,
+    /// Sweeps that failed, by release: how often in a row, and when last.
+    pub sweeps: BTreeMap<Key, (u32, Timestamp)>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

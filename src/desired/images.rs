@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::ChartFact;
 use crate::api::Images;
-use crate::values::{Layer, Origin, Path, Values, fold, get};
+use crate::values::{self, Layer, Origin, Path, Values, canonical, fold, get};
 
 /// The layer that `spec.images` means over `below`; `None` where it asks for nothing.
 pub fn layer(images: &Images, below: &[Layer], chart: Option<&ChartFact>) -> Option<Layer> {
@@ -35,6 +35,20 @@ fn tags(below: &[Layer], chart: Option<&ChartFact>) -> BTreeMap<String, String> 
         tags.extend(set.iter().filter_map(|(tag, image)| Some((tag.clone(), image.as_str()?.to_owned()))));
     }
     tags
+}
+
+/// The digest of the images as they are in the end: a release with another one is given other programs.
+pub fn digest(values: &Values, chart: Option<&ChartFact>) -> String {
+    let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
+    tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
+    if let Some(Value::Object(set)) = get(values, &["images", "tags"].into_iter().collect()) {
+        tags.extend(set.iter().map(|(tag, image)| (tag.as_str(), image.clone())));
+    }
+    // Null takes a chart's default away.
+    tags.retain(|_, image| !image.is_null());
+    let mut text = values::digest([canonical(&json!(tags)).as_str()]);
+    text.truncate(16);
+    text
 }
 
 /// The image with its longest matching prefix replaced; a prefix ends at a `/` or `:`.

@@ -67,8 +67,14 @@ pub fn resolve_release(
         server_side: release.server_side,
         version: fact.map(|chart| chart.version.clone()),
         paused: own.is_some_and(|own| own.paused),
-        blocked: blocked.or_else(|| chart.and_then(|chart| chart.as_ref().err().cloned())),
+        blocked: facts
+            .refused
+            .get(name)
+            .cloned()
+            .or(blocked)
+            .or_else(|| chart.and_then(|chart| chart.as_ref().err().cloned())),
         inputs,
+        images: super::images::digest(&values, fact),
         catalog: catalog_digest,
         values,
         secret,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Version;
-use crate::release::{ATTEMPT_LABEL, Attempt, CATALOG_LABEL, INPUTS_LABEL, Key};
+use crate::release::{ATTEMPT_LABEL, Attempt, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, Key, RELEASE_LABEL};
 
 /// How many revisions of a release helm keeps. Each upgrade lists all of them three times in full, so few; pruning
 /// spares the last deployed one, so three always hold what a rollback needs.
@@ -61,12 +61,17 @@ pub struct Upgrade {
     pub inputs: String,
     /// The digest of the catalogue that made those inputs, for [`CATALOG_LABEL`].
     pub catalog: String,
+    /// The digest of the images, for [`IMAGES_LABEL`].
+    pub images: String,
+    /// The release's name in the catalogue, for [`RELEASE_LABEL`].
+    pub catalog_name: String,
 }
 
 /// Values are secret: never shown.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { chart, values: _, hook_timeout, apply, take_ownership, inputs, catalog } = self;
+        let Self { chart, values: _, hook_timeout, apply, take_ownership, inputs, catalog, images, catalog_name } =
+            self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
@@ -75,6 +80,8 @@ impl fmt::Debug for Upgrade {
             .field("take_ownership", take_ownership)
             .field("inputs", inputs)
             .field("catalog", catalog)
+            .field("images", images)
+            .field("catalog_name", catalog_name)
             .finish_non_exhaustive()
     }
 }
@@ -115,12 +122,18 @@ impl Upgrade {
         if self.take_ownership {
             arguments.push("--take-ownership".into());
         }
-        let Self { inputs, catalog, .. } = self;
         arguments.push("--labels".into());
-        arguments.push(format!("{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{ATTEMPT_LABEL}={attempt}").into());
+        arguments.push(self.labels(attempt).into());
         arguments.extend(target(release));
         arguments.push(self.chart.clone().into_os_string());
         arguments
+    }
+
+    fn labels(&self, attempt: &Attempt) -> String {
+        let Self { inputs, catalog, images, catalog_name, .. } = self;
+        format!(
+            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{ATTEMPT_LABEL}={attempt}"
+        )
     }
 }
 

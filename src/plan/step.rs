@@ -2,10 +2,11 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Context, Policy, State, delay, settling};
+use super::{Context, Policy, State, settling};
 use crate::catalog::Component;
 use crate::desired::DesiredRelease;
-use crate::observed::{Failed, Key, ReleaseSeen, RunningSeen};
+use crate::observed::{Key, ReleaseSeen, RunningSeen};
+use crate::release::Sweep;
 
 /// The decision about one release.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,8 @@ pub struct Decision {
     pub key: Key,
     /// What to do, or what it waits for.
     pub step: Step,
+    /// What failed revisions left behind, to be removed before the step.
+    pub sweep: Option<Sweep>,
 }
 
 /// What to do with a release now.
@@ -32,9 +35,9 @@ pub enum Step {
 /// Something that the shell can start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// `helm upgrade --install`, after deleting these plain Jobs.
+    /// `helm upgrade --install`, after deleting these Jobs.
     Upgrade {
-        /// Plain Jobs to delete before: they are immutable.
+        /// Jobs to delete before: plain ones are immutable, and those of hooks must not be taken for this revision's.
         delete_jobs: Vec<String>,
     },
     /// `helm uninstall`.
@@ -138,6 +141,7 @@ impl Context<'_> {
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
             State::Unmanaged(_) => Step::Wait(Wait::Unmanaged),
             State::Locked(seen, until) => Step::Wait(locked(seen, until)),
+            _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(seen) => settling(release, seen, self.observed),
             _ if self.policy.paused || release.paused => Step::Wait(Wait::Paused),
             _ if self.observed.terminating.contains(&release.key.namespace) => {
@@ -145,9 +149,9 @@ impl Context<'_> {
             }
             State::Abandoned(seen) => Step::Do(Action::Recover, Why::Abandoned(seen.status.clone())),
             State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Why::Unfinished),
-            State::Absent => self.submit(release, false, Why::Install),
-            State::Failed(seen) => self.failed(release, seen),
-            State::OutOfDate(seen) => self.approve(release, seen),
+            State::Absent => self.submit(name, release, None, Why::Install),
+            State::Failed(seen) => self.failed(name, release, seen),
+            State::OutOfDate(seen) => self.approve(name, release, seen),
             State::Foreign(seen) => self.foreign(name, release, seen),
         }
     }
@@ -177,7 +181,7 @@ impl Context<'_> {
         if !self.policy.deleting && !self.approved() {
             return Step::Wait(Wait::Approval(Why::Unwanted));
         }
-        if let Some(wait) = self.backoff(key, "uninstall", "") {
+        if let Some(wait) = self.backoff(name, key, "uninstall", "") {
             return wait;
         }
         Step::Do(self.uninstall(name, key), Why::Unwanted)
@@ -220,61 +224,35 @@ impl Context<'_> {
         (Some(text), stuck)
     }
 
-    fn submit(&self, release: &DesiredRelease, exists: bool, why: Why) -> Step {
-        if let Some(blocked) = &release.blocked {
-            return Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() });
-        }
-        if let Some(wait) = self.backoff(&release.key, "upgrade", &release.inputs) {
-            return wait;
-        }
-        let unmet = self.unmet(release);
-        if !unmet.is_empty() {
-            return Step::Wait(Wait::Needs(unmet));
-        }
-        let delete_jobs = if exists { release.plain_jobs.clone() } else { Vec::new() };
-        Step::Do(Action::Upgrade { delete_jobs }, why)
-    }
-
-    fn failed(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    fn failed(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
         let same = seen.inputs.as_deref() == Some(release.inputs.as_str());
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
-            true => self.submit(release, true, Why::Retry(count)),
+            true => self.submit(name, release, Some(seen), Why::Retry(count)),
             // A release that once was deployed is running: what changes it is judged as any other change.
-            false if seen.was_deployed => self.approve(release, seen),
-            false => self.submit(release, true, Why::Spec),
+            false if seen.was_deployed => self.approve(name, release, seen),
+            false => self.submit(name, release, Some(seen), Why::Spec),
         }
     }
 
-    fn approve(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    fn approve(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
         let ours = seen.catalog.as_deref() != Some(release.catalog.as_str());
         match (ours, self.approved()) {
             (true, false) if release.blocked.is_none() => Step::Wait(Wait::Approval(Why::Catalog)),
-            (true, _) => self.submit(release, true, Why::Catalog),
-            (false, _) => self.submit(release, true, Why::Spec),
+            (true, _) => self.submit(name, release, Some(seen), Why::Catalog),
+            (false, _) => self.submit(name, release, Some(seen), Why::Spec),
         }
     }
 
     fn foreign(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
         let new_spec = seen.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         if Policy::names(&self.policy.repair, name) {
-            self.submit(release, true, Why::Repair)
+            self.submit(name, release, Some(seen), Why::Repair)
         } else if new_spec {
-            self.approve(release, seen)
+            self.approve(name, release, seen)
         } else {
             Step::Wait(Wait::Foreign(seen.revision))
         }
-    }
-
-    fn backoff(&self, key: &Key, verb: &str, inputs: &str) -> Option<Step> {
-        let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
-        let Failed { at, count, message, terminal, .. } = failed;
-        if *terminal {
-            let reason = crate::api::reason::FAILED.to_owned();
-            return Some(Step::Wait(Wait::Blocked { reason, message: message.clone() }));
-        }
-        let until = at.checked_add(delay(key, *count)).unwrap_or(Timestamp::MAX);
-        (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::catalog::WorkloadKind;
-use crate::observed::{AttemptSeen, BodySeen, Failed, Owner, ReleaseSeen};
+use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
 
 mod world;
 
@@ -100,7 +100,7 @@ fn a_running_child_is_stopped_only_when_its_inputs_are_old_and_it_cannot_succeed
 
 #[test]
 fn a_failure_is_retried_later_and_other_inputs_at_once() {
-    let failed = |inputs: &str, terminal: bool| {
+    let failed = |inputs: &str, mend: Mend| {
         world().see("store", seen("failed")).with(|world| {
             let failed = Failed {
                 verb: "upgrade".into(),
@@ -108,15 +108,23 @@ fn a_failure_is_retried_later_and_other_inputs_at_once() {
                 at: NOW,
                 count: 2,
                 message: "hook failed".into(),
-                terminal,
+                mend,
             };
             world.observed.failures.insert(Key::new("openstack", "store"), failed);
         })
     };
-    assert!(failed("new", false).says("store").starts_with("failed 2 times in a row, next try at 2027-01-15T08:00:2"));
-    assert!(failed("new", false).plan().wake.is_some_and(|wake| wake > NOW));
-    assert!(failed("old", false).says("store").starts_with("delete Jobs store-setup, helm upgrade --install"));
-    assert_eq!(failed("new", true).says("store"), "hook failed");
+    let soon = "failed 2 times in a row, next try at 2027-01-15T08:00:2";
+    assert!(failed("new", Mend::Time).says("store").starts_with(soon));
+    assert!(failed("new", Mend::Time).plan().wake.is_some_and(|wake| wake > NOW));
+    let later = failed("new", Mend::Hand).says("store");
+    assert!(later.starts_with("failed 2 times in a row, next try at 2027-01-15T08:04:"), "{later}");
+    assert_eq!(failed("new", Mend::Inputs).says("store"), "hook failed");
+    assert_eq!(failed("new", Mend::Inputs).plan().wake, None);
+    for mend in [Mend::Time, Mend::Hand, Mend::Inputs] {
+        assert!(failed("old", mend).says("store").starts_with("delete Jobs store-setup, helm upgrade --install"));
+        let mended = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
+        assert!(mended.says("store").starts_with(soon), "a person says that it is mended");
+    }
 }
 
 #[test]
@@ -185,4 +193,64 @@ fn a_release_in_sync_settles_until_its_workloads_and_jobs_are_done() {
     assert_eq!(world.says("store"), "settles: store/server 0/1");
     let world = world.with(|world| world.observed.workloads = vec![available("store", "store/server", 1)]);
     assert_eq!(world.says("store"), "ready");
+}
+
+#[test]
+fn the_jobs_of_hooks_go_before_an_upgrade_with_other_images_and_only_then() {
+    let hooks = |images: Option<&str>, change: fn(&mut ReleaseSeen)| {
+        let mut body = BodySeen::default();
+        body.hook_jobs.extend(["store-setup", "store-sync"].map(|name| ("openstack".to_owned(), name.to_owned())));
+        body.hook_jobs.insert(("elsewhere".into(), "store-far".into()));
+        let mut seen = ReleaseSeen { images: images.map(Into::into), body: Some(body), ..seen("deployed") };
+        seen.inputs = Some("old".into());
+        change(&mut seen);
+        world().see("store", seen).says("store")
+    };
+    let with = "delete Jobs store-setup, store-sync, helm upgrade --install, because the spec changed";
+    let without = "delete Jobs store-setup, helm upgrade --install, because the spec changed";
+    assert_eq!(hooks(Some("images"), |_| {}), without);
+    assert_eq!(hooks(Some("others"), |_| {}), with);
+    assert_eq!(hooks(None, |_| {}), with, "a record from before images were told");
+    assert_eq!(hooks(Some("images"), |seen| seen.status = "failed".into()), without, "they are that attempt's own");
+    let foreign = |seen: &mut ReleaseSeen| {
+        seen.attempt.as_mut().unwrap().revision = 2;
+        seen.own_inputs = Some("old".into());
+    };
+    assert_eq!(hooks(Some("images"), foreign), with, "whatever someone else installed");
+    assert_eq!(hooks(Some("others"), |seen| seen.body = None), "settles: its release record is being read");
+}
+
+#[test]
+fn what_failed_revisions_left_is_swept_after_a_success_and_before_helm_forgets_it() {
+    let past = |revision: u32, status: &str| Past { revision, status: status.parse().unwrap(), swept: false };
+    let swept = |newest: &str, change: fn(&mut World)| {
+        let mut seen = seen(newest);
+        let before = if newest == "deployed" { "superseded" } else { "deployed" };
+        seen.history = vec![past(1, before), past(2, "failed"), past(3, newest)];
+        let world = world().see("store", seen).with(change);
+        let sweep = world.plan().decisions.remove("store").unwrap().sweep;
+        sweep.map(|sweep| (sweep.of.into_iter().collect::<Vec<_>>(), sweep.kept.into_iter().collect::<Vec<_>>()))
+    };
+    assert_eq!(swept("deployed", |_| {}), Some((vec![2], vec![3])));
+    assert_eq!(swept("deployed", |world| world.policy.paused = true), None);
+    assert_eq!(swept("deployed", |world| world.desired.releases.get_mut("store").unwrap().paused = true), None);
+    assert_eq!(swept("failed", |_| {}), Some((vec![2], vec![1, 3])));
+    let waits = |world: &mut World| {
+        let failed = Failed {
+            verb: "upgrade".into(),
+            inputs: "new".into(),
+            at: NOW,
+            count: 1,
+            message: String::new(),
+            mend: Mend::Time,
+        };
+        world.observed.failures.insert(Key::new("openstack", "store"), failed);
+    };
+    assert_eq!(swept("failed", waits), None, "nothing is forgotten before the next attempt");
+    let leaves = |world: &mut World| {
+        world.desired.releases.clear();
+        world.policy.deleting = true;
+    };
+    assert_eq!(swept("failed", leaves), Some((vec![1, 2], vec![3])), "an uninstall looks at the newest revision alone");
+    assert_eq!(swept("deployed", leaves), Some((vec![2], vec![3])));
 }

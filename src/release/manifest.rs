@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::KEEP;
+
 /// An object that belongs to a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Object {
@@ -21,9 +23,6 @@ pub struct Object {
 
 /// Where a document's text begins, as helm sees it (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
-
-/// helm's annotation against removal; its value is compared trimmed and in lower case.
-const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -66,7 +65,7 @@ fn collect(head: Head, found: &mut Vec<Object>) {
     if head.kind.is_empty() || head.metadata.name.is_empty() {
         return;
     }
-    let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY)?.as_deref());
+    let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(KEEP)?.as_deref());
     found.push(Object {
         keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
         api_version: head.api_version,

@@ -6,7 +6,7 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
-use super::{ATTEMPT_LABEL, Attempt, CATALOG_LABEL, INPUTS_LABEL, Status};
+use super::{ATTEMPT_LABEL, Attempt, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, RELEASE_LABEL, SWEPT_LABEL, Status};
 
 /// A release's name within the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +59,12 @@ pub struct Meta {
     pub inputs: Option<String>,
     /// The digest of the catalogue, as in [`CATALOG_LABEL`]; meaningful only for [`Maker::Ours`].
     pub catalog: Option<String>,
+    /// The release's name in the catalogue, as in [`RELEASE_LABEL`]; whoever made the revision, it is the same release.
+    pub catalog_name: Option<String>,
+    /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`Maker::Ours`].
+    pub images: Option<String>,
+    /// Whether what this revision left behind was removed, as in [`SWEPT_LABEL`].
+    pub swept: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
     /// The record's uid: a release that was removed and installed again starts at revision 1, with another uid.
@@ -99,6 +105,9 @@ impl Meta {
             maker: labels.maker(revision).map_err(malformed)?,
             inputs: labels.get(INPUTS_LABEL).map(str::to_owned),
             catalog: labels.get(CATALOG_LABEL).map(str::to_owned),
+            catalog_name: labels.get(RELEASE_LABEL).map(str::to_owned),
+            images: labels.get(IMAGES_LABEL).map(str::to_owned),
+            swept: labels.get(SWEPT_LABEL) == Some(revision.to_string().as_str()),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),

@@ -14,6 +14,8 @@ fn upgrade() -> Upgrade {
         take_ownership: false,
         inputs: "0a1b".into(),
         catalog: "c0de".into(),
+        images: "1ma9e5".into(),
+        catalog_name: "identity".into(),
     }
 }
 
@@ -31,7 +33,8 @@ fn an_upgrade_with_helm_4_is_applied_by_the_server_and_wins_conflicts() {
     assert_eq!(
         upgrade_line(&upgrade(), HELM_4),
         "upgrade --install --reset-values --skip-crds --server-side=true --force-conflicts --values - --history-max 3 --timeout 1800s \
-         --labels osdpl.dev/inputs=0a1b,osdpl.dev/catalog=c0de,osdpl.dev/attempt=p1.x-7-v3 --namespace cloud -- keystone \
+         --labels osdpl.dev/inputs=0a1b,osdpl.dev/catalog=c0de,osdpl.dev/release=identity,osdpl.dev/images=1ma9e5,osdpl.dev/attempt=p1.x-7-v3 \
+         --namespace cloud -- keystone \
          /charts/keystone-1.tgz"
     );
 }

@@ -40,6 +40,8 @@ fn upgrade(name: &str) -> Job {
         take_ownership: false,
         inputs: "0a1b".into(),
         catalog: "c0de".into(),
+        images: "1ma9e5".into(),
+        catalog_name: "identity".into(),
     };
     Job {
         release: key(name),

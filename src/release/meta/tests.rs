@@ -26,6 +26,8 @@ fn a_record_tells_its_release_revision_state_and_digests() {
         (INPUTS_LABEL, "0a1b"),
         (CATALOG_LABEL, "c0de"),
         (ATTEMPT_LABEL, "p123.abc-7-v10"),
+        (RELEASE_LABEL, "identity"),
+        (IMAGES_LABEL, "1ma9e5"),
         ("modifiedAt", "1"),
     ]))
     .unwrap();
@@ -33,7 +35,15 @@ fn a_record_tells_its_release_revision_state_and_digests() {
     assert_eq!((meta.revision, meta.status), (10, Status::Deployed));
     assert_eq!((meta.inputs.as_deref(), meta.catalog.as_deref()), (Some("0a1b"), Some("c0de")));
     assert_eq!(meta.maker, Maker::Ours(Attempt::new("p123.abc", 7, 10).unwrap()));
+    assert_eq!((meta.catalog_name.as_deref(), meta.images.as_deref()), (Some("identity"), Some("1ma9e5")));
     assert_eq!(meta.secret_name(), "sh.helm.release.v1.keystone.v10");
+}
+
+#[test]
+fn a_record_is_swept_when_the_label_names_this_very_revision() {
+    assert!(!read(&RECORD).unwrap().swept);
+    assert!(read(&with(&[(SWEPT_LABEL, "10")])).unwrap().swept);
+    assert!(!read(&with(&[(SWEPT_LABEL, "9")])).unwrap().swept, "inherited");
 }
 
 #[test]

@@ -49,13 +49,17 @@ pub(super) fn read(
     scrubber: &Scrubber,
 ) -> Result<BodySeen, Undecodable> {
     let record = release::decode(payload)?;
-    let hook_jobs = record.hooks.iter().filter(|hook| stays(hook, &record)).map(|hook| place(hook, namespace, objects));
-    let jobs = objects.plain_jobs.iter().cloned().chain(hook_jobs).collect();
+    let anew = |hook: &&Hook| hook.kind == "Job" && hook.runs_at(Event::PostUpgrade);
+    let hook_jobs = record.hooks.iter().filter(anew).map(|hook| place(hook, namespace, objects)).collect();
+    let stay = record.hooks.iter().filter(|hook| stays(hook, &record)).map(|hook| place(hook, namespace, objects));
+    let jobs = objects.plain_jobs.iter().cloned().chain(stay).collect();
     Ok(BodySeen {
         hook: current_hook(&record),
         jobs,
+        hook_jobs,
         workloads: objects.workloads.clone(),
         pre_install_satisfied: pre_install_satisfied(&record),
+        chart: record.chart.name,
         chart_version: record.chart.version,
         description: scrubber.scrub(&record.description),
     })

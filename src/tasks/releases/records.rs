@@ -6,8 +6,8 @@ use kube::runtime::watcher::Event;
 
 use super::Releases;
 use super::bodies::Bodies;
-use crate::observed::{AttemptSeen, BodySeen, Key, Owner, ReleaseSeen};
-use crate::release::{self, Maker, Meta, Status};
+use crate::observed::{AttemptSeen, BodySeen, Key, Owner, Past, ReleaseSeen};
+use crate::release::{Maker, Meta, Status};
 use crate::tasks::OwnerOf;
 use crate::tasks::partial::{Partial, RecordHead};
 use crate::tasks::shard::Shard;
@@ -15,13 +15,12 @@ use crate::tasks::shard::Shard;
 /// What a record's metadata told.
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
-    Good {
-        meta: Meta,
-        /// [`release::RELEASE_LABEL`].
-        catalog_name: Option<String>,
-    },
+    Good(Meta),
     /// It claims to be a record of this release and is malformed.
-    Bad { release: Key, why: String },
+    Bad {
+        release: Key,
+        why: String,
+    },
 }
 
 /// The newest record of a release.
@@ -29,8 +28,8 @@ enum Head {
 pub(super) struct Newest {
     /// Its metadata.
     pub(super) meta: Option<Meta>,
-    /// The release's name in the catalogue, as it stands on it.
-    catalog_name: Option<String>,
+    /// Every revision, lowest first.
+    history: Vec<Past>,
     /// The newest revision that an operator of ours made, and its inputs.
     own: Option<(u32, Option<String>)>,
     /// Whether any revision was ever deployed.
@@ -63,18 +62,20 @@ impl Records {
         let mut all: BTreeMap<Key, Newest> = BTreeMap::new();
         for (_, head) in self.0.iter().flat_map(Shard::entries) {
             match head {
-                Head::Good { meta, catalog_name } => all.entry(key(meta)).or_default().add(meta, catalog_name.as_ref()),
+                Head::Good(meta) => all.entry(key(meta)).or_default().add(meta),
                 Head::Bad { release, why } => {
                     all.entry(release.clone()).or_default().malformed.get_or_insert_with(|| why.clone());
                 }
             }
         }
+        all.values_mut().for_each(|newest| newest.history.sort_by_key(|past| past.revision));
         Some(all)
     }
 }
 
 impl Newest {
-    fn add(&mut self, meta: &Meta, catalog_name: Option<&String>) {
+    fn add(&mut self, meta: &Meta) {
+        self.history.push(Past { revision: meta.revision, status: meta.status, swept: meta.swept });
         self.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
         if matches!(meta.maker, Maker::Ours(_))
             && self.own.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)
@@ -83,7 +84,6 @@ impl Newest {
         }
         if self.meta.as_ref().is_none_or(|newest| newest.revision < meta.revision) {
             self.meta = Some(meta.clone());
-            self.catalog_name = catalog_name.cloned();
         }
     }
 }
@@ -95,10 +95,7 @@ fn key(meta: &Meta) -> Key {
 fn read(record: &Partial<RecordHead>) -> Option<Head> {
     let metadata = &record.metadata;
     match Meta::read(metadata) {
-        Ok(meta) => {
-            let label = metadata.labels.as_ref().and_then(|labels| labels.get(release::RELEASE_LABEL));
-            Some(Head::Good { meta, catalog_name: label.cloned() })
-        }
+        Ok(meta) => Some(Head::Good(meta)),
         Err(malformed) => {
             // Without a name it is no release's, to helm neither.
             let name = metadata.labels.as_ref()?.get("name").filter(|name| !name.is_empty())?;
@@ -121,7 +118,7 @@ pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &Owne
                 None => ReleaseSeen { status: Status::Unknown.to_string(), ..ReleaseSeen::default() },
             };
             seen.was_deployed = newest.was_deployed;
-            seen.release.clone_from(&newest.catalog_name);
+            seen.history.clone_from(&newest.history);
             seen.own_inputs = newest.own.as_ref().and_then(|(_, inputs)| inputs.clone());
             match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
                 Some((meta, Ok(body))) => seen.body = Some(current(body, meta)),
@@ -161,6 +158,8 @@ fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> Owner) -> ReleaseSeen
         since: meta.created,
         inputs: meta.inputs.clone(),
         catalog: meta.catalog.clone(),
+        images: meta.images.clone(),
+        release: meta.catalog_name.clone(),
         attempt,
         ..ReleaseSeen::default()
     }

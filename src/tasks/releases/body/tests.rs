@@ -63,7 +63,7 @@ fn a_body_tells_what_must_become_available() {
     ];
     assert_eq!(body.workloads, BTreeSet::from(workloads));
     assert_eq!(body.jobs, BTreeSet::from([name("openstack", "nova-cell-setup")]));
-    assert_eq!(body.chart_version, "2026.1.7");
+    assert_eq!((body.chart.as_str(), body.chart_version.as_str()), ("nova", "2026.1.7"));
 }
 
 #[test]
@@ -88,6 +88,12 @@ fn the_jobs_of_a_revision_are_its_plain_ones_and_the_hooks_that_ran_in_it_and_st
     ];
     let expected = [name("openstack", "nova-cell-setup"), name("openstack", "nova-db-sync")];
     assert_eq!(body("deployed", &hooks).jobs, BTreeSet::from(expected));
+    let anew = [name("openstack", "nova-db-sync"), name("openstack", "nova-tidy")];
+    assert_eq!(
+        body("deployed", &hooks).hook_jobs,
+        BTreeSet::from(anew),
+        "what only an install makes comes back by no upgrade"
+    );
     // Before its turn a hook has no phase.
     assert!(body("pending-upgrade", &[db_sync("", "")]).jobs.contains(&name("openstack", "nova-db-sync")));
 }

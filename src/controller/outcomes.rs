@@ -1,0 +1,153 @@
+//! What became of helm's children, and what their failures mean for the next attempt.
+
+use super::Context;
+use super::memory::{CatchingUp, Memory};
+use crate::desired::DesiredRelease;
+use crate::helm::{Exit, Failure, Outcome, Stop, Subject};
+use crate::observed::{Failed, JobSeen, Key, Mend, RunningSeen};
+use crate::plan::Action;
+
+impl Context {
+    /// Takes in what became of the children that ended.
+    pub(super) async fn outcomes(&self, memory: &mut Memory) {
+        let jobs = self.tasks.observe();
+        for outcome in self.runner.take_outcomes() {
+            let key = outcome.release.clone();
+            let record = self.cluster.newest_record(&key).await;
+            let inputs = memory.started.remove(&key).unwrap_or_default();
+            let recorded = matches!(&record, Ok(Some((newest, _))) if *newest >= i64::from(outcome.attempt.revision()));
+            remember(&outcome, inputs.clone(), recorded, jobs.jobs(), memory);
+            let child = RunningSeen {
+                verb: outcome.verb.to_owned(),
+                inputs,
+                since: outcome.started,
+                stopping: false,
+                queued: false,
+                skips_hooks: false,
+            };
+            match record {
+                Ok(record) => drop(memory.catching_up.insert(key.clone(), CatchingUp { child, record })),
+                Err(error) => tracing::warn!(release = %key, %error, "the newest record can't be read"),
+            }
+            if outcome.verb == "uninstall" && outcome.succeeded() {
+                memory.collect.push(key);
+            }
+        }
+        for key in std::mem::take(&mut memory.collect) {
+            if let Err(error) = self.cluster.collect_jobs(&key).await {
+                tracing::warn!(release = %key, %error, "Jobs not collected yet");
+                memory.collect.push(key);
+            }
+        }
+    }
+}
+
+/// Keeps a failure for the next plan; `recorded` says whether helm has made a record of the attempt.
+fn remember(outcome: &Outcome, inputs: String, recorded: bool, jobs: &[JobSeen], memory: &mut Memory) {
+    let key = &outcome.release;
+    let seconds = outcome.duration.as_secs_f64();
+    // What is gone already is as good as uninstalled.
+    let done = outcome.succeeded() || outcome.failure == Some(Failure::ReleaseNotFound);
+    if done {
+        memory.failures.remove(key);
+        tracing::info!(release = %key, verb = outcome.verb, seconds, "helm done");
+        return;
+    }
+    tracing::warn!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm failed");
+    if matches!(outcome.exit, Exit::Stopped { why: Stop::Asked | Stop::Shutdown, .. }) {
+        return;
+    }
+    let mut message = outcome.text.clone();
+    let mut own = jobs.iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
+    if let Some((job, trouble)) = own.find_map(|job| Some((job, job.trouble.as_ref()?))) {
+        message = format!("Job {}: {} ({message})", job.name, trouble.message);
+    }
+    let mend = mend(outcome.failure.as_ref(), recorded);
+    if let Some(advice) = advice(outcome, mend) {
+        message = format!("{message}; {advice}");
+    }
+    memory.count(key, outcome.verb, inputs, message, mend);
+}
+
+impl Memory {
+    /// Counts a failure; another digest begins at one.
+    fn count(&mut self, key: &Key, verb: &str, inputs: String, message: String, mend: Mend) {
+        let inputs = if verb == "uninstall" { String::new() } else { inputs };
+        let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
+        let count = known.map_or(0, |failed| failed.count) + 1;
+        let failed = Failed { verb: verb.into(), inputs, at: super::now(), count, message, mend };
+        self.failures.insert(key.clone(), failed);
+    }
+
+    /// Counts a step that failed before helm was started.
+    pub(super) fn fail(&mut self, key: &Key, action: &Action, release: Option<&DesiredRelease>, message: String) {
+        tracing::warn!(release = %key, %action, message, "step failed");
+        let (verb, inputs) = match action {
+            Action::Uninstall { .. } => ("uninstall", String::new()),
+            _ => ("upgrade", release.map(|release| release.inputs.clone()).unwrap_or_default()),
+        };
+        self.count(key, verb, inputs, message, Mend::Time);
+    }
+}
+
+/// What can mend a failure. What helm says of a chart counts only where no record was made: everything of that kind it says before it begins.
+fn mend(failure: Option<&Failure>, recorded: bool) -> Mend {
+    match failure {
+        Some(Failure::Unrenderable) if !recorded => Mend::Inputs,
+        Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => Mend::Hand,
+        // A hook's database comes up, a CRD or a right is added by whoever installs both at once, a namespace is gone at last.
+        Some(
+            Failure::Pending
+            | Failure::NoDeployedReleases
+            | Failure::ReleaseNotFound
+            | Failure::Conflict(_)
+            | Failure::AlreadyExists(_)
+            | Failure::Forbidden(_)
+            | Failure::NamespaceMissing
+            | Failure::NamespaceTerminating
+            | Failure::TimedOut(_)
+            | Failure::HookFailed(_)
+            | Failure::Unreachable
+            | Failure::KindUnknown
+            | Failure::ChartUnreadable
+            | Failure::Unrenderable
+            | Failure::Cancelled
+            | Failure::Other,
+        )
+        | None => Mend::Time,
+    }
+}
+
+/// What to do about a failure that time does not mend.
+fn advice(outcome: &Outcome, mend: Mend) -> Option<String> {
+    let again = format!("annotate the resource with {}=<release> to have it tried soon", crate::api::REPAIR);
+    match (mend, outcome.failure.as_ref()) {
+        (Mend::Time, _) => None,
+        (Mend::Inputs, _) => Some(format!(
+            "the chart can't be rendered with these values, so it is not tried again until they, or the chart, change; correct them in \
+             services.<service>.releases.<release>, or where the values come from (if it was the cluster that the chart looked at, {again})"
+        )),
+        (Mend::Hand, Some(Failure::Immutable(objects))) => {
+            let namespace = &outcome.release.namespace;
+            let commands: Vec<_> = objects.iter().map(|object| delete(namespace, object)).collect();
+            let how = if commands.is_empty() { String::new() } else { format!(": {}", commands.join("; ")) };
+            Some(format!("what can't be changed has to be deleted first, or the change taken back{how}; then {again}"))
+        }
+        (Mend::Hand, Some(Failure::NotOurs(_))) => Some(format!(
+            "the object belongs to something else; delete it there, or set another name in the values, then {again}"
+        )),
+        (Mend::Hand, _) => Some(format!(
+            "the API server does not take it like this; correct the values, or what forbids it, then {again}"
+        )),
+    }
+}
+
+/// Pods of a `StatefulSet` are left running: the new one takes them over.
+fn delete(namespace: &str, object: &Subject) -> String {
+    let kind = object.kind.to_lowercase();
+    let orphan = if kind.starts_with("statefulset") { " --cascade=orphan" } else { "" };
+    format!("kubectl -n {namespace} delete {kind} {}{orphan}", object.name)
+}
+
+#[cfg(test)]
+mod tests;

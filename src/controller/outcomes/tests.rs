@@ -1,0 +1,70 @@
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::*;
+use crate::helm::Instance;
+
+fn failed(failure: Failure) -> Outcome {
+    Outcome {
+        release: Key::new("cloud", "nova"),
+        verb: "upgrade",
+        attempt: Instance::of_this_process(None).unwrap().attempt(1, 4),
+        exit: Exit::Failed(1),
+        failure: Some(failure),
+        text: "helm said no".into(),
+        started: Timestamp::UNIX_EPOCH,
+        duration: Duration::ZERO,
+    }
+}
+
+/// What is remembered of a failure.
+fn remembered(failure: Failure, recorded: bool) -> Failed {
+    let mut memory = Memory::default();
+    remember(&failed(failure), "0a1b".into(), recorded, &[], &mut memory);
+    memory.failures[&Key::new("cloud", "nova")].clone()
+}
+
+fn object(kind: &str, name: &str) -> Subject {
+    Subject { kind: kind.into(), name: name.into() }
+}
+
+#[test]
+fn what_mends_a_failure_follows_from_helms_words() {
+    for (failure, recorded, mend) in [
+        (Failure::HookFailed(None), true, Mend::Time),
+        (Failure::Unreachable, false, Mend::Time),
+        (Failure::KindUnknown, false, Mend::Time),
+        (Failure::Other, false, Mend::Time),
+        (Failure::Unrenderable, false, Mend::Inputs),
+        (Failure::Unrenderable, true, Mend::Time),
+        (Failure::Immutable(Vec::new()), true, Mend::Hand),
+        (Failure::NotOurs(None), false, Mend::Hand),
+        (Failure::Invalid(None), true, Mend::Hand),
+    ] {
+        assert_eq!(remembered(failure.clone(), recorded).mend, mend, "{failure:?}, {recorded}");
+    }
+}
+
+#[test]
+fn what_time_does_not_mend_is_told_with_what_to_do() {
+    assert_eq!(remembered(Failure::TimedOut(None), true).message, "helm said no");
+    let told =
+        remembered(Failure::Immutable(vec![object("Job", "nova-setup"), object("StatefulSet", "db")]), true).message;
+    assert!(told.starts_with("helm said no; "), "{told}");
+    assert!(told.contains("kubectl -n cloud delete job nova-setup; "), "{told}");
+    assert!(told.contains("kubectl -n cloud delete statefulset db --cascade=orphan; then annotate"), "{told}");
+    let told = remembered(Failure::Unrenderable, false).message;
+    assert!(told.contains("not tried again until they, or the chart, change"), "{told}");
+}
+
+#[test]
+fn failures_in_a_row_are_counted_for_the_same_inputs() {
+    let mut memory = Memory::default();
+    let outcome = failed(Failure::Unreachable);
+    let mut count = |inputs: &str| {
+        remember(&outcome, inputs.into(), false, &[], &mut memory);
+        memory.failures[&outcome.release].count
+    };
+    assert_eq!((count("a"), count("a"), count("b"), count("b")), (1, 2, 1, 2));
+}

@@ -1,0 +1,93 @@
+//! What comes before an operation begins: what forbids it, what it waits for, what is cleared out of its way.
+
+use std::collections::BTreeSet;
+
+use super::{Action, Context, Policy, State, Step, Wait, Why, delay};
+use crate::desired::DesiredRelease;
+use crate::observed::{Failed, Key, Mend, ReleaseSeen};
+use crate::release::{Sweep, leaving, unswept};
+
+impl Context<'_> {
+    /// An upgrade, or what it waits for; `seen` is what helm recorded, where anything.
+    pub(super) fn submit(&self, name: &str, release: &DesiredRelease, seen: Option<&ReleaseSeen>, why: Why) -> Step {
+        if let Some(blocked) = Self::blocked(release) {
+            return blocked;
+        }
+        if let Some(wait) = self.backoff(name, &release.key, "upgrade", &release.inputs) {
+            return wait;
+        }
+        let unmet = self.unmet(release);
+        if !unmet.is_empty() {
+            return Step::Wait(Wait::Needs(unmet));
+        }
+        match seen.map(|seen| jobs_before(release, seen)) {
+            None => Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, why),
+            Some(Some(delete_jobs)) => Step::Do(Action::Upgrade { delete_jobs }, why),
+            Some(None) => Step::Settle(vec!["its release record is being read".into()]),
+        }
+    }
+
+    pub(super) fn blocked(release: &DesiredRelease) -> Option<Step> {
+        let blocked = release.blocked.as_ref()?;
+        Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
+    }
+
+    /// The wait after a failure. A person who asks for repair has mended something: what only a hand could mend is then tried as soon as
+    /// anything else.
+    pub(super) fn backoff(&self, name: &str, key: &Key, verb: &str, inputs: &str) -> Option<Step> {
+        let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
+        let Failed { at, count, message, .. } = failed;
+        let repair = Policy::names(&self.policy.repair, name);
+        let Some(delay) = delay(key, *count, if repair { Mend::Time } else { failed.mend }) else {
+            let reason = crate::api::reason::FAILED.to_owned();
+            return Some(Step::Wait(Wait::Blocked { reason, message: message.clone() }));
+        };
+        let until = at.checked_add(delay).unwrap_or(k8s_openapi::jiff::Timestamp::MAX);
+        (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
+    }
+
+    /// What failed revisions left behind, once a revision has succeeded; and before the next operation, because helm then forgets records.
+    pub(super) fn sweep(&self, state: &State<'_>, step: &Step) -> Option<Sweep> {
+        let seen = match state {
+            State::InSync(seen) | State::Failed(seen) | State::OutOfDate(seen) | State::Foreign(seen) => *seen,
+            State::Absent
+            | State::Running(_)
+            | State::Locked(..)
+            | State::Abandoned(_)
+            | State::Uninstalling(_)
+            | State::Unmanaged(_)
+            | State::Undecodable(_) => return None,
+        };
+        match step {
+            Step::Do(Action::Uninstall { .. }, _) => leaving(&seen.history),
+            Step::Do(Action::Upgrade { .. }, _) => unswept(&seen.history),
+            Step::Settle(_) | Step::Ready if matches!(state, State::InSync(_)) && !self.policy.paused => {
+                unswept(&seen.history)
+            }
+            Step::Do(Action::Recover | Action::Stop, _) | Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
+        }
+    }
+}
+
+/// The Jobs to delete before an upgrade; `None` where they are not known yet.
+///
+/// Plain Jobs can't be changed. The Jobs of hooks helm replaces itself, but only after it has changed the workloads: new pods would find the
+/// last `db-sync` complete and start on a schema that is not theirs (`openstack-helm.md` §3.2.5). That matters when images change; with the
+/// same images the schema is the same, and pods that restart meanwhile need not wait. Which Jobs these are helm's record says, better than
+/// a list in the catalogue could for every version of a chart.
+fn jobs_before(release: &DesiredRelease, seen: &ReleaseSeen) -> Option<Vec<String>> {
+    let mut jobs = release.plain_jobs.clone();
+    if !has_images(release, seen) {
+        let known: BTreeSet<String> = jobs.iter().cloned().collect();
+        let hooks = seen.body.as_ref()?.hook_jobs.iter();
+        let here = hooks.filter(|(namespace, _)| *namespace == release.key.namespace).map(|(_, name)| name.clone());
+        jobs.extend(here.filter(|name| !known.contains(name)));
+    }
+    Some(jobs)
+}
+
+/// Whether the newest revision was given the same images: what it says of itself counts only where we made it.
+fn has_images(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
+    let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
+    ours && seen.images.as_deref() == Some(release.images.as_str())
+}
