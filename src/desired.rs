@@ -7,6 +7,7 @@
 
 mod features;
 mod images;
+mod installed;
 mod layers;
 mod nulls;
 mod resolve;
@@ -14,6 +15,7 @@ mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
 pub use nulls::lost_nulls;
 pub use resolve::{redacted, resolve, resolve_release};

@@ -2,7 +2,8 @@
 //!
 //! They stand here in one table instead of in attributes of the types, so that they are read, tested and counted together. Where a regular
 //! expression decides it is a rule too: the API server's own message for a `pattern` shows the expression, which helps nobody.
-//! Names that only the catalogue knows (presets, services, releases, features) are the operator's to refuse, with a suggestion.
+//! Names that only the catalogue knows (presets, services, releases, features) are the operator's to refuse, with a suggestion. So is another
+//! name or namespace for a release that is installed: a rule would see changes of the spec alone, and forbid taking a mistake back.
 
 use serde_json::{Value, json};
 
@@ -111,10 +112,6 @@ pub(super) const RULES: &[Rule] = &[
         LABEL,
         "must be a name for a helm release: lower case letters, digits and `-`, such as keystone",
     ),
-    rule("spec.services.*.releases.*.namespace", "self == oldSelf", FIXED_MESSAGE),
-    rule("spec.services.*.releases.*.name", "self == oldSelf", FIXED_MESSAGE),
-    rule("spec.services.*", STAYS, STAYS_MESSAGE),
-    rule("spec", SERVICE_STAYS, STAYS_MESSAGE),
     rule(
         "spec.charts.repository",
         r#"self.matches('^(https?|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
@@ -126,19 +123,3 @@ pub(super) const RULES: &[Rule] = &[
         "maps prefixes of image references to what replaces them, both without scheme and not empty, such as quay.io: registry.example.org/quay",
     ),
 ];
-
-/// Once set, a release's namespace or name stays: the release would be installed anew elsewhere, with empty databases.
-const FIXED_MESSAGE: &str = "can't be changed once set, because the release's data would stay behind; set it back, or move the release: set the service's \
-     `enabled` to false, wait until the release is gone, remove this field, and set it anew";
-/// They may be removed while the service is off or external. A comparison in here would be charged without a bound: `self == oldSelf` at the fields
-/// judges changes.
-/// `namespace` is a reserved word in CEL, so Kubernetes has it escaped.
-const STAYS: &str = "(has(oldSelf.enabled) && !oldSelf.enabled) || has(self.external) || !has(oldSelf.releases) \
-     || oldSelf.releases.all(r, (!has(oldSelf.releases[r].__namespace__) && !has(oldSelf.releases[r].name)) \
-     || (has(self.releases) && r in self.releases && (!has(oldSelf.releases[r].__namespace__) || has(self.releases[r].__namespace__)) \
-     && (!has(oldSelf.releases[r].name) || has(self.releases[r].name))))";
-const STAYS_MESSAGE: &str = "a release's namespace and name can't be removed once set, because its data would stay behind; put them back, or set the \
-     service's `enabled` to false first, wait until the release is gone, and change them then";
-const SERVICE_STAYS: &str = "!has(oldSelf.services) || oldSelf.services.all(s, (has(self.services) && s in self.services) \
-     || (has(oldSelf.services[s].enabled) && !oldSelf.services[s].enabled) || !has(oldSelf.services[s].releases) \
-     || oldSelf.services[s].releases.all(r, !has(oldSelf.services[s].releases[r].__namespace__) && !has(oldSelf.services[s].releases[r].name)))";

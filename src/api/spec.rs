@@ -183,11 +183,11 @@ pub struct ReleaseOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
-    /// The namespace of the release; the resource's where unset. Fixed once installed.
+    /// The namespace of the release; the resource's where unset. A release that is installed does not move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
-    /// Helm's name of the release; the catalogue's where unset. Fixed once installed.
+    /// Helm's name of the release; the catalogue's where unset. A release that is installed keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 53))]
     pub name: Option<String>,

@@ -41,15 +41,20 @@ pub struct Wish {
 impl Context {
     pub(super) async fn gather(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Wish, Error> {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-        let spec = &deployment.spec;
-        let mut selection = select(&name, &namespace, spec, &self.catalog);
+        let mut selection = select(&name, &namespace, &deployment.spec, &self.catalog);
+        let mut observed = self.observe(&known(&selection), memory).await;
+        let anchored = desired::anchored(&selection, &deployment.spec, &self.catalog, &observed);
+        let spec = anchored.as_ref().map_or(&deployment.spec, |anchored| &anchored.spec);
+        if anchored.is_some() {
+            selection = select(&name, &namespace, spec, &self.catalog);
+        }
         selection.findings.extend(status::release_change(deployment.status.as_ref(), spec));
         let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
-        selection.findings.extend(applied.map(|text| desired::lost_nulls(text, spec)).unwrap_or_default());
+        selection.findings.extend(applied.map(|text| desired::lost_nulls(text, &deployment.spec)).unwrap_or_default());
         self.inputs.watch(&references(spec, &namespace));
-        let mut observed = self.observe(&known(&selection), memory).await;
         let refused = selection.is_refused();
         let mut facts = Facts { helm_major: self.runner.program().version().major.into(), ..Facts::default() };
+        facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
         let mut problems = self.tasks.problems();
         let mut wake = None;
         if !refused {
@@ -74,7 +79,7 @@ impl Context {
         Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake, fetching })
     }
 
-    /// What is; `names` tells the catalogue's names of releases.
+    /// What is; `names` tells what the spec calls releases.
     pub(super) async fn observe(&self, names: &BTreeMap<Key, String>, memory: &mut Memory) -> Observed {
         self.outcomes(memory).await;
         let seen = self.tasks.observe();
@@ -93,7 +98,7 @@ impl Context {
         }
         let mut releases = (*seen.releases).clone();
         for (key, release) in &mut releases {
-            release.release = names.get(key).cloned();
+            release.release = desired::identify(key, release, names, &self.catalog);
         }
         Observed {
             releases,

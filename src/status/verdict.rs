@@ -101,6 +101,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
                 reason::CHART_PENDING => return None,
                 reason::INPUTS => reason::INPUTS,
                 reason::FAILED => reason::FAILED,
+                reason::INVALID => reason::INVALID,
                 _ => reason::CHART,
             },
             // A hook that fails again and again is a failure, though helm still waits for it.

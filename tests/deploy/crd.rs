@@ -95,8 +95,7 @@ fn known_features_have_their_schema_and_unknown_ones_are_kept() {
 
 /// What our own rules say of a case, as `field: message`.
 fn offline(schema: &Value, case: &Bad) -> Vec<String> {
-    let before = case.before.map(resource);
-    match Validator::new().validate(schema, &resource(case.spec), before.as_ref()) {
+    match Validator::new().validate(schema, &resource(case.spec), None) {
         Ok(()) => Vec::new(),
         Err(errors) => errors.into_vec().iter().map(ToString::to_string).collect(),
     }

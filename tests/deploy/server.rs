@@ -76,9 +76,6 @@ async fn remove(api: &Api<DynamicObject>) {
 }
 
 async fn said(api: &Api<DynamicObject>, case: &Bad) -> Vec<String> {
-    if let Some(before) = case.before {
-        put(api, &resource(before)).await.unwrap();
-    }
     let said = put(api, &resource(case.spec)).await.err().unwrap_or_default();
     remove(api).await;
     said

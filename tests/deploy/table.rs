@@ -14,8 +14,6 @@ use Judge::{Rule, Schema};
 pub struct Bad {
     /// Who refuses.
     pub judge: Judge,
-    /// The spec before, where a change is refused.
-    pub before: Option<&'static str>,
     /// The spec, as YAML.
     pub spec: &'static str,
     /// The field that is blamed.
@@ -25,20 +23,12 @@ pub struct Bad {
 }
 
 const fn bad(judge: Judge, spec: &'static str, field: &'static str, message: &'static str) -> Bad {
-    Bad { judge, before: None, spec, field, message }
-}
-
-const fn change(before: &'static str, spec: &'static str, field: &'static str, message: &'static str) -> Bad {
-    Bad { judge: Rule, before: Some(before), spec, field, message }
+    Bad { judge, spec, field, message }
 }
 
 const PATHS: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in double quotes";
 const OBJECT: &str = "must be the name of an object in this namespace";
 const KEY: &str = "must be a key of the object's data";
-const FIXED: &str = "can't be changed once set, because the release's data would stay behind; set it back";
-const STAYS: &str =
-    "a release's namespace and name can't be removed once set, because its data would stay behind; put them back";
-
 const NAMED: &str =
     "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: compute, name: nova-one}}}}}";
 
@@ -271,50 +261,17 @@ pub const BAD: &[Bad] = &[
         "spec.approval",
         "Unsupported value: \"Never\": supported values: \"Manual\", \"Automatic\"",
     ),
-    change(
-        NAMED,
-        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: other, name: nova-one}}}}}",
-        "spec.services[nova].releases[nova].namespace",
-        FIXED,
-    ),
-    change(
-        NAMED,
-        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: compute, name: nova-two}}}}}",
-        "spec.services[nova].releases[nova].name",
-        FIXED,
-    ),
-    change(
-        NAMED,
-        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {name: nova-one}}}}}",
-        "spec.services[nova]",
-        STAYS,
-    ),
-    change(NAMED, "{openstackRelease: '2026.1', services: {nova: {releases: {}}}}", "spec.services[nova]", STAYS),
-    change(NAMED, "{openstackRelease: '2026.1', services: {nova: {enabled: false}}}", "spec.services[nova]", STAYS),
-    change(NAMED, "{openstackRelease: '2026.1', services: {}}", "spec", STAYS),
-    change(NAMED, "{openstackRelease: '2026.1'}", "spec", STAYS),
 ];
 
-/// Changes that look like refused ones and must pass.
+/// Changes that must pass: whether a release may have another name or namespace depends on what is installed, which the operator judges.
 pub const GOOD_CHANGES: &[(&str, &str)] = &[
     (
         NAMED,
-        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: compute, name: nova-one, paused: true}}}, glance: {enabled: false}}}",
+        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: other, name: nova-two}}}, glance: {enabled: false}}}",
     ),
-    (
-        NAMED,
-        "{openstackRelease: '2026.1', services: {nova: {enabled: false, releases: {nova: {namespace: compute, name: nova-one}}}}}",
-    ),
-    (
-        "{openstackRelease: '2026.1', services: {nova: {enabled: false, releases: {nova: {namespace: compute}}}}}",
-        "{openstackRelease: '2026.1'}",
-    ),
+    (NAMED, "{openstackRelease: '2026.1'}"),
     (
         "{openstackRelease: '2026.1', services: {mariadb: {releases: {mariadb: {namespace: data}}}}}",
         "{openstackRelease: '2026.1', services: {mariadb: {external: {host: '2001:db8::7'}}}}",
-    ),
-    (
-        "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {values: {conf: {}}}}}}}",
-        "{openstackRelease: '2026.1'}",
     ),
 ];

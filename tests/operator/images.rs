@@ -1,0 +1,85 @@
+//! A change of images: new pods must not start on the schema of the old ones.
+
+use cluster::{AuditEntry, Rule};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services, with_values};
+use crate::world::{World, now, patience, story};
+
+const JOB: &str = "keystone-db-sync";
+
+/// Keystone, and what its pods wait for.
+fn identity(values: Value) -> Value {
+    with_values(services(&["keystone", "mariadb", "memcached", "rabbitmq"]), "keystone", values)
+}
+
+/// What the API server was asked first since then: to delete the Job, or to change the Deployment whose pods wait for it.
+fn first(world: &World, since: Timestamp) -> String {
+    let is = |entry: &AuditEntry, verb: &str, resource: &str, name: &str| {
+        entry.verb == verb && entry.resource == resource && entry.name == name && entry.namespace == world.namespace
+    };
+    let writes = world.writes_since(since);
+    let entry = writes
+        .iter()
+        .find(|entry| is(entry, "delete", "jobs", JOB) || is(entry, "patch", "deployments", "keystone-api"))
+        .unwrap();
+    format!("{} {}", entry.verb, entry.name)
+}
+
+/// The pods of the new image, and whether any of them came through its init containers.
+async fn new_pods(world: &World, image: &str) -> Vec<bool> {
+    let pods = world.api::<Pod>().list(&ListParams::default()).await.unwrap();
+    let new = pods.items.into_iter().filter(|pod| {
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        pod.metadata.name.as_deref().is_some_and(|name| name.starts_with("keystone-api-"))
+            && containers.into_iter().any(|container| container.image.as_deref() == Some(image))
+    });
+    let started = |pod: Pod| pod.status.and_then(|status| status.phase).is_some_and(|phase| phase != "Pending");
+    new.map(started).collect()
+}
+
+#[test]
+fn pods_of_a_new_image_wait_for_their_own_schema_and_other_changes_leave_the_jobs_alone() {
+    story("images", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&identity(json!({}))).await;
+        world.until_ready().await;
+
+        let began = now();
+        world.apply(&identity(json!({"pod": {"replicas": {"api": 2}}}))).await;
+        world.until_ready().await;
+        assert_eq!(first(world, began), "patch keystone-api", "with the same images the schema is the same");
+
+        // The hook before it holds helm: the old Job would still be there, and complete.
+        let before = "keystone-db-init";
+        world.cluster().behaviour(before, &Rule::new(&world.namespace, before, "hang")).await.unwrap();
+        let (began, image) = (now(), "quay.io/airshipit/keystone:next");
+        let tags = json!({"keystone_api": image, "keystone_db_sync": image});
+        world.apply(&identity(json!({"pod": {"replicas": {"api": 2}}, "images": {"tags": tags}}))).await;
+        world
+            .until("helm waits for the hook before", |cloud| {
+                cloud.child("keystone").hook.filter(|hook| hook.contains(before)).map(drop)
+            })
+            .await;
+        assert_eq!(first(world, began), format!("delete {JOB}"));
+        assert!(world.api::<Job>().get_opt(JOB).await.unwrap().is_none());
+        let pods = patience("there is a new pod", async {
+            loop {
+                let pods = new_pods(world, image).await;
+                if !pods.is_empty() {
+                    break pods;
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        assert!(pods.await.iter().all(|started| !started));
+
+        world.cluster().mend(before).await.unwrap();
+        world.until_ready().await;
+        assert_eq!(new_pods(world, image).await, [true, true]);
+    });
+}

@@ -1,0 +1,173 @@
+//! What failed revisions leave behind, and failures that no time mends.
+
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
+use k8s_openapi::api::rbac::v1::Role;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams, PostParams};
+use osdpl::api::reason;
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services, with_values};
+use crate::world::{World, now, story};
+
+const RELEASE: &str = "memcached";
+
+/// A Service that the API server refuses, after helm has made everything that comes before Services.
+fn refused() -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
+}
+
+fn config(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"for": name}})
+}
+
+/// A cloud whose release has these objects beside its own.
+fn with_objects(objects: &[Value]) -> Value {
+    with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": objects}))
+}
+
+async fn until_failed(world: &World, revision: i64) {
+    let what = format!("revision {revision} has failed");
+    world
+        .until(&what, |cloud| {
+            let child = cloud.child(RELEASE);
+            (child.status == "failed" && child.revision == Some(revision) && cloud.reason() == reason::FAILED)
+                .then_some(())
+        })
+        .await;
+}
+
+async fn label(world: &World, revision: i64) -> Option<String> {
+    let name = format!("sh.helm.release.v1.{RELEASE}.v{revision}");
+    let record = world.api::<Secret>().get_opt(&name).await.unwrap()?;
+    record.labels().get("osdpl.dev/swept").cloned()
+}
+
+async fn until_gone(world: &World, name: &str) {
+    world.until_object::<ConfigMap>("the leftover is gone", name, |found| found.is_none()).await;
+}
+
+/// Waits until a failed revision is known to be swept.
+async fn until_swept(world: &World, revision: i64) {
+    let name = format!("sh.helm.release.v1.{RELEASE}.v{revision}");
+    let swept = |found: Option<&Secret>| found.is_some_and(|record| record.labels().contains_key("osdpl.dev/swept"));
+    world.until_object::<Secret>("the record says that it was swept", &name, swept).await;
+}
+
+#[test]
+fn what_failed_revisions_left_goes_when_a_later_one_succeeds_and_only_that() {
+    story("leftovers", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&with_objects(&[config("stays")])).await;
+        world.until_ready().await;
+
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "left-role"}, "rules": []});
+        let claim = json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "left-claim"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        let mut kept = config("left-kept");
+        kept["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+        let objects =
+            [config("stays"), config("left"), config("taken"), config("wanted"), kept, role, claim, refused()];
+        world.apply(&with_objects(&objects)).await;
+        until_failed(world, 2).await;
+        let api = world.api::<ConfigMap>();
+        for name in ["left", "taken", "wanted", "left-kept"] {
+            assert!(api.get_opt(name).await.unwrap().is_some(), "{name}: helm made it before it failed");
+        }
+        // Someone has made it theirs.
+        let theirs = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "theirs"}}});
+        api.patch("taken", &PatchParams::default(), &Patch::Merge(theirs)).await.unwrap();
+
+        world.apply(&with_objects(&[config("stays"), config("wanted")])).await;
+        world.until_ready().await;
+        until_gone(world, "left").await;
+        until_swept(world, 2).await;
+        for name in ["stays", "wanted", "taken", "left-kept"] {
+            assert!(api.get_opt(name).await.unwrap().is_some(), "{name}");
+        }
+        assert!(world.api::<Role>().get_opt("left-role").await.unwrap().is_none());
+        let claim = world.api::<PersistentVolumeClaim>().get("left-claim").await.unwrap();
+        assert_eq!(claim.metadata.deletion_timestamp, None, "data is never swept");
+
+        // The label is all the memory there is: the next operator does nothing.
+        operator.kill();
+        let began = now();
+        let operator = world.operator().start().await;
+        operator.finds_ready(2).await;
+        assert_eq!(world.writes_since(began), []);
+        assert_eq!(world.helm_runs().len(), 4);
+    });
+}
+
+#[test]
+fn leftovers_of_a_record_that_helm_forgets_are_swept_before_and_none_is_lost_with_the_operator() {
+    story("forgotten", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&with_objects(&[])).await;
+        world.until_ready().await;
+        world.apply(&with_objects(&[config("first"), refused()])).await;
+        until_failed(world, 2).await;
+        operator.kill();
+        world.apply(&with_objects(&[config("second"), refused()])).await;
+        let operator = world.operator().start().await;
+        until_failed(world, 3).await;
+        assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
+        operator.kill();
+
+        // The fourth revision pushes the second, and with it all that is known of the first object, out of helm's history.
+        world.apply(&with_objects(&[config("third")])).await;
+        let operator = world.operator().start().await;
+        world.until_ready().await;
+        until_swept(world, 3).await;
+        let names = |maps: Vec<ConfigMap>| maps.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
+        let api = world.api::<ConfigMap>();
+        let left = names(api.list(&kube::api::ListParams::default()).await.unwrap().items);
+        assert!(!left.contains(&"first".to_owned()) && !left.contains(&"second".to_owned()), "{left:?}");
+        assert!(left.contains(&"third".to_owned()), "{left:?}");
+        assert_eq!((label(world, 2).await, label(world, 3).await), (None, Some("3".into())));
+
+        // An operator that died between helm's success and the sweep: the next one finds both as they were.
+        operator.kill();
+        let unsaid = json!({"metadata": {"labels": {"osdpl.dev/swept": null}}});
+        let record = format!("sh.helm.release.v1.{RELEASE}.v3");
+        world.api::<Secret>().patch(&record, &PatchParams::default(), &Patch::Merge(unsaid)).await.unwrap();
+        let mut second = config("second");
+        second["metadata"]["annotations"] =
+            json!({"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": world.namespace});
+        api.create(&PostParams::default(), &serde_json::from_value(second).unwrap()).await.unwrap();
+        let _operator = world.operator().start().await;
+        until_gone(world, "second").await;
+        until_swept(world, 3).await;
+        assert_eq!(world.helm_runs().len(), 5);
+    });
+}
+
+#[test]
+fn a_chart_that_cannot_be_rendered_is_tried_once_and_again_with_other_inputs() {
+    story("unrenderable", async |world| {
+        let _operator = world.operator().start().await;
+        // A text that is no template: helm says so before it makes a record.
+        world
+            .apply(&with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": ["{{ nonsense }}"]})))
+            .await;
+        let cloud = world
+            .until("it is told", |cloud| {
+                let told = cloud.reason() == reason::FAILED && cloud.child("mariadb").ready;
+                told.then(|| cloud.clone())
+            })
+            .await;
+        let child = cloud.child(RELEASE);
+        assert!(child.message.contains("not tried again until they, or the chart, change"), "{}", child.message);
+        assert_eq!((child.status.as_str(), child.revision), ("absent", None));
+        assert_eq!(cloud.condition("Stalled").unwrap().status, "True", "no time mends it");
+        assert_eq!(cloud.condition("Reconciling").unwrap().status, "False");
+        let runs = || world.helm_runs().iter().filter(|run| run.release() == RELEASE).count();
+        assert_eq!(runs(), 1);
+
+        world.apply(&with_objects(&[config("good")])).await;
+        world.until_ready().await;
+        assert_eq!(runs(), 2);
+    });
+}

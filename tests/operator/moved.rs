@@ -1,0 +1,125 @@
+//! A name or a namespace for a release that is installed already.
+
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use osdpl::api::reason;
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services, with_values};
+use crate::operator::Operator;
+use crate::world::{World, now, story};
+
+fn cloud(overrides: &Value) -> Value {
+    let mut spec = services(&["mariadb", "memcached"]);
+    // Server-side apply makes null of an empty map that takes the last field back.
+    if *overrides != json!({}) {
+        spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
+    }
+    // Whatever would be uninstalled would be at once.
+    spec["approval"] = json!("Automatic");
+    spec
+}
+
+/// What the operator says of a release that can't move; nothing runs for it.
+async fn refusal(world: &World, overrides: &Value) -> String {
+    let wanted = world.apply(&cloud(overrides)).await;
+    let cloud = world
+        .until("the move is refused", |cloud| {
+            let current = cloud.metadata.generation == wanted.metadata.generation;
+            (current && cloud.reason() == reason::INVALID && cloud.child("mariadb").ready).then(|| cloud.clone())
+        })
+        .await;
+    assert_eq!(cloud.condition("Stalled").unwrap().status, "True");
+    let child = cloud.child("memcached");
+    assert_eq!((child.status.as_str(), child.ready), ("deployed", false), "what runs is shown");
+    assert!(cloud.status().message.contains(&child.message), "{}", cloud.status().message);
+    child.message
+}
+
+fn runs(world: &World) -> Vec<String> {
+    world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
+}
+
+/// Records as an operator before these labels wrote them.
+async fn forget_labels(world: &World) {
+    let secrets = world.api::<Secret>();
+    for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
+        let labels = json!({"osdpl.dev/release": null, "osdpl.dev/images": null});
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        secrets.patch(&record.metadata.name.unwrap(), &PatchParams::default(), &patch).await.unwrap();
+    }
+}
+
+async fn restarted(world: &World, operator: Operator) -> Operator {
+    operator.kill();
+    forget_labels(world).await;
+    let began = now();
+    let operator = world.operator().start().await;
+    operator.finds_ready(2).await;
+    assert_eq!(world.writes_since(began), [], "a record without them is as good");
+    operator
+}
+
+#[test]
+fn an_installed_release_does_not_move_and_the_others_go_on() {
+    story("moved", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&cloud(&json!({}))).await;
+        world.until_ready().await;
+        let record = world.api::<Secret>().get("sh.helm.release.v1.memcached.v1").await.unwrap();
+        assert_eq!(record.metadata.labels.unwrap()["osdpl.dev/release"], "memcached");
+
+        let told = refusal(world, &json!({"name": "tokens"})).await;
+        let (from, to) = (format!("{}/memcached", world.namespace), format!("{}/tokens", world.namespace));
+        for part in ["spec.services.memcached.releases.memcached.name: ", &from, &to, "volume claims", "remove name"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        // Another release is changed in the meantime, and finds this one where it is.
+        let mut spec =
+            with_values(cloud(&json!({"name": "tokens"})), "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
+        world.apply(&spec).await;
+        world
+            .until("mariadb is upgraded", |cloud| {
+                let child = cloud.child("mariadb");
+                (child.ready && child.revision == Some(2)).then_some(())
+            })
+            .await;
+        spec["services"]["memcached"] = json!({"enabled": true});
+        world.apply(&spec).await;
+        world.until_ready().await;
+
+        // Without the label it is known by its chart.
+        let _operator = restarted(world, operator).await;
+        let elsewhere = format!("{}-elsewhere", world.namespace);
+        let told = refusal(world, &json!({"namespace": elsewhere})).await;
+        assert!(told.contains("memcached.namespace: ") && told.contains("remove namespace"), "{told}");
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        assert!(namespaces.get_opt(&elsewhere).await.unwrap().is_none());
+        assert!(runs(world).iter().filter(|run| run.ends_with("memcached") || run.ends_with("tokens")).count() == 1);
+    });
+}
+
+#[test]
+fn a_release_moves_by_way_of_being_uninstalled() {
+    story("moving", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&cloud(&json!({"name": "tokens"}))).await;
+        world.until_ready().await;
+        // Taking the name back is a move as well, and so is another one.
+        assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
+        assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
+        let mut off = cloud(&json!({}));
+        off["services"]["memcached"]["enabled"] = json!(false);
+        world.apply(&off).await;
+        let gone = |cloud: &osdpl::api::OpenStackDeployment| {
+            (cloud.is_ready() && cloud.status().children.len() == 1).then_some(())
+        };
+        world.until("it is uninstalled", gone).await;
+        world.apply(&cloud(&json!({}))).await;
+        world.until_ready().await;
+        let mut all = runs(world);
+        all.retain(|run| !run.ends_with("mariadb"));
+        assert_eq!(all, ["upgrade tokens", "uninstall tokens", "upgrade memcached"]);
+    });
+}
