@@ -18,7 +18,8 @@ pub use status::{
 
 /// The annotation by which a person lets a waiting plan go; its value is the hash that status and `osdpl plan` print.
 pub const APPROVE: &str = "osdpl.dev/approve";
-/// The annotation that asks to overwrite foreign revisions: a release's name, several separated by commas, or `all`.
+/// The annotation by which a person has a release repaired: foreign revisions are overwritten, and what had failed for a reason that only a
+/// hand mends is tried soon. A release's name, several separated by commas, or `all`.
 pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation that lets a deletion skip hooks that can never end: a release's name, several separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";

@@ -1,5 +1,6 @@
 //! What failed revisions leave behind, and failures that no time mends.
 
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use k8s_openapi::api::rbac::v1::Role;
 use kube::ResourceExt;
@@ -169,5 +170,29 @@ fn a_chart_that_cannot_be_rendered_is_tried_once_and_again_with_other_inputs() {
         world.apply(&with_objects(&[config("good")])).await;
         world.until_ready().await;
         assert_eq!(runs(), 2);
+    });
+}
+
+#[test]
+fn what_cannot_be_changed_is_tried_seldom_until_someone_has_deleted_it_and_says_so() {
+    story("immutable", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["mariadb"])).await;
+        world.until_ready().await;
+        world.apply(&with_values(services(&["mariadb"]), "mariadb", json!({"volume": {"size": "9Gi"}}))).await;
+        let message = world
+            .until("it is told what to do", |cloud| {
+                let message = cloud.child("mariadb").message;
+                message.contains("kubectl -n ").then_some(message)
+            })
+            .await;
+        let command = format!("kubectl -n {} delete statefulset mariadb-server --cascade=orphan", world.namespace);
+        assert!(message.contains(&command) && message.contains("osdpl.dev/repair"), "{message}");
+        let orphaned = kube::api::DeleteParams::orphan();
+        world.api::<StatefulSet>().delete("mariadb-server", &orphaned).await.unwrap();
+        world.until_object::<StatefulSet>("it is deleted", "mariadb-server", |found| found.is_none()).await;
+        world.annotate(osdpl::api::REPAIR, json!("mariadb")).await;
+        let cloud = world.until_ready().await;
+        assert_eq!(cloud.child("mariadb").revision, Some(3), "one failure, one success");
     });
 }
