@@ -104,22 +104,31 @@ fn what_failed_revisions_left_goes_when_a_later_one_succeeds_and_only_that() {
 
 #[test]
 fn leftovers_of_a_record_that_helm_forgets_are_swept_before_and_none_is_lost_with_the_operator() {
-    story("forgotten", async |world| {
-        let operator = world.operator().start().await;
+    forgotten("forgotten", 4);
+}
+
+#[test]
+fn with_helm_3_too_no_leftover_is_lost() {
+    forgotten("forgotten-helm3", 3);
+}
+
+fn forgotten(name: &str, helm: u8) {
+    story(name, async |world| {
+        let operator = world.operator().helm(helm).start().await;
         world.apply(&with_objects(&[])).await;
         world.until_ready().await;
         world.apply(&with_objects(&[config("first"), refused()])).await;
         until_failed(world, 2).await;
         operator.kill();
         world.apply(&with_objects(&[config("second"), refused()])).await;
-        let operator = world.operator().start().await;
+        let operator = world.operator().helm(helm).start().await;
         until_failed(world, 3).await;
         assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
         operator.kill();
 
         // The fourth revision pushes the second, and with it all that is known of the first object, out of helm's history.
         world.apply(&with_objects(&[config("third")])).await;
-        let operator = world.operator().start().await;
+        let operator = world.operator().helm(helm).start().await;
         world.until_ready().await;
         until_swept(world, 3).await;
         let names = |maps: Vec<ConfigMap>| maps.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
@@ -138,10 +147,27 @@ fn leftovers_of_a_record_that_helm_forgets_are_swept_before_and_none_is_lost_wit
         second["metadata"]["annotations"] =
             json!({"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": world.namespace});
         api.create(&PostParams::default(), &serde_json::from_value(second).unwrap()).await.unwrap();
-        let _operator = world.operator().start().await;
+        let _operator = world.operator().helm(helm).start().await;
         until_gone(world, "second").await;
         until_swept(world, 3).await;
         assert_eq!(world.helm_runs().len(), 5);
+    });
+}
+
+#[test]
+fn a_deletion_after_a_failure_takes_what_only_the_deployed_revision_named() {
+    story("leaving", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&with_objects(&[config("deployed")])).await;
+        world.until_ready().await;
+        world.apply(&with_objects(&[config("failed"), refused()])).await;
+        until_failed(world, 2).await;
+        // helm uninstalls the newest revision, and forgets the rest.
+        world.delete().await;
+        world.until_gone().await;
+        for name in ["deployed", "failed"] {
+            assert!(world.api::<ConfigMap>().get_opt(name).await.unwrap().is_none(), "{name}");
+        }
     });
 }
 

@@ -68,7 +68,9 @@ impl Records {
                 }
             }
         }
-        all.values_mut().for_each(|newest| newest.history.sort_by_key(|past| past.revision));
+        for newest in all.values_mut() {
+            newest.history.sort_by_key(|past| past.revision);
+        }
         Some(all)
     }
 }
