@@ -18,7 +18,9 @@
 //! A pass ([`controller::reconcile`]) is short and level-triggered and never waits for helm. The end of a child, a record, a workload, a
 //! Secret, the resource itself: each pokes the next pass, so there are no waves and no barriers. Deletion is the same pipe with nothing
 //! wanted. Helm's own records are the journal: labels on them say with which inputs ([`release::INPUTS_LABEL`]), by which catalogue
-//! ([`release::CATALOG_LABEL`]) and in which attempt, for which revision ([`release::ATTEMPT_LABEL`]) each was made.
+//! ([`release::CATALOG_LABEL`]) and in which attempt, for which revision ([`release::ATTEMPT_LABEL`]) each was made, of which release of the
+//! catalogue it is ([`release::RELEASE_LABEL`]), with which images ([`release::IMAGES_LABEL`]), and whether what a failed one left is gone
+//! ([`release::SWEPT_LABEL`]).
 //!
 //! # Rooms
 //!
