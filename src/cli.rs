@@ -6,6 +6,7 @@ mod common;
 mod completions;
 mod crd;
 mod operator;
+mod place;
 mod plan;
 mod render;
 mod status;

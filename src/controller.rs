@@ -9,6 +9,7 @@ mod charts;
 mod fence;
 mod gather;
 mod memory;
+mod preview;
 mod teardown;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use charts::ChartSource;
 pub use fence::Fence;
+pub use preview::{Preview, preview};
 
 use crate::api::OpenStackDeployment;
 use crate::catalog::Catalog;
@@ -202,6 +204,7 @@ impl Context {
         let report = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),
+            helm: self.runner.program().version().to_string(),
             desired: &desired,
             observed: &observed,
             plan: &plan,
@@ -227,6 +230,7 @@ impl Context {
         let inputs = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),
+            helm: self.runner.program().version().to_string(),
             desired: &wish.desired,
             observed: &wish.observed,
             plan,

@@ -87,6 +87,16 @@ impl ChartSource {
         (facts, again)
     }
 
+    /// What `look` finds, once it finds something: it is asked again whenever a chart has come.
+    pub(super) async fn settled<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        loop {
+            match look() {
+                Some(found) => return found,
+                None => self.poke.notified().await,
+            }
+        }
+    }
+
     /// The chart of a release, when it is at hand.
     pub(super) fn chart(&self, name: &str) -> Option<Ready> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
