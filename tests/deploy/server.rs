@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::rbac::OBJECTS;
 use crate::render::{HELMS, helm, own};
-use crate::table::{BAD, Bad, GOOD_CHANGES};
+use crate::table::{Bad, GOOD_CHANGES, every_bad};
 use crate::{path, read, resource};
 
 /// One control plane for all of these tests; it ends with the process.
@@ -106,7 +106,7 @@ fn every_bad_resource_is_refused_with_words_that_help_and_good_changes_are_not()
     run(async {
         let api = namespaced("bad").await;
         let mut wrong = Vec::new();
-        for case in BAD {
+        for case in every_bad() {
             let said = said(&api, case).await;
             let expected =
                 |said: &String| said.starts_with(&format!("{}: ", case.field)) && said.contains(case.message);
