@@ -88,7 +88,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Operator(arguments) => arguments.run().await,
         Command::Crd(arguments) => arguments.run(),
-        Command::Render(arguments) => arguments.run().await,
+        Command::Render(arguments) => arguments.run(),
         Command::Plan(arguments) => arguments.run().await,
         Command::Approve(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,

@@ -32,7 +32,7 @@ pub struct Arguments {
 
 impl Arguments {
     #[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
         let catalog = self.catalog.load()?;
         let deployment = read_deployment(&self.file)?;
         let (_, desired) = offline(&deployment, &catalog)?;

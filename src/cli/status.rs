@@ -39,7 +39,7 @@ impl Arguments {
             if std::io::stdout().is_terminal() {
                 print!("\x1b[H\x1b[2J{}", tree(&deployment));
             } else {
-                last = print_changes(&deployment, last);
+                last = print_changes(&deployment, &last);
             }
             if is_ready(&deployment) {
                 break;
@@ -50,7 +50,7 @@ impl Arguments {
 }
 
 /// Without a terminal: a line for each release that changed.
-fn print_changes(deployment: &OpenStackDeployment, last: Vec<String>) -> Vec<String> {
+fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let lines: Vec<String> = status.children.iter().map(|(name, child)| line(name, child)).collect();
     for line in lines.iter().filter(|line| !last.contains(line)) {

@@ -22,7 +22,7 @@ const UNINSTALL: Duration = Duration::from_mins(5);
 const NO_HOOKS: &str = "--no-hooks";
 
 /// A child as the plan sees it.
-pub fn running(child: &crate::helm::Running, inputs: String) -> RunningSeen {
+pub fn running(child: &crate::helm::Running, inputs: &str) -> RunningSeen {
     RunningSeen {
         verb: child.verb.to_owned(),
         skips_hooks: inputs == NO_HOOKS,
@@ -151,7 +151,7 @@ impl Context {
             let key = outcome.release.clone();
             let record = self.cluster.newest_record(&key).await;
             let inputs = memory.started.remove(&key).unwrap_or_default();
-            self.remember(&outcome, inputs.clone(), jobs.jobs(), memory);
+            Self::remember(&outcome, inputs.clone(), jobs.jobs(), memory);
             let child = RunningSeen {
                 verb: outcome.verb.to_owned(),
                 inputs,
@@ -176,7 +176,7 @@ impl Context {
         }
     }
 
-    fn remember(&self, outcome: &Outcome, inputs: String, jobs: &[crate::observed::JobSeen], memory: &mut Memory) {
+    fn remember(outcome: &Outcome, inputs: String, jobs: &[crate::observed::JobSeen], memory: &mut Memory) {
         let key = &outcome.release;
         let seconds = outcome.duration.as_secs_f64();
         // What is gone already is as good as uninstalled.

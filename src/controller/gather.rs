@@ -81,8 +81,9 @@ impl Context {
             .table()
             .into_iter()
             .map(|(key, child)| {
-                let inputs = memory.started.get(&key).cloned().unwrap_or_default();
-                (key, super::act::running(&child, inputs))
+                let inputs = memory.started.get(&key).map(String::as_str).unwrap_or_default();
+                let seen = super::act::running(&child, inputs);
+                (key, seen)
             })
             .collect();
         for (key, waiting) in &memory.catching_up {

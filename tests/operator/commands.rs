@@ -13,10 +13,10 @@ use crate::world::{World, story};
 
 impl World {
     fn run(&self, arguments: &[&str]) -> Output {
-        self.run_as(self.cluster().kubeconfig(), arguments)
+        Self::run_as(self.cluster().kubeconfig(), arguments)
     }
 
-    fn run_as(&self, kubeconfig: &Path, arguments: &[&str]) -> Output {
+    fn run_as(kubeconfig: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         command.args(arguments).env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
         command.output().unwrap()

@@ -11,7 +11,7 @@ use super::*;
 
 mod endings;
 
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_hours(1);
 
 struct Theatre {
     stage: Stage,
@@ -37,7 +37,7 @@ fn upgrade(name: &str) -> Job {
     let upgrade = Upgrade {
         chart: format!("/charts/{name}.tgz").into(),
         values: json!({"password": "hunter22", "replicas": 3, "gone": null}),
-        hook_timeout: Duration::from_secs(600),
+        hook_timeout: Duration::from_mins(10),
         apply: Apply::Server,
         take_ownership: false,
         inputs: "0a1b".into(),

@@ -43,7 +43,7 @@ impl World {
     }
 
     fn plan_as(&self, kubeconfig: &Path, arguments: &[&str]) -> String {
-        let output = self.run_as(kubeconfig, &[&["plan", "-n", &self.namespace], arguments].concat());
+        let output = Self::run_as(kubeconfig, &[&["plan", "-n", &self.namespace], arguments].concat());
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
@@ -116,7 +116,7 @@ fn refused_reads_and_another_operators_catalogue_are_named() {
         world.apply(&services(&["memcached"])).await;
         world.until_ready().await;
         let curious = world.reader("curious", &["deployments", "statefulsets", "daemonsets", "jobs"]).await;
-        let output = world.run_as(&curious, &["plan", "-n", &world.namespace]);
+        let output = World::run_as(&curious, &["plan", "-n", &world.namespace]);
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{text}");
         for what in ["secrets", "pods"] {
