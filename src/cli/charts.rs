@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
+use super::output;
 use super::place::{Place, read_lock};
 use crate::charts::{Chart, Error, Lock, Pinned, Pull, Source, Store, UPSTREAM, Wanted, keys, write_whole};
 
@@ -101,7 +102,7 @@ impl LockArguments {
         for wanted in wanted(&store, &self.charts)? {
             let got = self.lock_one(&store, pull.as_ref(), wanted).await;
             if let Some((chart, keys)) = outcome.note(got) {
-                println!("{} {} {} {keys}", chart.name, chart.version, chart.digest);
+                output::line(format_args!("{} {} {} {keys}", chart.name, chart.version, chart.digest));
                 after.charts.insert(chart.name.clone(), pinned(&chart, store.source()));
             }
         }
@@ -163,7 +164,7 @@ impl PullArguments {
                 Ok((file, chart))
             });
             if let Some((file, chart)) = outcome.note(got) {
-                println!("{} {} ({})", file.display(), chart.digest, chart.pin);
+                output::line(format_args!("{} {} ({})", file.display(), chart.digest, chart.pin));
             }
         }
         outcome.finish("pulled")
@@ -187,7 +188,7 @@ impl Place {
                 rows.push([name, version, digest.to_string(), origin, pin.to_string()]);
             }
         }
-        print!("{}", table(&rows));
+        output::print(table(&rows));
         outcome.finish("read")
     }
 }

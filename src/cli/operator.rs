@@ -137,7 +137,7 @@ impl Signals {
 }
 
 /// `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`.
-#[derive(Args)]
+#[derive(clap::Parser)]
 pub struct ExecArguments {
     parent: u32,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]

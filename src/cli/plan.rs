@@ -12,7 +12,8 @@ use clap::{Args, ValueEnum};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 
-use super::common::{CatalogOption, Target, client, read_deployment, readable};
+use super::common::{CatalogOption, Target, read_deployment, readable};
+use super::output;
 use super::place::Place;
 use super::render;
 use crate::api::OpenStackDeployment;
@@ -20,9 +21,6 @@ use crate::catalog::Catalog;
 use crate::controller::{ChartSource, preview};
 use shown::{Look, Shown};
 
-/// Says what would be done now, and why the rest waits. Against the cluster it reads what the operator reads, with your rights: helm's
-/// records and the credentials (Secrets), workloads, Jobs and pods. Nothing is written and no helm runs. A plan follows from a catalogue:
-/// where yours is not the operator's, name the operator's with --catalog.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -65,15 +63,15 @@ impl Arguments {
             file => self.cluster(file, &catalog).await?,
         };
         match self.output {
-            Format::Table => print!("{}", shown.table()),
-            Format::Json => println!("{}", serde_json::to_string_pretty(&shown)?),
+            Format::Table => output::print(shown.table()),
+            Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
         }
         Ok(if shown.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// Where no cluster is configured at all a file can only be meant alone; one that is configured and silent is an error.
     async fn is_offline(&self) -> anyhow::Result<bool> {
-        if self.offline || std::env::var_os("KUBECONFIG").is_some() {
+        if self.offline || self.target.cluster.is_named() {
             return Ok(self.offline);
         }
         let configured = kube::Config::infer().await.is_ok();
@@ -84,7 +82,7 @@ impl Arguments {
     }
 
     async fn cluster(&self, file: Option<OpenStackDeployment>, catalog: &Catalog) -> anyhow::Result<Shown> {
-        let client = client().await?;
+        let client = self.target.cluster.client().await?;
         let (deployment, live) = match file {
             None => {
                 let live = self.target.find(&client).await?;

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::common::{CatalogOption, read_deployment};
+use super::output;
 use crate::catalog::Level;
 use crate::credentials;
 use crate::desired::{Desired, Facts, Selection, redacted, resolve, select};
@@ -55,7 +56,9 @@ impl Arguments {
                     std::fs::create_dir_all(folder)?;
                     std::fs::write(folder.join(format!("{name}.yaml")), text)?;
                 }
-                None => print!("---\n# {} ({}, chart {})\n{text}", name, release.key, release.chart),
+                None => {
+                    output::print(format_args!("---\n# {} ({}, chart {})\n{text}", name, release.key, release.chart));
+                }
             }
         }
         Ok(ExitCode::SUCCESS)

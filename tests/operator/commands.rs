@@ -1,6 +1,7 @@
 //! The command line, beside an operator.
 
 mod plan;
+mod plugin;
 
 use std::path::Path;
 use std::process::{Command, Output};
