@@ -41,7 +41,10 @@ pub fn up_to_date(
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
-        if release.values == *values
+        // Someone else's revision stays until the spec changes, and whether it did only the digest of our own last one would tell.
+        if seen.attempt.as_ref().is_some_and(|attempt| attempt.revision != seen.revision) {
+            release.inputs = seen.own_inputs.clone().unwrap_or_default();
+        } else if release.values == *values
             && let Some(inputs) = &seen.inputs
         {
             release.inputs.clone_from(inputs);
