@@ -6,6 +6,8 @@ mod common;
 mod completions;
 mod crd;
 mod operator;
+mod output;
+mod place;
 mod plan;
 mod render;
 mod status;
@@ -13,7 +15,7 @@ mod wait;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Runs OpenStack from the upstream OpenStack-Helm charts.
 #[derive(Parser)]
@@ -39,6 +41,9 @@ enum Command {
     /// Print the values of each release; no cluster needed.
     Render(render::Arguments),
     /// Say what would be done now, and why the rest waits.
+    ///
+    /// Against the cluster it reads what the operator reads, with your rights: helm's records and the credentials (Secrets), workloads, Jobs
+    /// and pods. Nothing is written and no helm runs. A plan follows from a catalogue: where yours is not the operator's, name the operator's.
     Plan(plan::Arguments),
     /// Let the waiting changes go.
     Approve(approve::Arguments),
@@ -50,31 +55,29 @@ enum Command {
     Charts(charts::Arguments),
     /// Print shell completions.
     Completions(completions::Arguments),
-    /// Start a program that ends when its parent does.
-    #[command(name = crate::helm::exec::SUBCOMMAND, hide = true)]
-    Exec(operator::ExecArguments),
 }
 
 /// Parses the command line, runs the command, and says how it went.
 pub fn main() -> ExitCode {
-    let plugin = std::env::args_os().next().is_some_and(|name| name.to_string_lossy().ends_with("kubectl-osdpl"));
-    let name = if plugin { "kubectl osdpl" } else { "osdpl" };
-    let matches = <Arguments as clap::CommandFactory>::command().bin_name(name).get_matches();
-    let arguments = match <Arguments as clap::FromArgMatches>::from_arg_matches(&matches) {
-        Ok(arguments) => arguments,
-        Err(error) => error.exit(),
-    };
-    let outcome = match arguments.command {
-        Command::Exec(arguments) => arguments.run(),
-        command => runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(run(command))),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("osdpl: {error:#}");
-            ExitCode::FAILURE
-        }
+    let mut words = std::env::args_os();
+    let called = words.next().unwrap_or_default().to_string_lossy().into_owned();
+    if called.ends_with(completions::KUBECTL) {
+        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        return completions::kubectl(Arguments::command(), &words);
     }
+    // Ours alone, so that neither help nor completions know of it.
+    let outcome = if words.next().is_some_and(|word| word == crate::helm::exec::SUBCOMMAND) {
+        operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
+    } else {
+        let name = if called.ends_with("kubectl-osdpl") { "kubectl osdpl" } else { "osdpl" };
+        let matches = Arguments::command().bin_name(name).get_matches();
+        let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(run(arguments.command)))
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("osdpl: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 /// One thread: the operator waits far more than it computes, and every thread that allocates keeps an arena of its own resident.
@@ -87,13 +90,12 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Operator(arguments) => arguments.run().await,
         Command::Crd(arguments) => arguments.run(),
-        Command::Render(arguments) => arguments.run().await,
+        Command::Render(arguments) => arguments.run(),
         Command::Plan(arguments) => arguments.run().await,
         Command::Approve(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
         Command::Wait(arguments) => arguments.run().await,
         Command::Charts(arguments) => arguments.run().await.map(|()| ExitCode::SUCCESS),
-        Command::Completions(arguments) => Ok(arguments.run::<Arguments>()),
-        Command::Exec(arguments) => arguments.run(),
+        Command::Completions(arguments) => Ok(arguments.run(Arguments::command())),
     }
 }

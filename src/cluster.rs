@@ -67,13 +67,19 @@ impl<T> Explain<T> for Result<T, kube::Error> {
 pub struct Cluster {
     client: kube::Client,
     recorder: Recorder,
+    only_reads: bool,
 }
 
 impl Cluster {
     /// A gate through this client.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
-        Self { recorder: Recorder::new(client.clone(), reporter), client }
+        Self { recorder: Recorder::new(client.clone(), reporter), client, only_reads: false }
+    }
+
+    /// A gate that stores no credentials: those that are missing are made up, and forgotten.
+    pub fn reader(client: kube::Client) -> Self {
+        Self { only_reads: true, ..Self::new(client) }
     }
 
     /// The client, for watches.

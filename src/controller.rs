@@ -10,6 +10,7 @@ mod fence;
 mod gather;
 mod memory;
 mod outcomes;
+mod preview;
 mod sweep;
 mod teardown;
 
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use charts::ChartSource;
 pub use fence::Fence;
+pub use preview::{Preview, preview};
 
 use crate::api::OpenStackDeployment;
 use crate::catalog::Catalog;
@@ -204,6 +206,7 @@ impl Context {
         let report = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),
+            helm: self.runner.program().version().to_string(),
             desired: &desired,
             observed: &observed,
             plan: &plan,
@@ -229,6 +232,7 @@ impl Context {
         let inputs = Report {
             spec: &deployment.spec,
             generation: deployment.metadata.generation.unwrap_or_default(),
+            helm: self.runner.program().version().to_string(),
             desired: &wish.desired,
             observed: &wish.observed,
             plan,

@@ -165,6 +165,8 @@ pub struct DesiredRelease {
     pub server_side: bool,
     /// The chart, where it is at hand.
     pub version: Option<String>,
+    /// The digest of the chart, where it is known.
+    pub chart_digest: Option<String>,
     /// Whether the spec pauses it.
     pub paused: bool,
     /// Why it can't be submitted.

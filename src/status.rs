@@ -23,6 +23,8 @@ pub struct Report<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     /// `metadata.generation`.
     pub generation: i64,
+    /// The version of helm.
+    pub helm: String,
     /// What is wanted.
     pub desired: &'a Desired,
     /// What is.
@@ -62,6 +64,7 @@ pub fn report(
         releases: format!("{ready}/{}", report.plan.decisions.len()),
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
+        helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
         approval: waiting.then(|| report.plan.hash.clone()),
         conditions: conditions::conditions(&before.conditions, &verdict, report, now),
         children,

@@ -66,9 +66,6 @@ const TOP: [&str; 17] = [
 
 /// Lines a file may have.
 const LONGEST: usize = 300;
-/// Files that are longer; they may shrink, not grow.
-const LONGER: [(&str, usize, &str); 2] =
-    [("src/charts/store.rs", 360, "to be divided"), ("src/cli/charts.rs", 320, "to be divided")];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -188,12 +185,7 @@ fn files_are_short() {
     let mut long = Vec::new();
     for file in sources("src").into_iter().chain(sources("tests")) {
         let lines = read(&file).lines().count();
-        let most = LONGER.iter().find(|(known, ..)| *known == file).map_or(LONGEST, |(_, most, _)| *most);
-        // Tables of cases may be as long as there are cases.
-        let is_table = file.ends_with("tests.rs") || file.ends_with("table.rs") || file.contains("/tests/");
-        long.extend(
-            (lines > most && !is_table).then(|| format!("{file} has {lines} lines, more than {most}: divide it")),
-        );
+        long.extend((lines > LONGEST).then(|| format!("{file} has {lines} lines, more than {LONGEST}: divide it")));
     }
     assert!(long.is_empty(), "{}", long.join("\n"));
 }

@@ -28,6 +28,9 @@ pub struct OpenStackDeploymentStatus {
     /// The OpenStack release, wanted and deployed.
     #[serde(default)]
     pub openstack_release: ReleaseStatus,
+    /// The version of the operator's helm: it is part of what decides whether a release is up to date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helm: Option<String>,
     /// The hash with which `osdpl approve` lets the waiting changes go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
@@ -94,6 +97,9 @@ pub struct ChildStatus {
     /// The chart's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The digest of the chart that the operator has for it: with this, `osdpl plan` needs no chart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart_digest: Option<String>,
     /// The first digits of the digest of the release's inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,

@@ -36,7 +36,7 @@ struct Loader<'a> {
     charts: Vec<(String, String, file::Group)>,
 }
 
-impl<'a> Loader<'a> {
+impl Loader<'_> {
     fn load(&mut self) -> Catalog {
         self.keys = self.folder("values/keys/").into_iter().collect();
         let services: Vec<(String, file::Service)> = self.folder("values/services/");

@@ -26,7 +26,7 @@ use super::metadata::Metadata;
 use super::pull::Request;
 
 /// How old something in `incoming` must be to be left over from a process that was killed: far longer than any pull takes.
-const LEFT_OVER: Duration = Duration::from_secs(3600);
+const LEFT_OVER: Duration = Duration::from_hours(1);
 
 /// The cache in one folder.
 #[derive(Clone, Debug)]
@@ -128,6 +128,9 @@ fn write(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
 }
 
 /// Writes a file under another name and renames it: at `path` it is there whole or not at all.
+///
+/// # Errors
+/// What the file system said; nothing is left at `path` then.
 pub fn write_whole(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

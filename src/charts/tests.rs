@@ -1,9 +1,12 @@
 //! The store against folders and repositories of charts made on the spot.
 
 mod archives;
+mod bad_folders;
+mod contents;
 mod folders;
 mod locks;
 mod pulls;
+mod repository;
 
 use std::fs;
 use std::io::Write as _;
@@ -119,4 +122,23 @@ fn gzip(content: &[u8]) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(content).unwrap();
     gzip.finish().unwrap()
+}
+
+fn with(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = Tarball::with_chart();
+    for (path, content) in files {
+        archive.file(path, content);
+    }
+    archive.finish()
+}
+
+/// Prepares a site.
+type Setup = fn(&Site);
+
+/// The end of a setup that is one chain.
+fn done(_: &Site) {}
+
+/// A chart with a library beside it.
+fn depends(repository: &str) -> String {
+    format!("{CHART_YAML}dependencies:\n- name: library\n  version: '>= 0.1.0'\n  repository: {repository}\n")
 }

@@ -8,7 +8,8 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::common::{Target, client, readable};
+use super::common::{Target, readable};
+use super::output;
 use crate::api::{APPROVE, OpenStackDeployment};
 
 #[derive(Args)]
@@ -26,7 +27,7 @@ impl Arguments {
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
             self.hash = self.target.name.take();
         }
-        let client = client().await?;
+        let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         let status = deployment.status.clone().unwrap_or_default();
         let Some(waiting) = status.approval else { bail!("nothing waits for approval") };
@@ -36,7 +37,7 @@ impl Arguments {
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let patch = Patch::Merge(json!({"metadata": {"annotations": {APPROVE: waiting}}}));
         api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
-        println!("approved {waiting}");
+        output::line(format_args!("approved {waiting}"));
         Ok(ExitCode::SUCCESS)
     }
 }

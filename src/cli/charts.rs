@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
-use crate::charts::pull::NoPull;
+use super::output;
+use super::place::{Place, read_lock};
 use crate::charts::{Chart, Error, Lock, Pinned, Pull, Source, Store, UPSTREAM, Wanted, keys, write_whole};
-use crate::helm::Program;
-use crate::helm::pull::Puller;
 
 /// Lock, pull and list the charts.
 #[derive(Debug, clap::Args)]
@@ -61,23 +60,6 @@ struct PullArguments {
     charts: Vec<Named>,
 }
 
-/// Where charts come from, and what is needed to get them.
-#[derive(Debug, clap::Args)]
-struct Place {
-    /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); OpenStack-Helm's where unset
-    #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
-    source: Option<Source>,
-    /// The lock; the built-in one where unset
-    #[arg(long, value_name = "FILE")]
-    lock: Option<PathBuf>,
-    /// Where pulled charts are kept
-    #[arg(long, value_name = "FOLDER", env = "OSDPL_CHART_CACHE")]
-    cache: Option<PathBuf>,
-    /// The helm program, for repositories; `helm` on PATH where unset
-    #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
-    helm: Option<PathBuf>,
-}
-
 /// NAME or NAME@VERSION.
 #[derive(Clone, Debug)]
 struct Named(Wanted);
@@ -120,7 +102,7 @@ impl LockArguments {
         for wanted in wanted(&store, &self.charts)? {
             let got = self.lock_one(&store, pull.as_ref(), wanted).await;
             if let Some((chart, keys)) = outcome.note(got) {
-                println!("{} {} {} {keys}", chart.name, chart.version, chart.digest);
+                output::line(format_args!("{} {} {} {keys}", chart.name, chart.version, chart.digest));
                 after.charts.insert(chart.name.clone(), pinned(&chart, store.source()));
             }
         }
@@ -182,7 +164,7 @@ impl PullArguments {
                 Ok((file, chart))
             });
             if let Some((file, chart)) = outcome.note(got) {
-                println!("{} {} ({})", file.display(), chart.digest, chart.pin);
+                output::line(format_args!("{} {} ({})", file.display(), chart.digest, chart.pin));
             }
         }
         outcome.finish("pulled")
@@ -206,35 +188,8 @@ impl Place {
                 rows.push([name, version, digest.to_string(), origin, pin.to_string()]);
             }
         }
-        print!("{}", table(&rows));
+        output::print(table(&rows));
         outcome.finish("read")
-    }
-
-    async fn open(&self) -> anyhow::Result<Store> {
-        let lock = match &self.lock {
-            Some(file) => read_lock(file)?,
-            None => Lock::built_in()?,
-        };
-        Ok(self.store(lock, self.puller().await?))
-    }
-
-    fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
-        Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
-    }
-
-    /// A folder needs no helm.
-    async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
-        if let Some(Source::Folder(_)) = self.source {
-            return Ok(Arc::new(NoPull));
-        }
-        let program = Program::find(self.helm.clone(), self.cache().join("helm")).await?;
-        Ok(Arc::new(Puller::new(move |slot| program.command(slot))))
-    }
-
-    fn cache(&self) -> PathBuf {
-        let below = |name: &str, path: &str| std::env::var_os(name).map(|folder| Path::new(&folder).join(path));
-        let default = || below("XDG_CACHE_HOME", "osdpl/charts").or_else(|| below("HOME", ".cache/osdpl/charts"));
-        self.cache.clone().or_else(default).unwrap_or_else(|| std::env::temp_dir().join("osdpl-charts"))
     }
 }
 
@@ -252,13 +207,6 @@ fn wanted(store: &Store, named: &[Named]) -> Result<Vec<Wanted>, Error> {
         .filter(|(_, installable)| *installable)
         .map(|(name, _)| Wanted::locked(name))
         .collect())
-}
-
-fn read_lock(file: &Path) -> anyhow::Result<Lock> {
-    let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the lock {shown}: name one that is there with --lock"))?;
-    Ok(Lock::parse(&shown, &text)?)
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {

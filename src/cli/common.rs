@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use kube::{Api, ResourceExt};
+use kube::api::{ListParams, ObjectList};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Config, ResourceExt};
 
 use crate::api::OpenStackDeployment;
 use crate::catalog::Catalog;
@@ -25,6 +27,40 @@ impl CatalogOption {
     }
 }
 
+/// Which cluster is meant; kubectl hands its own options to no plugin.
+#[derive(Args, Clone, Debug)]
+pub struct ClusterOption {
+    /// The kubeconfig file; KUBECONFIG and ~/.kube/config as kubectl does where unset.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context in it; the current one where unset.
+    #[arg(long)]
+    context: Option<String>,
+}
+
+impl ClusterOption {
+    /// Whether a cluster was named, by an option or by KUBECONFIG.
+    pub fn is_named(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some() || std::env::var_os("KUBECONFIG").is_some()
+    }
+
+    /// A client for the cluster that kubectl would speak to.
+    pub async fn client(&self) -> anyhow::Result<kube::Client> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match (&self.kubeconfig, &self.context) {
+            (Some(file), _) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await,
+            (None, Some(_)) => Config::from_kubeconfig(&options).await,
+            (None, None) => {
+                return kube::Client::try_default()
+                    .await
+                    .map_err(readable)
+                    .context("no cluster to speak to (set KUBECONFIG)");
+            }
+        };
+        kube::Client::try_from(config.context("no cluster to speak to")?).map_err(readable)
+    }
+}
+
 /// Which resource of the cluster is meant.
 #[derive(Args, Clone, Debug)]
 pub struct Target {
@@ -33,19 +69,23 @@ pub struct Target {
     /// Its namespace; all are searched where unset.
     #[arg(long, short)]
     pub namespace: Option<String>,
+    #[command(flatten)]
+    pub cluster: ClusterOption,
 }
 
 impl Target {
     pub async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
-        let api: Api<OpenStackDeployment> = match &self.namespace {
-            Some(namespace) => Api::namespaced(client.clone(), namespace),
-            None => Api::all(client.clone()),
+        let all = match &self.namespace {
+            Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
+            None => match list(Api::all(client.clone())).await {
+                // Who may not look everywhere means the namespace that kubectl would take.
+                Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                    list(Api::default_namespaced(client.clone())).await
+                }
+                all => all,
+            },
         };
-        let all = api
-            .list(&kube::api::ListParams::default())
-            .await
-            .map_err(readable)
-            .context("reading OpenStackDeployments")?;
+        let all = all.map_err(readable).context("reading OpenStackDeployments")?;
         let fits =
             |deployment: &OpenStackDeployment| self.name.as_ref().is_none_or(|name| *name == deployment.name_any());
         let mut found: Vec<_> = all.items.into_iter().filter(fits).collect();
@@ -57,9 +97,8 @@ impl Target {
     }
 }
 
-/// A client for the cluster that kubectl would speak to.
-pub async fn client() -> anyhow::Result<kube::Client> {
-    kube::Client::try_default().await.map_err(readable).context("no cluster to speak to (set KUBECONFIG)")
+async fn list(api: Api<OpenStackDeployment>) -> kube::Result<ObjectList<OpenStackDeployment>> {
+    api.list(&ListParams::default()).await
 }
 
 /// The API server's own words, where there are some.

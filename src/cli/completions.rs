@@ -1,9 +1,14 @@
-//! `osdpl completions`.
+//! `osdpl completions`, and what kubectl asks of a plugin: `kubectl_complete-osdpl WORD… BEGINNING`.
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
+
+use super::output;
+
+/// The name under which kubectl looks for the completions of the plugin `kubectl-osdpl`; a link to this program.
+pub const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -12,8 +17,70 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    pub fn run<Root: CommandFactory>(&self) -> ExitCode {
-        clap_complete::generate(self.shell, &mut Root::command(), "osdpl", &mut std::io::stdout());
+    pub fn run(&self, mut root: Command) -> ExitCode {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut root, "osdpl", &mut script);
+        output::print(String::from_utf8_lossy(&script));
         ExitCode::SUCCESS
     }
+}
+
+/// Answers kubectl, in the words of the library that it is made with: a candidate and its description in each line, then a directive.
+pub fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
+    // Only then a command has its `help`, and options that are everybody's.
+    root.build();
+    let Some((beginning, before)) = words.split_last() else { return ExitCode::SUCCESS };
+    let mut command = &root;
+    for word in before {
+        command = command.find_subcommand(word).unwrap_or(command);
+    }
+    let option = before.last().and_then(|word| find_option(command, word));
+    let (candidates, files) = match option.filter(|option| option.get_action().takes_values()) {
+        Some(option) => (values(option), takes_file(option)),
+        None if beginning.starts_with('-') => (options(command), false),
+        None => names(command),
+    };
+    for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(beginning)) {
+        output::line(format_args!("{candidate}\t{about}"));
+    }
+    // 4: no file names; 0: the shell's own completion, where there is no candidate.
+    output::line(if files { ":0" } else { ":4" });
+    ExitCode::SUCCESS
+}
+
+type Candidates = Vec<(String, String)>;
+
+fn find_option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
+    command.get_arguments().find(|option| {
+        let long = word.strip_prefix("--").is_some_and(|word| option.get_long() == Some(word));
+        let short = option.get_short().is_some_and(|short| word == format!("-{short}"));
+        long || short
+    })
+}
+
+fn values(option: &Arg) -> Candidates {
+    let values = option.get_possible_values();
+    values.iter().map(|value| (value.get_name().to_owned(), help(value.get_help()))).collect()
+}
+
+/// Options that name no set of values name files more often than not.
+fn takes_file(option: &Arg) -> bool {
+    option.get_possible_values().is_empty()
+}
+
+fn options(command: &Command) -> Candidates {
+    let visible = command.get_arguments().filter(|option| !option.is_hide_set());
+    visible.filter_map(|option| Some((format!("--{}", option.get_long()?), help(option.get_help())))).collect()
+}
+
+/// The subcommands, else the values that come without an option, and whether these are files.
+fn names(command: &Command) -> (Candidates, bool) {
+    let below = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let below: Candidates = below.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();
+    if below.is_empty() { (command.get_positionals().flat_map(values).collect(), false) } else { (below, false) }
+}
+
+/// The first line: a description must not look like another candidate.
+fn help(text: Option<&clap::builder::StyledStr>) -> String {
+    text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }

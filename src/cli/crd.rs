@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::common::CatalogOption;
+use super::output;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -14,7 +15,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        print!("{}", crate::api::crd_yaml(&self.catalog.load()?)?);
+        output::print(crate::api::crd_yaml(&self.catalog.load()?)?);
         Ok(ExitCode::SUCCESS)
     }
 }

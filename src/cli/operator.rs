@@ -70,8 +70,8 @@ impl Arguments {
         let metrics = Metrics::default();
         let stop = CancellationToken::new();
         let web = tokio::spawn(web::serve(self.listen, metrics.clone(), runner.clone(), stop.clone()));
-        let refreshing = tokio::spawn(refresh(fence, client.clone()));
         let charts = ChartSource::new(store, &poke);
+        let refreshing = tokio::spawn(refresh(fence, client.clone(), charts.look()));
         let cluster = Cluster::new(client);
         let parts = Parts { cluster, catalog, tasks, runner: runner.clone(), charts, scrubber, metrics };
         let context = Arc::new(Context::new(parts, &poke));
@@ -105,11 +105,12 @@ impl Arguments {
     }
 }
 
-/// Looks again from time to time which pods of ours exist: no watch of ours tells.
-async fn refresh(fence: Fence, client: kube::Client) {
+/// Looks again from time to time at what no watch of ours tells: which pods of ours exist, and charts in a folder.
+async fn refresh(fence: Fence, client: kube::Client, charts: Arc<Notify>) {
     let mut times = tokio::time::interval(Duration::from_secs(30));
     loop {
         times.tick().await;
+        charts.notify_one();
         if let Err(error) = fence.refresh(&client).await {
             tracing::warn!(%error, "the operator's own pods can't be listed");
         }
@@ -136,7 +137,7 @@ impl Signals {
 }
 
 /// `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`.
-#[derive(Args)]
+#[derive(clap::Parser)]
 pub struct ExecArguments {
     parent: u32,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]

@@ -1,85 +1,155 @@
-//! `osdpl plan`: what would be done now and why, from a file offline or as the operator in the cluster sees it.
+//! `osdpl plan`: what would be done now and why, against the cluster, or from a file alone.
 
-use std::collections::BTreeMap;
+mod offline;
+mod shown;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use clap::Args;
-use kube::ResourceExt;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::Notify;
 
-use super::common::{CatalogOption, Target, client, read_deployment};
-use super::render::offline;
-use crate::desired::{Desired, Provider};
+use super::common::{CatalogOption, Target, read_deployment, readable};
+use super::output;
+use super::place::Place;
+use super::render;
+use crate::api::OpenStackDeployment;
+use crate::catalog::Catalog;
+use crate::controller::{ChartSource, preview};
+use shown::{Look, Shown};
 
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// Plan a new cloud from this file, without a cluster; `-` for standard input.
+    /// Judge this file's resource instead of the one in the cluster, as if it were applied; `-` for standard input.
     #[arg(long, short)]
     file: Option<PathBuf>,
+    /// Plan a new cloud from the file, without a cluster.
+    #[arg(long, requires = "file")]
+    offline: bool,
+    /// Show the values that change, not their paths alone.
+    #[arg(long)]
+    values: bool,
+    /// Show credentials among the values too.
+    #[arg(long, requires = "values")]
+    credentials: bool,
+    /// How to print it.
+    #[arg(long, short, value_enum, default_value_t = Format::Table)]
+    output: Format,
     #[command(flatten)]
     catalog: CatalogOption,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
 }
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        match &self.file {
-            Some(file) => {
-                let catalog = self.catalog.load()?;
-                let (_, desired) = offline(&read_deployment(file)?, &catalog)?;
-                print!("{}", new_cloud(&desired));
+        let catalog = self.catalog.load()?;
+        let file = self.file.as_deref().map(read_deployment).transpose()?;
+        let shown = match file {
+            Some(deployment) if self.is_offline().await? => {
+                offline::new_cloud(&deployment, &render::offline(&deployment, &catalog)?.1)
             }
-            None => self.cluster().await?,
+            file => self.cluster(file, &catalog).await?,
+        };
+        match self.output {
+            Format::Table => output::print(shown.table()),
+            Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(if shown.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    async fn cluster(&self) -> anyhow::Result<()> {
-        let deployment = self.target.find(&client().await?).await?;
-        let status = deployment.status.clone().unwrap_or_default();
-        let (mut steps, mut ready) = (0, 0);
-        for (name, child) in &status.children {
-            if child.ready {
-                ready += 1;
-            } else {
-                steps += 1;
-                println!("{name:<14} {:<16} {}", child.status, child.message);
-                for path in &child.changes {
-                    println!("{:<31} changes {path}", "");
-                }
+    /// Where no cluster is configured at all a file can only be meant alone; one that is configured and silent is an error.
+    async fn is_offline(&self) -> anyhow::Result<bool> {
+        if self.offline || self.target.cluster.is_named() {
+            return Ok(self.offline);
+        }
+        let configured = kube::Config::infer().await.is_ok();
+        if !configured {
+            eprintln!("no cluster is configured: this is the plan of a new cloud (--offline says so beforehand)");
+        }
+        Ok(!configured)
+    }
+
+    async fn cluster(&self, file: Option<OpenStackDeployment>, catalog: &Catalog) -> anyhow::Result<Shown> {
+        let client = self.target.cluster.client().await?;
+        let (deployment, live) = match file {
+            None => {
+                let live = self.target.find(&client).await?;
+                (live.clone(), Some(live))
             }
+            Some(file) => {
+                let live = self.standing(&client, &file).await?;
+                (applied(&file, live.as_ref()), live)
+            }
+        };
+        let charts = match self.place.source() {
+            Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::new(Notify::new()))),
+            None => None,
+        };
+        let preview = preview(&client, catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
+        let look = Look { values: self.values, credentials: self.credentials };
+        let mut shown = Shown::new(&deployment, live.as_ref(), &preview, look);
+        match older(&client, live.as_ref()).await {
+            Ok(None) => {}
+            Ok(Some(rules)) => shown.not_the_one(&rules),
+            Err(error) => shown.unknown.push(format!("whether another OpenStackDeployment rules: {error:#}")),
         }
-        println!("{ready} releases are ready, {steps} are not.");
-        if let Some(hash) = &status.approval {
-            let namespace = deployment.namespace().unwrap_or_default();
-            println!("Changes wait for approval: osdpl approve -n {namespace} {} {hash}", deployment.name_any());
+        Ok(shown)
+    }
+
+    /// The resource in the cluster that the file would change.
+    async fn standing(
+        &self,
+        client: &Client,
+        file: &OpenStackDeployment,
+    ) -> anyhow::Result<Option<OpenStackDeployment>> {
+        if self.target.name.is_some() {
+            bail!("the file names the resource; leave the name out");
         }
-        Ok(())
+        let namespace = self.target.namespace.clone().or_else(|| file.namespace()).unwrap_or_default();
+        let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &namespace);
+        let name = file.name_any();
+        api.get_opt(&name)
+            .await
+            .map_err(readable)
+            .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
     }
 }
 
-/// The order in which a new cloud comes up.
-fn new_cloud(desired: &Desired) -> String {
-    let mut text = String::new();
-    let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
-    for _ in 0..=desired.releases.len() {
-        for (name, release) in &desired.releases {
-            let below = release.needs.values().filter_map(|provider| match provider {
-                Provider::Release(name) => Some(depths.get(name.as_str()).copied().unwrap_or_default() + 1),
-                Provider::External(_) => None,
-            });
-            depths.insert(name, below.max().unwrap_or_default());
-        }
+/// The resource as it would be after `kubectl apply --server-side`: the file's spec, and its annotations beside those that are there.
+fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
+    let Some(live) = live else { return file.clone() };
+    let mut applied = live.clone();
+    applied.spec = file.spec.clone();
+    if live.spec != file.spec {
+        applied.metadata.generation = live.metadata.generation.map(|generation| generation + 1);
     }
-    let mut names: Vec<_> = desired.releases.keys().map(String::as_str).collect();
-    names.sort_by_key(|name| depths[name]);
-    for name in names {
-        let release = &desired.releases[name];
-        let needs = release.needs.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let when = if needs.is_empty() { "at once".to_owned() } else { format!("as soon as {needs} are available") };
-        text.push_str(&format!("{name:<14} helm upgrade --install in {}, {when}\n", release.key.namespace));
-    }
-    text.push_str(&format!("{} releases would be installed.\n", desired.releases.len()));
-    text
+    let annotations = applied.annotations_mut();
+    annotations.extend(file.annotations().clone());
+    // It speaks of the spec before.
+    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    applied
+}
+
+/// The resource that rules instead of this one: there is one cloud per cluster, the oldest.
+async fn older(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::Result<Option<String>> {
+    let age = |deployment: &OpenStackDeployment| {
+        (deployment.metadata.creation_timestamp.clone().map(|time| time.0), deployment.metadata.uid.clone())
+    };
+    let all: Api<OpenStackDeployment> = Api::all(client.clone());
+    let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
+    let oldest = all.items.iter().min_by_key(|other| age(other));
+    let rules = oldest.filter(|oldest| live.is_none_or(|live| age(oldest) < age(live)));
+    Ok(rules.map(|rules| format!("{}/{}", rules.namespace().unwrap_or_default(), rules.name_any())))
 }

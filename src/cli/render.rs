@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::common::{CatalogOption, read_deployment};
+use super::output;
 use crate::catalog::Level;
 use crate::credentials;
 use crate::desired::{Desired, Facts, Selection, redacted, resolve, select};
@@ -32,7 +33,7 @@ pub struct Arguments {
 
 impl Arguments {
     #[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
-    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
         let catalog = self.catalog.load()?;
         let deployment = read_deployment(&self.file)?;
         let (_, desired) = offline(&deployment, &catalog)?;
@@ -55,7 +56,9 @@ impl Arguments {
                     std::fs::create_dir_all(folder)?;
                     std::fs::write(folder.join(format!("{name}.yaml")), text)?;
                 }
-                None => print!("---\n# {} ({}, chart {})\n{text}", name, release.key, release.chart),
+                None => {
+                    output::print(format_args!("---\n# {} ({}, chart {})\n{text}", name, release.key, release.chart));
+                }
             }
         }
         Ok(ExitCode::SUCCESS)

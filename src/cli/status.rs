@@ -9,7 +9,8 @@ use futures::StreamExt;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
-use super::common::{Target, client};
+use super::common::Target;
+use super::output;
 use super::wait::is_ready;
 use crate::api::{ChildStatus, ComponentVerdict, OpenStackDeployment};
 
@@ -24,10 +25,10 @@ pub struct Arguments {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let client = client().await?;
+        let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         if !self.watch {
-            print!("{}", tree(&deployment));
+            output::print(tree(&deployment));
             return Ok(if is_ready(&deployment) { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
@@ -37,9 +38,9 @@ impl Arguments {
         while let Some(event) = seen.next().await {
             let Ok(Some(deployment)) = event else { continue };
             if std::io::stdout().is_terminal() {
-                print!("\x1b[H\x1b[2J{}", tree(&deployment));
+                output::print(format_args!("\x1b[H\x1b[2J{}", tree(&deployment)));
             } else {
-                last = print_changes(&deployment, last);
+                last = print_changes(&deployment, &last);
             }
             if is_ready(&deployment) {
                 break;
@@ -50,11 +51,11 @@ impl Arguments {
 }
 
 /// Without a terminal: a line for each release that changed.
-fn print_changes(deployment: &OpenStackDeployment, last: Vec<String>) -> Vec<String> {
+fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let lines: Vec<String> = status.children.iter().map(|(name, child)| line(name, child)).collect();
     for line in lines.iter().filter(|line| !last.contains(line)) {
-        println!("{line}");
+        output::line(line);
     }
     lines
 }

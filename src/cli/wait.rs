@@ -9,7 +9,8 @@ use futures::StreamExt;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
-use super::common::{Target, client};
+use super::common::Target;
+use super::output;
 use crate::api::{OpenStackDeployment, condition};
 
 #[derive(Args)]
@@ -23,7 +24,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let client = client().await?;
+        let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let name = deployment.name_any();
@@ -37,7 +38,7 @@ impl Arguments {
                 }
                 let message = deployment.status.map(|status| status.message).unwrap_or_default();
                 if message != last {
-                    println!("{message}");
+                    output::line(&message);
                     last = message;
                 }
             }
@@ -47,7 +48,7 @@ impl Arguments {
         let ready =
             ready.with_context(|| format!("{name} is not Ready after {} s; see `osdpl status`", self.timeout))?;
         if ready {
-            println!("{name} is Ready");
+            output::line(format_args!("{name} is Ready"));
         }
         Ok(if ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

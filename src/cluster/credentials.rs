@@ -171,6 +171,9 @@ impl Store<'_> {
         known: Option<Secret>,
         data: BTreeMap<String, ByteString>,
     ) -> Result<(), Error> {
+        if self.cluster.only_reads {
+            return Ok(());
+        }
         let exists = known.is_some();
         let mut secret = known.unwrap_or_default();
         secret.metadata.name = Some(name.to_owned());

@@ -93,6 +93,20 @@ impl Inputs {
         }
     }
 
+    /// Returns when each of the watched objects was read, or was refused.
+    pub async fn settled(&self) {
+        while self.reads() {
+            self.poke.notified().await;
+        }
+    }
+
+    fn reads(&self) -> bool {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched
+            .values()
+            .any(|entry| matches!(*entry.state.lock().unwrap_or_else(PoisonError::into_inner), State::Unread))
+    }
+
     /// One key of an object's data.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ const UNINSTALL: Duration = Duration::from_mins(5);
 const NO_HOOKS: &str = "--no-hooks";
 
 /// A child as the plan sees it.
-pub fn running(child: &crate::helm::Running, inputs: String) -> RunningSeen {
+pub fn running(child: &crate::helm::Running, inputs: &str) -> RunningSeen {
     RunningSeen {
         verb: child.verb.to_owned(),
         skips_hooks: inputs == NO_HOOKS,

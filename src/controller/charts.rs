@@ -1,4 +1,8 @@
 //! Charts for releases: obtained beside the passes, never waited for.
+//!
+//! Charts in a folder of the user's are looked at again after each pass (and when the operator looks around anyway): as long as nothing
+//! was touched that asks the file system for times and sizes alone. Another content is another digest, and goes the way of everything
+//! that changed without the spec: it waits for approval; one that the lock forbids is refused.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,14 +11,18 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
-use crate::charts::{Store, Wanted};
+use crate::charts::{Source, Store, Wanted};
 use crate::desired::{Blocked, ChartFact, Selection};
 
 /// How long a chart that could not be had is left alone.
 const AGAIN: Duration = Duration::from_secs(30);
+
+/// The least time between two looks at a folder: while releases come up there are dozens of passes a second.
+const LOOKS: Duration = Duration::from_secs(1);
 
 /// A chart as the Runner needs it.
 #[derive(Clone)]
@@ -32,11 +40,16 @@ enum State {
     Failed(Blocked, Timestamp),
 }
 
+/// What is known of each release's chart.
+type Known = Mutex<BTreeMap<String, (Wanted, State)>>;
+
 /// Obtains charts.
 pub struct ChartSource {
     store: Arc<Store>,
     poke: Arc<Notify>,
-    known: Arc<Mutex<BTreeMap<String, (Wanted, State)>>>,
+    known: Arc<Known>,
+    look: Arc<Notify>,
+    looking: AbortHandle,
     /// What the scrubber was last told.
     pub(super) secrets_digest: Mutex<String>,
 }
@@ -44,7 +57,15 @@ pub struct ChartSource {
 impl ChartSource {
     /// Charts out of this store; `poke` is told when one has come.
     pub fn new(store: Store, poke: &Arc<Notify>) -> Self {
-        Self { store: Arc::new(store), poke: Arc::clone(poke), known: Arc::default(), secrets_digest: Mutex::default() }
+        let (store, poke, known, look) = (Arc::new(store), Arc::clone(poke), Arc::default(), Arc::<Notify>::default());
+        let watch = Watch { store: Arc::clone(&store), poke: Arc::clone(&poke), known: Arc::clone(&known) };
+        let looking = tokio::spawn(watch.run(Arc::clone(&look))).abort_handle();
+        Self { store, poke, known, look, looking, secrets_digest: Mutex::default() }
+    }
+
+    /// Whoever tells this makes the source look whether charts in its folder have changed.
+    pub fn look(&self) -> Arc<Notify> {
+        Arc::clone(&self.look)
     }
 
     /// What is known of each selected release's chart; those not known yet are on their way. And when to look again.
@@ -84,7 +105,18 @@ impl ChartSource {
             };
             facts.insert(name.clone(), fact);
         }
+        self.look.notify_one();
         (facts, again)
+    }
+
+    /// What `look` finds, once it finds something: it is asked again whenever a chart has come.
+    pub(super) async fn settled<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        loop {
+            match look() {
+                Some(found) => return found,
+                None => self.poke.notified().await,
+            }
+        }
     }
 
     /// The chart of a release, when it is at hand.
@@ -99,26 +131,86 @@ impl ChartSource {
     fn obtain(&self, name: String, wanted: Wanted) {
         let (store, known, poke) = (Arc::clone(&self.store), Arc::clone(&self.known), Arc::clone(&self.poke));
         tokio::spawn(async move {
-            let obtained = match store.obtain(&wanted).await {
-                // Reading an archive takes a while: not on a thread that others wait for.
-                Ok(chart) => tokio::task::spawn_blocking(move || ready(&chart)).await.unwrap_or_else(|panicked| {
-                    std::panic::resume_unwind(panicked.into_panic());
-                }),
-                Err(error) => Err(error),
-            };
-            let state = match obtained {
-                Ok(ready) => State::Ready(ready),
-                Err(error) => {
-                    tracing::warn!(release = name, %error, "chart not at hand");
-                    State::Failed(Blocked { reason: error.reason().into(), message: error.to_string() }, super::now())
-                }
-            };
+            let state = obtained(&store, &name, &wanted).await;
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(entry) = known.get_mut(&name).filter(|(current, _)| *current == wanted) {
                 entry.1 = state;
                 poke.notify_one();
             }
         });
+    }
+}
+
+impl Drop for ChartSource {
+    fn drop(&mut self) {
+        self.looking.abort();
+    }
+}
+
+/// Gets the chart and reads it.
+async fn obtained(store: &Store, name: &str, wanted: &Wanted) -> State {
+    let obtained = match store.obtain(wanted).await {
+        // Reading an archive takes a while: not on a thread that others wait for.
+        Ok(chart) => tokio::task::spawn_blocking(move || ready(&chart)).await.unwrap_or_else(|panicked| {
+            std::panic::resume_unwind(panicked.into_panic());
+        }),
+        Err(error) => Err(error),
+    };
+    match obtained {
+        Ok(ready) => State::Ready(ready),
+        Err(error) => {
+            tracing::warn!(release = name, %error, "chart not at hand");
+            State::Failed(Blocked { reason: error.reason().into(), message: error.to_string() }, super::now())
+        }
+    }
+}
+
+/// Looks again at charts in a folder.
+struct Watch {
+    store: Arc<Store>,
+    poke: Arc<Notify>,
+    known: Arc<Known>,
+}
+
+impl Watch {
+    async fn run(self, look: Arc<Notify>) {
+        // A repository's version stays what it was at the first pull.
+        if !matches!(self.store.source(), Source::Folder(_)) {
+            return;
+        }
+        loop {
+            look.notified().await;
+            for (name, wanted, path) in self.at_hand() {
+                self.look(&name, &wanted, path).await;
+            }
+            tokio::time::sleep(LOOKS).await;
+        }
+    }
+
+    /// The charts that came out of the folder.
+    fn at_hand(&self) -> Vec<(String, Wanted, PathBuf)> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = known.iter().filter_map(|(name, (wanted, state))| match state {
+            State::Ready(ready) if wanted.repository.is_none() => {
+                Some((name.clone(), wanted.clone(), ready.path.clone()))
+            }
+            State::Ready(_) | State::Pending | State::Failed(..) => None,
+        });
+        ready.collect()
+    }
+
+    async fn look(&self, name: &str, wanted: &Wanted, path: PathBuf) {
+        // The archive's name holds the digest of what is in it.
+        if self.store.obtain(wanted).await.is_ok_and(|chart| chart.path == path) {
+            return;
+        }
+        let state = obtained(&self.store, name, wanted).await;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = known.get_mut(name).filter(|(current, _)| current == wanted) {
+            tracing::info!(release = name, chart = wanted.name, "the chart in the folder has changed");
+            entry.1 = state;
+            self.poke.notify_one();
+        }
     }
 }
 

@@ -8,9 +8,9 @@ use kube::ResourceExt;
 
 use super::Context;
 use super::memory::{Memory, Resolved};
-use crate::api::{APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS, ValuesKind};
-use crate::catalog::Level;
-use crate::cluster::{Error, Reference};
+use crate::api::{APPROVE, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
+use crate::catalog::{Catalog, Level};
+use crate::cluster::{Error, Inputs, Reference};
 use crate::desired::{self, Desired, Facts, Finding, Selection, resolve, select};
 use crate::observed::{Key, Observed, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
@@ -41,16 +41,13 @@ pub struct Wish {
 impl Context {
     pub(super) async fn gather(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Wish, Error> {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-        let mut selection = select(&name, &namespace, &deployment.spec, &self.catalog);
-        let mut observed = self.observe(&known(&selection), memory).await;
-        let anchored = desired::anchored(&selection, &deployment.spec, &self.catalog, &observed);
-        let spec = anchored.as_ref().map_or(&deployment.spec, |anchored| &anchored.spec);
-        if anchored.is_some() {
-            selection = select(&name, &namespace, spec, &self.catalog);
-        }
-        selection.findings.extend(status::release_change(deployment.status.as_ref(), spec));
-        let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
-        selection.findings.extend(applied.map(|text| desired::lost_nulls(text, &deployment.spec)).unwrap_or_default());
+        let first = selection(deployment, &deployment.spec, &self.catalog);
+        let mut observed = self.observe(&known(&first), memory).await;
+        let anchored = desired::anchored(&first, &deployment.spec, &self.catalog, &observed);
+        let (spec, selection) = match &anchored {
+            Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, &self.catalog)),
+            None => (&deployment.spec, first),
+        };
         self.inputs.watch(&references(spec, &namespace));
         let refused = selection.is_refused();
         let mut facts = Facts { helm_major: self.runner.program().version().major.into(), ..Facts::default() };
@@ -62,7 +59,7 @@ impl Context {
                 self.cluster.credentials(spec, &self.catalog, &selection, &observed, &self.inputs).await?;
             facts.credentials = credentials.known;
             facts.missing = credentials.missing;
-            facts.values_from = self.values_from(spec, &namespace);
+            facts.values_from = values_from(&self.inputs, spec, &namespace);
             (facts.charts, wake) = self.charts.facts(spec, &self.catalog, &selection);
             let (ready, troubles) = self.cluster.external(&name, &selection.external).await?;
             observed.external_ready = ready;
@@ -89,8 +86,9 @@ impl Context {
             .table()
             .into_iter()
             .map(|(key, child)| {
-                let inputs = memory.started.get(&key).cloned().unwrap_or_default();
-                (key, super::act::running(&child, inputs))
+                let inputs = memory.started.get(&key).map(String::as_str).unwrap_or_default();
+                let seen = super::act::running(&child, inputs);
+                (key, seen)
             })
             .collect();
         for (key, waiting) in &memory.catching_up {
@@ -111,38 +109,10 @@ impl Context {
         }
     }
 
-    fn values_from(
-        &self,
-        spec: &crate::api::OpenStackDeploymentSpec,
-        namespace: &str,
-    ) -> BTreeMap<(ValuesKind, String, String), Result<Values, String>> {
-        let releases = spec.services.values().flat_map(|service| service.releases.values());
-        let sources = releases.flat_map(|release| &release.values_from);
-        let read = |source: &crate::api::ValuesFrom| {
-            let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
-            let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
-            let values = self.inputs.get(&reference, &key).and_then(|bytes| {
-                let place = format!("{reference}, key {key}");
-                let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"))?;
-                let values: Option<Values> =
-                    yaml::parse(&place, &text).map_err(|error| format!("{error}; it must be a YAML map"))?;
-                Ok(values.unwrap_or_default())
-            });
-            ((source.kind, source.name.clone(), key), values)
-        };
-        sources.map(read).collect()
-    }
-
     /// Tells the scrubber every secret at hand: credentials, and all texts in values that came out of Secrets.
     fn tell_secrets(&self, resolved: Option<&Resolved>) {
         let Some(resolved) = resolved else { return };
-        let mut secrets: Vec<&str> =
-            resolved.facts.credentials.values().flat_map(BTreeMap::values).map(String::as_str).collect();
-        for ((kind, ..), values) in &resolved.facts.values_from {
-            if let (ValuesKind::Secret, Ok(values)) = (kind, values) {
-                secrets.extend(crate::values::leaves(values).into_iter().filter_map(|(_, value)| value.as_str()));
-            }
-        }
+        let secrets = secrets(&resolved.facts);
         let digest = crate::values::digest(secrets.iter().copied());
         let mut known = self.charts.secrets_digest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *known != digest {
@@ -155,8 +125,8 @@ impl Context {
 impl Memory {
     fn resolved(
         &mut self,
-        spec: &crate::api::OpenStackDeploymentSpec,
-        catalog: &crate::catalog::Catalog,
+        spec: &OpenStackDeploymentSpec,
+        catalog: &Catalog,
         selection: &Selection,
         facts: Facts,
     ) -> Arc<Desired> {
@@ -172,6 +142,50 @@ impl Memory {
     }
 }
 
+/// What a spec of this resource means, and what is wrong with it.
+pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
+    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+    let mut selection = select(&name, &namespace, spec, catalog);
+    selection.findings.extend(status::release_change(deployment.status.as_ref(), spec));
+    let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
+    selection.findings.extend(applied.map(|text| desired::lost_nulls(text, &deployment.spec)).unwrap_or_default());
+    selection
+}
+
+/// What the objects hold that `valuesFrom` names.
+pub fn values_from(
+    inputs: &Inputs,
+    spec: &OpenStackDeploymentSpec,
+    namespace: &str,
+) -> BTreeMap<(ValuesKind, String, String), Result<Values, String>> {
+    let releases = spec.services.values().flat_map(|service| service.releases.values());
+    let sources = releases.flat_map(|release| &release.values_from);
+    let read = |source: &crate::api::ValuesFrom| {
+        let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+        let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
+        let values = inputs.get(&reference, &key).and_then(|bytes| {
+            let place = format!("{reference}, key {key}");
+            let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"))?;
+            let values: Option<Values> =
+                yaml::parse(&place, &text).map_err(|error| format!("{error}; it must be a YAML map"))?;
+            Ok(values.unwrap_or_default())
+        });
+        ((source.kind, source.name.clone(), key), values)
+    };
+    sources.map(read).collect()
+}
+
+/// Every secret that the facts hold: credentials, and all texts that came out of Secrets.
+pub fn secrets(facts: &Facts) -> Vec<&str> {
+    let mut secrets: Vec<&str> = facts.credentials.values().flat_map(BTreeMap::values).map(String::as_str).collect();
+    for ((kind, ..), values) in &facts.values_from {
+        if let (ValuesKind::Secret, Ok(values)) = (kind, values) {
+            secrets.extend(crate::values::leaves(values).into_iter().filter_map(|(_, value)| value.as_str()));
+        }
+    }
+    secrets
+}
+
 /// The catalogue's names of releases, wanted or not.
 pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
     let all = selection.variables.get("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
@@ -182,7 +196,8 @@ pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
     .collect()
 }
 
-fn references(spec: &crate::api::OpenStackDeploymentSpec, namespace: &str) -> BTreeSet<Reference> {
+/// The objects that a spec names.
+pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> BTreeSet<Reference> {
     let reference = |kind, name: &String| Reference { kind, namespace: namespace.to_owned(), name: name.clone() };
     let services = spec.services.values();
     let values =

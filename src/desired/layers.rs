@@ -54,7 +54,7 @@ impl Source<'_> {
         self.fragments(&self.catalog.shared, layers, problems);
         let file = self.catalog.services.get(self.service).map_or("", |service| service.file.as_str());
         let field = format!("releases.{}.values", self.name);
-        self.body(&self.release.base, file, field, layers, problems);
+        self.body(&self.release.base, file, &field, layers, problems);
         self.fragments(&self.release.fragments, layers, problems);
         if let Some(openstack) = self.catalog.openstack.get(&self.spec.openstack_release) {
             self.fragments(&openstack.fragments, layers, problems);
@@ -66,13 +66,13 @@ impl Source<'_> {
             let Some(body) = fragment.bodies.get(self.name) else { continue };
             let field = format!("{} {}", fragment.file, fragment.field);
             if super::select::holds(fragment.when.as_ref(), self.scope, &field, problems) {
-                self.body(body, &fragment.file, fragment.field.clone(), layers, problems);
+                self.body(body, &fragment.file, &fragment.field, layers, problems);
             }
         }
     }
 
-    fn body(&self, body: &Body, file: &str, field: String, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
-        let origin = Origin::File { file: file.to_owned(), field: field.clone() };
+    fn body(&self, body: &Body, file: &str, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+        let origin = Origin::File { file: file.to_owned(), field: field.to_owned() };
         match body.layer(origin, self.scope) {
             Ok(layer) => layers.push(layer),
             Err((path, error)) => problems.push(self.problem(format!("{file} {field}.{path}"), &error)),

@@ -66,6 +66,7 @@ pub fn resolve_release(
         timeout: release.timeout,
         server_side: release.server_side,
         version: fact.map(|chart| chart.version.clone()),
+        chart_digest: fact.map(|chart| chart.digest.clone()),
         paused: own.is_some_and(|own| own.paused),
         blocked: facts
             .refused

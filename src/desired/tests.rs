@@ -8,6 +8,7 @@ fn catalog() -> Catalog {
     Catalog::load(&crate::catalog::tests::files(&[])).unwrap()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn spec(value: Value) -> OpenStackDeploymentSpec {
     let mut base = json!({"openstackRelease": "2026.1", "presets": ["small"]});
     base.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());

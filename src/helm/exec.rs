@@ -23,6 +23,9 @@ pub const SELF: &str = "/proc/self/exe";
 ///
 /// SIGTERM, because helm 3.7 and newer then mark an install or upgrade as failed before they leave; uninstall and
 /// rollback have no handler and simply end.
+///
+/// # Errors
+/// When the parent is gone already, or the program cannot be started.
 pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<Infallible, Error> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(Error::NothingToExec);

@@ -45,6 +45,9 @@ impl Surroundings {
 
 /// The kubeconfig for helm: the given one, else one written to `folder` from the service account in `mount`, else the
 /// user's own `.kube/config`.
+///
+/// # Errors
+/// When there is none of the three, or ours cannot be written.
 pub fn kubeconfig(surroundings: &Surroundings, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     if let Some(given) = &surroundings.given {
         return Ok(given.clone());
@@ -60,6 +63,9 @@ pub fn kubeconfig(surroundings: &Surroundings, mount: &Path, folder: &Path) -> R
 }
 
 /// Writes `folder/kubeconfig`, readable by us alone, for the API server at `host`:`port` and the service account in `mount`.
+///
+/// # Errors
+/// When the file cannot be written.
 pub fn write_for_service_account(host: &str, port: &str, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     // An IPv6 address needs brackets in a URL.
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };

@@ -82,6 +82,9 @@ impl Program {
     /// Finds helm (`path`, else `helm` on `PATH`), asks it for its version and accepts 3.17 and newer, and every 4.x.
     ///
     /// `home` is a writable folder of ours; each slot's `HELM_*_HOME` lies below it.
+    ///
+    /// # Errors
+    /// When there is no helm, it does not run, or it is too old.
     pub async fn find(path: Option<PathBuf>, home: PathBuf) -> Result<Self, Error> {
         let path = path.unwrap_or_else(|| PathBuf::from("helm"));
         let mut program = Self { path, version: OLDEST, home, kubeconfig: None };

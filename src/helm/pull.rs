@@ -12,7 +12,7 @@ use crate::charts::Pull;
 use crate::charts::pull::{Failure, Request};
 
 /// How long one pull may take: the index of a large repository and an archive over a slow line.
-const DEADLINE: Duration = Duration::from_secs(180);
+const DEADLINE: Duration = Duration::from_mins(3);
 
 /// How much of helm's last words is kept.
 const LONGEST: usize = 400;

@@ -9,7 +9,7 @@ use crate::observed::{Key, Observed, Owner, ReleaseSeen, RunningSeen};
 const FOREIGN_PATIENCE: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release: every case that `plan` tells apart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State<'a> {
     /// Helm has no record of it.
     Absent,

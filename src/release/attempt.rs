@@ -23,6 +23,9 @@ pub struct Attempt {
 impl Attempt {
     /// An attempt of the operator process `instance` (≤ 40 characters of `[A-Za-z0-9._-]`, alphanumeric at both ends), its
     /// `number`th, to make `revision`.
+    ///
+    /// # Errors
+    /// When the instance would not fit a label.
     pub fn new(instance: &str, number: u32, revision: u32) -> Result<Self, BadAttempt> {
         let bad = |why| BadAttempt { text: instance.to_owned(), why };
         if instance.len() > INSTANCE_MAX {

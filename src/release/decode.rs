@@ -46,6 +46,9 @@ pub enum Undecodable {
 }
 
 /// Decodes `data.release` of a record's Secret (Kubernetes' own base64 undone already), all but chart and manifest.
+///
+/// # Errors
+/// What does not make a release of it.
 pub fn decode(payload: &[u8]) -> Result<Record, Undecodable> {
     let wire: Wire = json(payload)?;
     Ok(Record {
@@ -64,6 +67,9 @@ pub fn decode(payload: &[u8]) -> Result<Record, Undecodable> {
 }
 
 /// Decodes only the status and the hooks: what is asked again and again while an operation runs.
+///
+/// # Errors
+/// What does not make a release of it.
 pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), Undecodable> {
     let wire: HooksWire = json(payload)?;
     let status = wire.info.status.parse().map_err(|error| Undecodable::NoRelease(format!("info.status: {error}")))?;
@@ -71,6 +77,9 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), Undecodable> 
 }
 
 /// Decodes the objects of a revision: its manifest's, and its hooks'.
+///
+/// # Errors
+/// What does not make a release of it.
 pub fn decode_objects(payload: &[u8]) -> Result<Objects, Undecodable> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();

@@ -88,6 +88,9 @@ pub struct Malformed {
 
 impl Meta {
     /// Reads a record's metadata. The labels count, as they do for helm; the Secret's name must agree with them.
+    ///
+    /// # Errors
+    /// Which Secret it is, and which label is missing or wrong.
     pub fn read(metadata: &ObjectMeta) -> Result<Self, Malformed> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let secret = metadata.name.as_deref().unwrap_or_default();

@@ -24,6 +24,9 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 /// The payload with `info.status` `failed` and that description; all else as it was.
 ///
 /// The caller stores it with PUT and the `resourceVersion` it read, so that a helm that is alive after all wins.
+///
+/// # Errors
+/// When the payload is no record.
 pub fn rewrite_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Undecodable> {
     let text = unpacked(payload)?;
     let mut record = fields(&text, "the record")?;
@@ -38,6 +41,9 @@ pub fn rewrite_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Unde
 }
 
 /// A record's Secret, rewritten by [`rewrite_failed`], its `status` label included. Name and `resourceVersion` stay.
+///
+/// # Errors
+/// When the Secret holds no record.
 pub fn fail_secret(mut secret: Secret, description: &str) -> Result<Secret, Undecodable> {
     let data = secret.data.get_or_insert_default();
     let payload = data

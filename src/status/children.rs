@@ -29,6 +29,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         revision: seen.map(|seen| seen.revision),
         chart: desired.map(|desired| desired.chart.clone()).unwrap_or_default(),
         version: version.or_else(|| desired.and_then(|desired| desired.version.clone())),
+        chart_digest: desired.and_then(|desired| desired.chart_digest.clone()),
         digest: seen.and_then(|seen| seen.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
         since: seen.and_then(|seen| seen.since).map(|since| format!("{since:.0}")),
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),

@@ -11,7 +11,7 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, report: &Report<'_>, 
     let ready = verdict.reason == reason::READY;
     let said = || (verdict.reason, verdict.message.clone());
     let degraded = verdict.degraded.clone();
-    let states = [
+    let truths = [
         (condition::READY, ready, said()),
         (condition::PROGRESSING, verdict.progressing, if verdict.progressing { said() } else { none() }),
         (condition::DEGRADED, degraded.is_some(), degraded.unwrap_or_else(none)),
@@ -40,5 +40,5 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, report: &Report<'_>, 
             message,
         }
     };
-    states.into_iter().map(condition).collect()
+    truths.into_iter().map(condition).collect()
 }

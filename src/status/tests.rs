@@ -26,6 +26,7 @@ fn reported(
     let inputs = Report {
         spec: &spec,
         generation: 2,
+        helm: "4.3".into(),
         desired: &Desired::default(),
         observed: &observed,
         plan,

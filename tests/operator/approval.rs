@@ -11,7 +11,7 @@ use crate::world::{World, story};
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
 /// A copy of the shipped catalogue in which one release has one more value.
-fn newer_catalogue(world: &World) -> PathBuf {
+pub fn newer_catalogue(world: &World) -> PathBuf {
     let folder = world.folder.path().join("catalogue");
     for part in ["values", "presets"] {
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &folder.join(part));
@@ -52,7 +52,8 @@ fn what_a_new_catalogue_changes_waits_for_approval() {
         assert!(cloud.child("mariadb").ready, "{:?}", cloud.child("mariadb"));
         assert_eq!(world.helm_runs().len(), 2);
         let hash = cloud.status().approval.unwrap();
-        let plan = world.osdpl(&["plan"]);
+        let newer = newer_catalogue(world);
+        let plan = world.osdpl(&["plan", "--catalog", newer.to_str().unwrap()]);
         assert!(plan.contains("changes conf.memcached.memory") && plan.contains(&hash), "{plan}");
         let refused = world.osdpl_fails(&["approve", "000000000000"]);
         assert!(refused.contains(&format!("something else waits by now ({hash})")), "{refused}");

@@ -83,7 +83,7 @@ fn a_deletion_goes_backwards_and_what_it_retains_is_found_again_and_what_it_purg
                 await_condition(claims.clone(), &claim.name_any(), conditions::is_deleted(&uid)).await.unwrap();
             }
         };
-        patience("claims are gone", claims_go).await;
+        patience("claims are gone", Box::pin(claims_go)).await;
         assert_eq!(kept(world).await, BTreeMap::new());
     });
 }

@@ -62,7 +62,7 @@ impl Lease {
             Some(plane) => plane,
             None => Plane::start().await,
         };
-        plane.clear().await;
+        Box::pin(plane.clear()).await;
         let metadata = json!({"name": namespace, "labels": {STORY: "true"}});
         let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
         Api::<Namespace>::all(plane.cluster.client()).create(&PostParams::default(), &object).await.unwrap();

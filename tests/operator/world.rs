@@ -18,7 +18,7 @@ use crate::helm::{Recorder, Run};
 use crate::pool::{self, Lease, Plane, RUNTIME, SYSTEM};
 
 /// How long anything may take before a story gives up. Generous: it is no measurement, and machines are busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Where a story is told.
 pub struct World {
@@ -35,7 +35,7 @@ pub struct World {
 /// Tells a story in a world of its own. One that fails says what it left.
 pub fn story(name: &str, tell: impl AsyncFnOnce(&World)) {
     RUNTIME.block_on(async {
-        let world = World::new(name).await;
+        let world = Box::pin(World::new(name)).await;
         let told = async {
             tell(&world).await;
             world.keeps_secrets().await;
@@ -62,7 +62,7 @@ impl World {
     async fn new(name: &str) -> Self {
         static STORIES: AtomicU32 = AtomicU32::new(1);
         let namespace = format!("{name}-{}", STORIES.fetch_add(1, Ordering::Relaxed));
-        let lease = Lease::new(&namespace).await;
+        let lease = Box::pin(Lease::new(&namespace)).await;
         let folder = tempfile::Builder::new().prefix("story-").tempdir().unwrap();
         Self { client: pool::client(&lease), lease, namespace, folder, forgiving: AtomicBool::new(false) }
     }

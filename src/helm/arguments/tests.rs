@@ -9,7 +9,7 @@ fn upgrade() -> Upgrade {
     Upgrade {
         chart: "/charts/keystone-1.tgz".into(),
         values: json!({"password": "hunter22"}),
-        hook_timeout: Duration::from_secs(1800),
+        hook_timeout: Duration::from_mins(30),
         apply: Apply::Server,
         take_ownership: false,
         inputs: "0a1b".into(),

@@ -34,6 +34,7 @@ pub fn release(name: &str) -> DesiredRelease {
         timeout: 900,
         server_side: true,
         version: None,
+        chart_digest: None,
         paused: false,
         blocked: None,
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// What the kernel counts in: USER_HZ, 100 a second on every architecture that Rust runs on.
+/// What the kernel counts in: `USER_HZ`, 100 a second on every architecture that Rust runs on.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Processor time of a process, user and system together.

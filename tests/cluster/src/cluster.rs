@@ -32,12 +32,18 @@ type Life = Box<dyn Send + Sync>;
 impl Cluster {
     /// Starts a control plane that lives as long as the returned value and this process, or uses the
     /// existing one that the options name. Missing programs are built first, which takes minutes once.
+    ///
+    /// # Errors
+    /// When a program is missing and cannot be built, or a component does not come up.
     pub async fn start(options: Options) -> Result<Self, Error> {
         Self::bring_up(options, true).await
     }
 
     /// Brings a control plane up that stays when this process ends. Does nothing but return it when it is
     /// up already. Needs [`Options::folder`].
+    ///
+    /// # Errors
+    /// As [`Cluster::start`], and without a folder.
     pub async fn up(options: Options) -> Result<Self, Error> {
         if let Some(path) = &options.folder
             && let Ok(mut cluster) = Self::attach(path).await
@@ -50,6 +56,9 @@ impl Cluster {
     }
 
     /// A control plane that [`Cluster::up`] brought up earlier.
+    ///
+    /// # Errors
+    /// When none runs there.
     pub async fn attach(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::new(folder)?;
         let spec = Spec::read(&folder)?;
@@ -62,6 +71,9 @@ impl Cluster {
 
     /// Ends the control plane in a folder and removes what it left; one that is only used is left alone.
     /// `false` when none ran.
+    ///
+    /// # Errors
+    /// When it does not end.
     pub fn down(folder: &Path) -> Result<bool, Error> {
         launch::end(&Folder::new(folder)?)
     }
@@ -138,12 +150,18 @@ impl Cluster {
     }
 
     /// A token of a service account, good for a week.
+    ///
+    /// # Errors
+    /// When the API server refuses.
     pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String, Error> {
         kubeconfig::token(&self.client, namespace, service_account).await
     }
 
     /// A kubeconfig for a process that is to run under a service account's own rights. It names a file that
     /// holds the token, as the one in a pod would.
+    ///
+    /// # Errors
+    /// When the API server refuses the token, or a file cannot be written.
     pub async fn kubeconfig_for(&self, namespace: &str, service_account: &str) -> Result<PathBuf, Error> {
         let token = self.token(namespace, service_account).await?;
         let file = |ending: &str| self.folder.identities().join(format!("{namespace}.{service_account}.{ending}"));
@@ -158,21 +176,33 @@ impl Cluster {
     }
 
     /// The path of a program that was asked for in the options (kubectl always is).
+    ///
+    /// # Errors
+    /// When it was not asked for.
     pub fn program(&self, program: Program) -> Result<&Path, Error> {
         self.programs.path(program)
     }
 
     /// The path of helm 3 or 4, which must have been asked for in the options.
+    ///
+    /// # Errors
+    /// When it was not asked for.
     pub fn helm(&self, major: u8) -> Result<&Path, Error> {
         self.program(if major == 3 { Program::Helm3 } else { Program::Helm4 })
     }
 
     /// The path of kubectl.
+    ///
+    /// # Errors
+    /// When there is none.
     pub fn kubectl(&self) -> Result<&Path, Error> {
         self.program(Program::Kubectl)
     }
 
     /// Every request in the audit log so far, oldest first. Needs [`Options::audit`].
+    ///
+    /// # Errors
+    /// When the log is not switched on, or cannot be read.
     pub fn audit(&self) -> Result<Vec<AuditEntry>, Error> {
         self.only_ours("reading the audit log")?;
         audit::read(&self.folder.audit_log())
@@ -180,33 +210,51 @@ impl Cluster {
 
     /// Makes pods misbehave, by a rule under a name of the caller's choosing; in force on return. Replaces an
     /// earlier rule of that name.
+    ///
+    /// # Errors
+    /// When the API server refuses, or the rule is not in force in time.
     pub async fn behaviour(&self, name: &str, rule: &Rule) -> Result<(), Error> {
         self.only_ours("making pods misbehave")?;
         faults::set(&self.client, name, Some(rule)).await
     }
 
     /// Takes a rule back; pods that suffer from it recover.
+    ///
+    /// # Errors
+    /// When the API server refuses.
     pub async fn mend(&self, name: &str) -> Result<(), Error> {
         self.only_ours("mending pods")?;
         faults::set(&self.client, name, None).await
     }
 
     /// Kills a component (SIGKILL) and returns when it is gone.
+    ///
+    /// # Errors
+    /// When the supervisor does not answer, or does not run it.
     pub async fn kill(&self, component: Component) -> Result<(), Error> {
         self.ask(Request::Kill(component)).await
     }
 
     /// Freezes a component (SIGSTOP): its connections stay, and nothing is answered.
+    ///
+    /// # Errors
+    /// When the supervisor does not answer, or does not run it.
     pub async fn freeze(&self, component: Component) -> Result<(), Error> {
         self.ask(Request::Freeze(component)).await
     }
 
     /// Lets a frozen component go on (SIGCONT).
+    ///
+    /// # Errors
+    /// When the supervisor does not answer, or does not run it.
     pub async fn thaw(&self, component: Component) -> Result<(), Error> {
         self.ask(Request::Thaw(component)).await
     }
 
     /// Starts a killed component again with the same command line; the API server is ready on return.
+    ///
+    /// # Errors
+    /// When the supervisor does not answer, or it does not come up.
     pub async fn restart(&self, component: Component) -> Result<(), Error> {
         self.ask(Request::Start(component)).await
     }

@@ -10,6 +10,9 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     /// Names a folder; nothing is created.
+    ///
+    /// # Errors
+    /// When the working directory is unknown.
     pub fn new(path: &Path) -> Result<Self, Error> {
         std::path::absolute(path).map(Self).map_err(Error::file("resolve", path))
     }

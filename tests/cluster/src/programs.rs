@@ -94,7 +94,10 @@ impl std::fmt::Display for Program {
 pub struct Programs(BTreeMap<Program, PathBuf>);
 
 impl Programs {
-    /// The path of a program; an error when it was not asked for.
+    /// The path of a program.
+    ///
+    /// # Errors
+    /// When it was not asked for.
     pub fn path(&self, program: Program) -> Result<&Path, Error> {
         let path = self.0.get(&program).map(PathBuf::as_path);
         path.ok_or_else(|| Error::NotAskedFor { program: program.to_string() })
@@ -135,6 +138,9 @@ impl Programs {
 /// The cache comes first, because it holds exactly the version that the tests were written against;
 /// then PATH, at the same minor version (etcd: 3.5.13 or newer, older ones have no watch progress);
 /// only then is anything built, hence Go is needed only where something is missing.
+///
+/// # Errors
+/// When something is missing that builds it, or a build fails.
 pub fn ensure(wanted: &[Program], say: &mut dyn FnMut(&Progress)) -> Result<Programs, Error> {
     let go = build::Go::find();
     let mut found = BTreeMap::new();

@@ -12,7 +12,7 @@ use crate::programs::{Program, Recipe};
 use crate::{Error, client, kubeconfig, pki, stages};
 
 /// How long a program may take to answer. Generous: machines that also compile are slow.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// How often it is asked.
 const PAUSE: Duration = Duration::from_millis(20);
 

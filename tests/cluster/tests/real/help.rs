@@ -26,7 +26,7 @@ pub async fn shared() -> Cluster {
 /// Fails the test when something that must happen does not. Generous: it only bounds a failing test.
 pub async fn in_time<T>(what: &str, happens: impl Future<Output = T>) -> T {
     // Boxed, because kube's conditions are large futures.
-    let happened = tokio::time::timeout(Duration::from_secs(60), Box::pin(happens)).await;
+    let happened = tokio::time::timeout(Duration::from_mins(1), Box::pin(happens)).await;
     happened.unwrap_or_else(|_| panic!("{what} has not happened"))
 }
 

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use SourceKind::{ConfigMap, Secret};
 
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn needs(spec: Value) -> Needs {
     let pod = json!({ "metadata": { "name": "pod", "namespace": "openstack" }, "spec": spec });
     Needs::of(&serde_json::from_value(pod).unwrap())
@@ -106,7 +108,6 @@ fn volumes_and_environment_name_their_sources_unless_optional() {
     let names = |sources: &[Source]| -> Vec<(SourceKind, String)> {
         sources.iter().map(|source| (source.kind, source.name.clone())).collect()
     };
-    use SourceKind::{ConfigMap, Secret};
     let volumes = [(Secret, "glance-etc"), (ConfigMap, "glance-bin"), (Secret, "one"), (ConfigMap, "two")];
     assert_eq!(names(&found.volumes), volumes.map(|(kind, name)| (kind, name.to_string())));
     assert_eq!(names(&found.environment), [(Secret, "env".to_string()), (Secret, "key".to_string())]);

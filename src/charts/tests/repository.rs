@@ -1,0 +1,78 @@
+//! A repository, played.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+
+use super::Site;
+use crate::charts::pull::{Failure, Request};
+use crate::charts::{Lock, Pull, Source, Store};
+
+pub const URL: &str = "https://charts.example/x";
+pub const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
+
+/// What a repository answers when it is asked for an archive.
+pub type Answer = Result<Vec<u8>, Failure>;
+
+/// A repository of archives by chart and version.
+pub struct Repository {
+    pub archives: Mutex<BTreeMap<(String, String), Answer>>,
+    pub pulls: AtomicUsize,
+    /// A pull takes one permit for good: with none left it goes on for as long as the network would hang.
+    pub network: Semaphore,
+}
+
+impl Repository {
+    pub fn new() -> Arc<Self> {
+        let network = Semaphore::new(1000);
+        Arc::new(Self { archives: Mutex::default(), pulls: AtomicUsize::new(0), network })
+    }
+
+    pub fn with(answer: Answer) -> Arc<Self> {
+        let repository = Self::new();
+        repository.publish("demo", "1.0.0", answer);
+        repository
+    }
+
+    pub fn publish(&self, chart: &str, version: &str, answer: Answer) {
+        self.archives.lock().unwrap().insert((chart.to_owned(), version.to_owned()), answer);
+    }
+
+    pub fn pulls(&self) -> usize {
+        self.pulls.load(Ordering::SeqCst)
+    }
+}
+
+impl Pull for Repository {
+    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>> {
+        Box::pin(async move {
+            self.pulls.fetch_add(1, Ordering::SeqCst);
+            self.network.acquire().await.unwrap().forget();
+            let key = (request.chart.clone(), request.version.clone());
+            let answer = self.archives.lock().unwrap().get(&key).cloned();
+            let archive = answer.unwrap_or_else(|| Err(Failure::Absent("not found".to_owned())))?;
+            let path = into.join("some.tgz");
+            fs::write(&path, archive).unwrap();
+            Ok(path)
+        })
+    }
+
+    fn newest<'a>(&'a self, _: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            let archives = self.archives.lock().unwrap();
+            let newest = archives.keys().filter(|(name, _)| name == chart).map(|(_, version)| version.clone()).max();
+            newest.ok_or_else(|| Failure::Absent("not found".to_owned()))
+        })
+    }
+}
+
+pub fn store(site: &Site, repository: &Arc<Repository>, lock: &str) -> Store {
+    let lock = Lock::parse("values/lock.yaml", lock).unwrap();
+    let pull: Arc<dyn Pull> = Arc::<Repository>::clone(repository);
+    Store::new(site.cache.path(), Source::Repository { url: URL.into() }, lock, pull)
+}

@@ -1,0 +1,297 @@
+//! A plan for people and for programs.
+
+use std::fmt::Write as _;
+
+use kube::ResourceExt;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::OpenStackDeployment;
+use crate::catalog::Level;
+use crate::controller::Preview;
+use crate::desired::DesiredRelease;
+use crate::plan::{Step, Wait};
+use crate::scrub::Scrubber;
+use crate::values::{Path, Values, changed, get};
+
+/// What of the values is shown.
+#[derive(Clone, Copy)]
+pub struct Look {
+    pub values: bool,
+    pub credentials: bool,
+}
+
+/// A plan as it is printed.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown {
+    pub namespace: String,
+    pub name: String,
+    /// Whether no cluster was asked.
+    #[serde(rename = "offline")]
+    pub is_offline: bool,
+    /// Whether the spec is another than the cluster's.
+    #[serde(rename = "change")]
+    pub is_change: bool,
+    /// Whether the spec is refused: nothing is done for it then.
+    pub refused: bool,
+    pub releases: Vec<Line>,
+    /// What waits for approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    pub findings: Vec<Said>,
+    /// What could not be found out.
+    pub unknown: Vec<String>,
+    /// What else should be known.
+    pub notes: Vec<String>,
+}
+
+/// The step of one release.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Line {
+    pub name: String,
+    /// `namespace/name`, as helm knows it.
+    pub release: String,
+    /// Helm's word for its newest revision.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub status: String,
+    #[serde(rename = "step")]
+    pub kind: Kind,
+    /// What would be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// Why, or what it waits for.
+    pub message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// The values that its next upgrade changes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+}
+
+/// What kind of step it is.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Do,
+    #[default]
+    Wait,
+    Settle,
+    Ready,
+}
+
+/// A value that changes.
+#[derive(Serialize)]
+pub struct Change {
+    pub path: String,
+    /// Absent where values are not shown, and where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// What waits for approval.
+#[derive(Serialize)]
+pub struct Approval {
+    pub releases: Vec<String>,
+    /// What `osdpl approve` takes; absent where it can't be known here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+}
+
+/// A finding about the spec.
+#[derive(Serialize)]
+pub struct Said {
+    pub level: &'static str,
+    pub message: String,
+}
+
+impl Shown {
+    pub fn new(
+        deployment: &OpenStackDeployment,
+        live: Option<&OpenStackDeployment>,
+        preview: &Preview,
+        look: Look,
+    ) -> Self {
+        let scrub = |text: String| preview.scrubber.scrub(&text);
+        let releases = preview.plan.decisions.iter().map(|(name, decision)| {
+            let seen = preview.observed.releases.get(&decision.key);
+            let (kind, action, message) = words(&decision.step);
+            let desired = preview.desired.releases.get(name);
+            Line {
+                name: name.clone(),
+                release: decision.key.to_string(),
+                status: seen.map_or_else(|| "absent".into(), |seen| seen.status.clone()),
+                kind,
+                action,
+                message: scrub(message),
+                needs: Vec::new(),
+                changes: desired.map(|desired| changes(name, desired, preview, look)).unwrap_or_default(),
+            }
+        });
+        let findings = preview.findings.iter().map(|finding| Said {
+            level: if finding.level == Level::Error { "error" } else { "warning" },
+            message: scrub(finding.to_string()),
+        });
+        let mut shown = Self {
+            namespace: deployment.namespace().unwrap_or_default(),
+            name: deployment.name_any(),
+            is_change: live.is_none_or(|live| live.spec != deployment.spec),
+            refused: preview.refused,
+            releases: releases.collect(),
+            findings: findings.collect(),
+            unknown: preview.unknown.iter().cloned().map(scrub).collect(),
+            ..Self::default()
+        };
+        shown.approvals(deployment, live, preview);
+        shown
+    }
+
+    /// What waits for approval, and whether the operator says the same.
+    fn approvals(&mut self, deployment: &OpenStackDeployment, live: Option<&OpenStackDeployment>, preview: &Preview) {
+        let status = live.and_then(|live| live.status.as_ref());
+        let same = |live: &&OpenStackDeployment| live.spec == deployment.spec;
+        let is_current = |live: &&OpenStackDeployment| {
+            live.status.as_ref().is_some_and(|status| status.observed_generation == live.metadata.generation)
+        };
+        let said = live.filter(same).filter(is_current).map(|_| status.and_then(|status| status.approval.clone()));
+        let releases: Vec<String> = preview.plan.awaiting().map(|(name, _)| name.to_owned()).collect();
+        if !releases.is_empty() {
+            let hash = preview.exact.then(|| preview.plan.hash.clone());
+            // What could only be guessed here the operator knows.
+            let hash = hash.or_else(|| said.clone().flatten());
+            if hash.is_none() {
+                self.unknown.push("the hash to approve: the operator's status will say it".into());
+            }
+            self.approval = Some(Approval { releases, hash });
+        }
+        let ours = self.approval.as_ref().and_then(|approval| approval.hash.as_ref());
+        if let Some(said) = said.filter(|said| said.as_ref() != ours) {
+            let says = said.map_or_else(
+                || "nothing waits for approval".into(),
+                |hash| format!("changes wait for approval as {hash}"),
+            );
+            self.notes.push(format!(
+                "the operator says that {says}: it has another catalogue or other charts than this plan (--catalog, --charts)"
+            ));
+        }
+    }
+
+    /// Says that another resource rules, so that nothing at all is done for this one.
+    pub fn not_the_one(&mut self, rules: &str) {
+        self.notes.push(format!("nothing is done for this one: {rules} is older, and there is one cloud per cluster"));
+    }
+
+    /// For people.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        for Said { level, message } in &self.findings {
+            let _ = writeln!(text, "{level}: {message}");
+        }
+        for line in &self.releases {
+            let status = if self.is_offline { String::new() } else { format!(" {:<16}", line.status) };
+            let _ = writeln!(text, "{:<14}{status} {}", line.name, line.sentence());
+            for change in &line.changes {
+                let _ = writeln!(text, "{:<31} changes {change}", "");
+            }
+        }
+        let _ = writeln!(text, "{}", self.summary());
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        for unknown in &self.unknown {
+            let _ = writeln!(text, "unknown: {unknown}");
+        }
+        if let Some(Approval { hash: Some(hash), .. }) = &self.approval {
+            let Self { namespace, name, .. } = self;
+            let when = if self.is_change { "Once it is applied, changes" } else { "Changes" };
+            let _ = writeln!(text, "{when} wait for approval: osdpl approve -n {namespace} {name} {hash}");
+        }
+        text
+    }
+
+    fn summary(&self) -> String {
+        let count = |kind: Kind| self.releases.iter().filter(|line| line.kind == kind).count();
+        if self.is_offline {
+            return format!("{} releases would be installed.", self.releases.len());
+        }
+        let (ready, act, settle, wait) = (count(Kind::Ready), count(Kind::Do), count(Kind::Settle), count(Kind::Wait));
+        match (act, settle, wait) {
+            (0, 0, 0) => format!("Nothing to do: {ready} releases are ready."),
+            _ => format!("{act} releases would be changed now, {wait} wait, {settle} become ready, {ready} are ready."),
+        }
+    }
+}
+
+impl Line {
+    fn sentence(&self) -> String {
+        match &self.action {
+            Some(action) => format!("{action}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+fn words(step: &Step) -> (Kind, Option<String>, String) {
+    match step {
+        Step::Do(action, why) => (Kind::Do, Some(action.to_string()), why.to_string()),
+        Step::Wait(wait @ Wait::Blocked { reason, .. }) => (Kind::Wait, None, format!("{reason}: {wait}")),
+        Step::Wait(wait) => (Kind::Wait, None, wait.to_string()),
+        Step::Settle(lines) => (Kind::Settle, None, format!("in sync: {}", lines.join("; "))),
+        Step::Ready => (Kind::Ready, None, "ready".into()),
+    }
+}
+
+/// What the next upgrade changes.
+fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Look) -> Vec<Change> {
+    let bare = |path: String| Change { path, before: None, after: None };
+    let before = match preview.recorded.get(name) {
+        None => return Vec::new(),
+        Some(Err(problem)) => return vec![bare(format!("(unknown: {problem})"))],
+        Some(Ok(values)) => values,
+    };
+    let paths = changed(before, &release.values);
+    if paths.is_empty() {
+        return vec![bare("(no value: the chart, helm's version or its flags)".into())];
+    }
+    let shows = |values: &Values, path: &Path| {
+        let value = get(values, path).filter(|_| look.values)?;
+        let hides = !look.credentials && is_secret(path, value, release, &preview.scrubber);
+        Some(if hides { "<redacted>".into() } else { value.clone() })
+    };
+    let change = |path: &Path| Change {
+        path: path.to_string(),
+        before: shows(before, path),
+        after: shows(&release.values, path),
+    };
+    paths.iter().map(change).collect()
+}
+
+/// Whether a value must not show: marked as secret where it came from, made of a known secret, or, since a record knows no marks, named
+/// like one.
+fn is_secret(path: &Path, value: &Value, release: &DesiredRelease, scrubber: &Scrubber) -> bool {
+    let named = |key: &String| {
+        let key = key.to_lowercase();
+        ["password", "passphrase", "secret", "token", "private", "credential", "keyring"]
+            .iter()
+            .any(|w| key.contains(w))
+    };
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    release.secret.iter().any(|secret| secret.covers(path) || path.covers(secret))
+        || path.keys().iter().any(named)
+        || scrubber.scrub(&text) != text
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, before, after } = self;
+        match (before, after) {
+            (None, None) => write!(formatter, "{path}"),
+            (None, Some(after)) => write!(formatter, "{path}: {after} (new)"),
+            (Some(before), None) => write!(formatter, "{path}: {before} (goes)"),
+            (Some(before), Some(after)) => write!(formatter, "{path}: {before} → {after}"),
+        }
+    }
+}

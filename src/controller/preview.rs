@@ -1,0 +1,204 @@
+//! What the operator would do with a resource now, found out beside it by the same pipe: gather → select → resolve → plan, and no step
+//! is taken. Nothing is written, no helm runs.
+//!
+//! The charts themselves are not needed: the operator's status says which digest each has. Where it does not, a release whose recorded
+//! values are the wanted ones is taken to be up to date, and what stays unknown is said.
+
+mod assume;
+mod facts;
+mod rights;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::watch;
+
+use super::gather::{frozen, known, policy, secrets, selection};
+use super::{ChartSource, Fence};
+use crate::api::OpenStackDeployment;
+use crate::catalog::{Catalog, Level};
+use crate::cluster::{Cluster, Error};
+use crate::desired::{self, Desired, Facts, Finding, Selection, resolve};
+use crate::helm::Instance;
+use crate::observed::{Key, Observed, Owner, RunningSeen};
+use crate::plan::{Plan, plan};
+use crate::scrub::Scrubber;
+use crate::tasks::{Options, Tasks};
+use crate::values::Values;
+
+/// How long the cluster may take to be seen whole.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What would be done, and what it follows from.
+pub struct Preview {
+    /// What is wanted.
+    pub desired: Desired,
+    /// What is.
+    pub observed: Observed,
+    /// A step for every release.
+    pub plan: Plan,
+    /// The values in the newest record of each release that is not up to date, or why they can't be read.
+    pub recorded: BTreeMap<String, Result<Values, String>>,
+    /// What is wrong with the spec, or should be known.
+    pub findings: Vec<Finding>,
+    /// Whether the spec is refused.
+    pub refused: bool,
+    /// Whether [`Plan::hash`] is the one that the operator would come to.
+    pub exact: bool,
+    /// What could not be found out, one line each.
+    pub unknown: Vec<String>,
+    /// Knows every secret at hand.
+    pub scrubber: Scrubber,
+}
+
+/// Plans for `deployment` (as it stands in the cluster, or as it would after a change) by `catalog`; `charts` are asked where given, else
+/// what the status says of them is believed.
+///
+/// # Errors
+/// When the API server does not answer, or refuses reads that a plan can't do without: each is named.
+pub async fn preview(
+    client: &Client,
+    catalog: &Catalog,
+    deployment: &OpenStackDeployment,
+    live: Option<&OpenStackDeployment>,
+    charts: Option<&ChartSource>,
+) -> Result<Preview, Error> {
+    let mut unknown = Vec::new();
+    let first = selection(deployment, &deployment.spec, catalog);
+    let namespaces = namespaces(deployment, &first);
+    let mut observed = observe(client, catalog, &namespaces, &first, &mut unknown).await?;
+    let anchored = desired::anchored(&first, &deployment.spec, catalog, &observed);
+    let (spec, selection) = match &anchored {
+        Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, catalog)),
+        None => (&deployment.spec, first),
+    };
+    running(&mut observed, live, &selection);
+    observed.terminating = terminating(client, &namespaces, &mut unknown).await;
+    observed.external_ready = selection.external.keys().cloned().collect();
+    let deleting = deployment.metadata.deletion_timestamp.is_some();
+    let cluster = Cluster::reader(client.clone());
+    let mut desired = Desired { findings: selection.findings.clone(), ..Desired::default() };
+    let mut guessed = BTreeSet::new();
+    let mut scrubber = Scrubber::new(Vec::<String>::new());
+    if !deleting && !selection.is_refused() {
+        let question = facts::Question { spec, live, catalog, selection: &selection, observed: &observed };
+        let mut found = question.facts(&cluster, charts, &mut unknown).await?;
+        found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
+        desired = resolve(spec, catalog, &selection, &found.facts);
+        guessed = found.guessed;
+        scrubber = Scrubber::new(secrets(&found.facts));
+    } else if !deleting {
+        desired = resolve(spec, catalog, &selection, &Facts::default());
+    }
+    let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
+    let mut recorded = assume::recorded(&cluster, &desired, &observed).await?;
+    assume::up_to_date(&mut desired, &observed, &mut recorded, &guessed);
+    let plan = if refused {
+        frozen(&desired, &observed)
+    } else {
+        plan(&desired, &observed, catalog, &policy(deployment), super::now())
+    };
+    let findings = desired.findings.clone();
+    Ok(Preview { exact: guessed.is_empty(), desired, observed, plan, recorded, findings, refused, unknown, scrubber })
+}
+
+/// Where the resource's releases are, wanted or not.
+fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
+    let known = known(selection).into_keys().map(|key| key.namespace).filter(|namespace| !namespace.is_empty());
+    known.chain(deployment.namespace()).collect()
+}
+
+/// What is, by the operator's own watches.
+async fn observe(
+    client: &Client,
+    catalog: &Catalog,
+    namespaces: &BTreeSet<String>,
+    selection: &Selection,
+    unknown: &mut Vec<String>,
+) -> Result<Observed, Error> {
+    let scope = rights::scope(client, namespaces, unknown).await?;
+    let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
+    let tasks =
+        Tasks::spawn(client, &Options { scope, owner: owner(client, unknown).await?, scrubber }, &Arc::default());
+    if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
+        let seconds = PATIENCE.as_secs();
+        let why = tasks.problems().join("; ");
+        return Err(Error::Object(format!("the cluster could not be read within {seconds} s: {why}")));
+    }
+    unknown.extend(tasks.problems());
+    let seen = tasks.observe();
+    let names = known(selection);
+    let mut releases = (*seen.releases).clone();
+    for (key, release) in &mut releases {
+        release.release = desired::identify(key, release, &names, catalog);
+    }
+    let (workloads, jobs) = (seen.workloads().to_vec(), seen.jobs().to_vec());
+    Ok(Observed { releases, workloads, jobs, ..Observed::default() })
+}
+
+/// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.
+async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<crate::tasks::OwnerOf, Error> {
+    let instance = Instance::of_this_process(None).map_err(|error| Error::Object(error.to_string()))?;
+    let fence = Fence::new(instance);
+    let listed = match fence.refresh(client).await {
+        Ok(()) => true,
+        Err(error) => {
+            let why = rights::said(&error);
+            unknown.push(format!("whether the operator that left a record pending is alive: {why}"));
+            false
+        }
+    };
+    Ok(Arc::new(move |instance: &str| match fence.owner(instance) {
+        Owner::Dead if !listed => Owner::Unknown,
+        owner => owner,
+    }))
+}
+
+/// The operator's children, as far as they show: records that a living operator holds, and releases that its status says it starts.
+fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
+    let child = |verb: &str, inputs: Option<&String>, since| RunningSeen {
+        verb: verb.into(),
+        inputs: inputs.cloned().unwrap_or_default(),
+        since,
+        stopping: false,
+        queued: false,
+        skips_hooks: false,
+    };
+    for (key, seen) in &observed.releases {
+        let held = seen.attempt.as_ref().filter(|attempt| attempt.revision == seen.revision);
+        if held.is_some_and(|attempt| attempt.owner == Owner::Alive) {
+            let verb = match seen.status.as_str() {
+                "uninstalling" => "uninstall",
+                status if status.starts_with("pending-") => "upgrade",
+                _ => continue,
+            };
+            let since = seen.since.unwrap_or_default();
+            observed.running.insert(key.clone(), child(verb, seen.inputs.as_ref(), since));
+        }
+    }
+    let children = live.and_then(|live| live.status.as_ref()).map(|status| &status.children);
+    for (name, said) in children.into_iter().flatten() {
+        let key: Option<&Key> = selection.releases.get(name);
+        if let Some(key) = key.filter(|key| said.status == "starting" && !observed.releases.contains_key(*key)) {
+            observed.running.insert(key.clone(), child("upgrade", None, super::now()));
+        }
+    }
+}
+
+async fn terminating(client: &Client, names: &BTreeSet<String>, unknown: &mut Vec<String>) -> BTreeSet<String> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    let mut ending = BTreeSet::new();
+    for name in names {
+        match api.get_metadata_opt(name).await {
+            Ok(Some(found)) if found.metadata.deletion_timestamp.is_some() => drop(ending.insert(name.clone())),
+            Ok(_) => {}
+            Err(error) => {
+                unknown.push(format!("whether namespace {name} is being deleted: {}", rights::said(&error)));
+            }
+        }
+    }
+    ending
+}

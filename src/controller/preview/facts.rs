@@ -1,0 +1,140 @@
+//! The facts that a plan needs from outside, without making or fetching anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::rights;
+use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
+use crate::catalog::Catalog;
+use crate::cluster::{Cluster, Error, Inputs};
+use crate::controller::ChartSource;
+use crate::controller::gather::{references, values_from};
+use crate::desired::{Blocked, ChartFact, Facts, Selection};
+use crate::observed::Observed;
+
+/// What the facts are for.
+pub struct Question<'a> {
+    pub spec: &'a OpenStackDeploymentSpec,
+    /// As it stands in the cluster.
+    pub live: Option<&'a OpenStackDeployment>,
+    pub catalog: &'a Catalog,
+    pub selection: &'a Selection,
+    pub observed: &'a Observed,
+}
+
+/// The facts.
+pub struct Found {
+    pub facts: Facts,
+    /// The releases of which something stays a guess, so that their digests are not the operator's.
+    pub guessed: BTreeSet<String>,
+}
+
+impl Question<'_> {
+    pub async fn facts(
+        &self,
+        cluster: &Cluster,
+        charts: Option<&ChartSource>,
+        unknown: &mut Vec<String>,
+    ) -> Result<Found, Error> {
+        let spec = self.spec;
+        let inputs = Inputs::new(cluster.client().clone(), Arc::new(Notify::new()));
+        inputs.watch(&references(spec, &self.selection.namespace));
+        inputs.settled().await;
+        let credentials = cluster.credentials(spec, self.catalog, self.selection, self.observed, &inputs).await;
+        let credentials = credentials.map_err(plain)?;
+        let values_from = values_from(&inputs, spec, &self.selection.namespace);
+        let (helm_major, mut guessed) = self.helm(unknown);
+        let charts = match charts {
+            Some(source) => self.obtained(source).await,
+            None => self.told(&mut guessed, unknown),
+        };
+        let (credentials, missing) = (credentials.known, credentials.missing);
+        Ok(Found {
+            facts: Facts { credentials, values_from, missing, charts, helm_major, ..Facts::default() },
+            guessed,
+        })
+    }
+
+    /// Helm's major version, as the operator says; where it says nothing, a release that exists may be of another.
+    fn helm(&self, unknown: &mut Vec<String>) -> (u64, BTreeSet<String>) {
+        let version = self.live.and_then(|live| live.status.as_ref()?.helm.as_ref());
+        let major = version.and_then(|version| version.split('.').next()?.parse().ok());
+        let existing = |key| self.observed.releases.contains_key(key);
+        let guessed: BTreeSet<String> = match major {
+            Some(_) => BTreeSet::new(),
+            None => self.selection.releases.iter().filter(|(_, key)| existing(key)).map(|(n, _)| n.clone()).collect(),
+        };
+        if !guessed.is_empty() {
+            unknown.push("the operator's helm: its status does not say the version yet".into());
+        }
+        (major.unwrap_or(4), guessed)
+    }
+
+    /// Charts out of a source of the caller's.
+    async fn obtained(&self, source: &ChartSource) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+        source
+            .settled(|| {
+                let (facts, _) = source.facts(self.spec, self.catalog, self.selection);
+                let coming = |fact: &Result<_, Blocked>| {
+                    fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING)
+                };
+                let done = !facts.values().any(coming);
+                done.then_some(facts)
+            })
+            .await
+    }
+
+    /// Charts as the operator's status tells them.
+    fn told(
+        &self,
+        guessed: &mut BTreeSet<String>,
+        unknown: &mut Vec<String>,
+    ) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+        let mut facts = BTreeMap::new();
+        let mut missing = Vec::new();
+        let has_mirrors = !self.spec.images.mirrors.is_empty();
+        for (name, key) in &self.selection.releases {
+            if let Some(digest) = self.digest(name) {
+                facts.insert(name.clone(), Ok(ChartFact { digest: digest.clone(), ..ChartFact::default() }));
+            } else {
+                guessed.insert(name.clone());
+                missing.extend(self.observed.releases.contains_key(key).then_some(name.as_str()));
+            }
+            if has_mirrors {
+                guessed.insert(name.clone());
+            }
+        }
+        if !missing.is_empty() {
+            let names = missing.join(", ");
+            unknown.push(format!("whether the charts of {names} changed: name the operator's charts with --charts"));
+        }
+        if has_mirrors {
+            unknown.push(
+                "the images that the charts name themselves, which spec.images.mirrors rewrites: name the operator's charts with --charts"
+                    .into(),
+            );
+        }
+        facts
+    }
+
+    /// The digest that the status tells of a release's chart, where it is still about the chart that is wanted.
+    fn digest(&self, name: &str) -> Option<&String> {
+        let live = self.live?;
+        let (service, release) = self.catalog.release(name)?;
+        let version = |spec: &OpenStackDeploymentSpec| spec.services.get(service)?.releases.get(name)?.version.clone();
+        let same =
+            version(&live.spec) == version(self.spec) && live.spec.charts.repository == self.spec.charts.repository;
+        let child = live.status.as_ref()?.children.get(name)?;
+        child.chart_digest.as_ref().filter(|_| same && child.chart == release.chart)
+    }
+}
+
+/// Without the remedy that is meant for the operator.
+fn plain(error: Error) -> Error {
+    match error {
+        Error::Api { what, error } => Error::Object(format!("{what}: {}", rights::said(&error))),
+        Error::Object(text) => Error::Object(text),
+    }
+}

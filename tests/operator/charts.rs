@@ -1,0 +1,76 @@
+//! Charts in a folder that someone works on while the operator runs.
+
+use std::path::{Path, PathBuf};
+
+use osdpl::api::reason;
+use serde_json::json;
+
+use crate::approval::{copy, newer_catalogue};
+use crate::cloud::{Told, services};
+use crate::world::{World, story};
+
+/// A folder of charts that the story may change.
+fn folder(world: &World) -> PathBuf {
+    let folder = world.folder.path().join("charts");
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts"), &folder);
+    folder
+}
+
+/// Another content of the same version.
+fn edit(chart: &Path, number: u32) {
+    let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edited-{number}}}\n");
+    std::fs::write(chart.join("templates/edited.yaml"), object).unwrap();
+}
+
+/// Anything at all happens to the resource, so that it is looked at.
+async fn nudge(world: &World, text: &str) {
+    world.annotate("story/nudge", json!(text)).await;
+}
+
+#[test]
+fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused() {
+    story("charts", async |world| {
+        let charts = folder(world);
+        let operator = world.operator().charts(&charts).start().await;
+        world.apply(&services(&["mariadb", "memcached"])).await;
+        let digest = world.until_ready().await.child("memcached").chart_digest.unwrap();
+
+        edit(&charts.join("memcached"), 1);
+        nudge(world, "edited").await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        assert_ne!(cloud.child("memcached").chart_digest, Some(digest.clone()));
+        assert_eq!(cloud.child("memcached").changes, ["(no value: the chart, helm's version or its flags)"]);
+        assert!(cloud.child("mariadb").ready);
+        assert_eq!(world.helm_runs().len(), 2, "nothing rolls because a chart changed");
+        let hash = cloud.status().approval.unwrap();
+        assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
+        world.osdpl(&["approve", &hash]);
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
+
+        std::fs::remove_file(charts.join("memcached/templates/edited.yaml")).unwrap();
+        nudge(world, "put back").await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        assert_eq!(cloud.child("memcached").chart_digest, Some(digest.clone()), "the same content is the same chart");
+        assert!(operator.stop().await.success());
+
+        let catalogue = newer_catalogue(world);
+        let lock = format!("charts: {{memcached: {{version: 2026.1.0, digest: {digest:?}}}}}\n");
+        std::fs::write(catalogue.join("values/lock.yaml"), lock).unwrap();
+        let _operator = world.operator().charts(&charts).catalog(&catalogue).start().await;
+        let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
+        world.osdpl(&["approve", &hash]);
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
+        edit(&charts.join("memcached"), 2);
+        nudge(world, "edited against the lock").await;
+        let refused = world.until("it is refused", |cloud| {
+            let child = cloud.child("memcached");
+            (!child.ready && child.message.contains("digest")).then_some(child.message)
+        });
+        let message = refused.await;
+        assert!(
+            message.contains(&format!("the lock has {digest}")) && message.contains("osdpl charts lock"),
+            "{message}"
+        );
+        assert_eq!(world.helm_runs().len(), 4);
+    });
+}
