@@ -81,7 +81,7 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     let mut decisions = BTreeMap::new();
     for (name, release) in &desired.releases {
         let state = classify(Some(release), &release.key, observed, now);
-        let step = context.wanted(name, release, state.clone());
+        let step = context.wanted(name, release, state);
         let sweep = context.sweep(&state, &step).filter(|_| !release.paused);
         decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep });
     }
@@ -90,7 +90,7 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     for (key, name) in unwanted {
         let state = classify(None, key, observed, now);
         let label = if decisions.contains_key(&name) { key.to_string() } else { name.clone() };
-        let step = context.unwanted(&name, key, state.clone());
+        let step = context.unwanted(&name, key, state);
         let sweep = context.sweep(&state, &step);
         decisions.insert(label, Decision { key: key.clone(), step, sweep });
     }

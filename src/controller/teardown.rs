@@ -45,6 +45,10 @@ impl Context {
             self.publish(deployment, &wish, &plan, &BTreeMap::new(), Some(rest)).await?;
             return Ok(wake(&plan, &wish, now));
         }
+        // An uninstall that ended while no operator looked has told nobody to collect its Jobs.
+        for key in names.keys() {
+            self.cluster.collect_jobs(key).await?;
+        }
         self.cluster.remove_external(&name, &BTreeSet::new()).await?;
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
             let kept = names.iter().flat_map(|(key, release)| {

@@ -216,7 +216,7 @@ fn what_cannot_be_changed_is_tried_seldom_until_someone_has_deleted_it_and_says_
         assert!(message.contains(&command) && message.contains("osdpl.dev/repair"), "{message}");
         let orphaned = kube::api::DeleteParams::orphan();
         world.api::<StatefulSet>().delete("mariadb-server", &orphaned).await.unwrap();
-        world.until_object::<StatefulSet>("it is deleted", "mariadb-server", |found| found.is_none()).await;
+        Box::pin(world.until_object::<StatefulSet>("it is deleted", "mariadb-server", |found| found.is_none())).await;
         world.annotate(osdpl::api::REPAIR, json!("mariadb")).await;
         let cloud = world.until_ready().await;
         assert_eq!(cloud.child("mariadb").revision, Some(3), "one failure, one success");
