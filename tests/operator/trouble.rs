@@ -63,6 +63,10 @@ fn a_daemon_set_without_nodes_is_told_until_a_node_has_its_label() {
 #[test]
 fn a_component_that_is_lost_is_told_until_it_is_back_and_helm_has_no_part_in_it() {
     story("unhealthy", async |world| {
+        // Kubernetes' times are whole seconds: memcached is lost in a later one than it started in, for mariadb takes longer.
+        let slow =
+            Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
+        world.cluster().behaviour("slow", &slow).await.unwrap();
         let _operator = world.operator().start().await;
         world.apply(&services(&["mariadb", "memcached"])).await;
         world.until_ready().await;

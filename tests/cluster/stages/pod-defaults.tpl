@@ -11,5 +11,7 @@
 {{ $sandbox := "True" }}
 {{ $initialized := "True" }}
 {{ $initState := dict "terminated" (dict "exitCode" 0 "reason" "Completed" "startedAt" $now "finishedAt" $now) }}
-{{ $state := dict "running" (dict "startedAt" $now) }}
+{{ $started := $now }}
+{{ range .status.containerStatuses }}{{ with .state }}{{ with .running }}{{ $started = or .startedAt $now }}{{ end }}{{ end }}{{ end }}
+{{ $state := dict "running" (dict "startedAt" $started) }}
 {{ $lastState := dict }}
