@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use osdpl::api::reason;
+use osdpl::api::{OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::approval::{copy, newer_catalogue};
@@ -57,7 +57,9 @@ fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused()
         let lock = format!("charts: {{memcached: {{version: 2026.1.0, digest: {digest:?}}}}}\n");
         std::fs::write(catalogue.join("values/lock.yaml"), lock).unwrap();
         let _operator = world.operator().charts(&charts).catalog(&catalogue).start().await;
-        let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
+        let before = cloud.status().approval;
+        let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| Some(hash) != before.as_ref());
+        let hash = world.until("the newer catalogue has its say", newer).await;
         world.osdpl(&["approve", &hash]);
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
         edit(&charts.join("memcached"), 2);
