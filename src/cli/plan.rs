@@ -2,6 +2,7 @@
 
 mod offline;
 mod shown;
+mod summary;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

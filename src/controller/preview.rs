@@ -96,6 +96,9 @@ pub async fn preview(
     let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
     let mut recorded = assume::recorded(&cluster, &desired, &observed).await?;
     assume::up_to_date(&mut desired, &observed, &mut recorded, &guessed);
+    if charts.is_none() {
+        assume::same_images(&mut desired, &observed, &recorded);
+    }
     let plan = if refused {
         frozen(&desired, &observed)
     } else {

@@ -58,7 +58,7 @@ fn status_plan_and_wait_tell_the_same_story_as_kubectl_wait() {
         assert!(text.contains("· mariadb        absent"), "{text}");
         let plan = world.osdpl(&["plan", "--namespace", &world.namespace, NAME]);
         let waits = "memcached      absent           paused; set `paused: false` to go on\n";
-        let summary = "0 releases would be changed now, 2 wait, 0 become ready, 0 are ready.\n";
+        let summary = "0 releases would be changed now; waiting: 2, becoming ready: 0, ready: 0.\n";
         assert!(plan.contains(waits) && plan.ends_with(summary), "{plan}");
 
         spec["paused"] = json!(false);

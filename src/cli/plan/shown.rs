@@ -211,18 +211,6 @@ impl Shown {
         }
         text
     }
-
-    fn summary(&self) -> String {
-        let count = |kind: Kind| self.releases.iter().filter(|line| line.kind == kind).count();
-        if self.is_offline {
-            return format!("{} releases would be installed.", self.releases.len());
-        }
-        let (ready, act, settle, wait) = (count(Kind::Ready), count(Kind::Do), count(Kind::Settle), count(Kind::Wait));
-        match (act, settle, wait) {
-            (0, 0, 0) => format!("Nothing to do: {ready} releases are ready."),
-            _ => format!("{act} releases would be changed now, {wait} wait, {settle} become ready, {ready} are ready."),
-        }
-    }
 }
 
 impl Line {

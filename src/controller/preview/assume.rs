@@ -56,6 +56,17 @@ pub fn up_to_date(
     }
 }
 
+/// Takes the images for those of the newest revision where the values name the same ones: what the charts name themselves is not at hand.
+pub fn same_images(desired: &mut Desired, observed: &Observed, recorded: &BTreeMap<String, Result<Values, String>>) {
+    let tags: Path = ["images", "tags"].into_iter().collect();
+    for (name, release) in &mut desired.releases {
+        let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
+        if get(&release.values, &tags) == get(values, &tags) {
+            release.images = seen.images.clone().unwrap_or_default();
+        }
+    }
+}
+
 /// Images that only the chart names are mirrored by the operator, which has the chart.
 fn keep_tags(values: &mut Values, recorded: &Values) {
     let tags: Path = ["images", "tags"].into_iter().collect();

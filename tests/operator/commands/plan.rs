@@ -59,7 +59,7 @@ const ALL: [&str; 6] = ["secrets", "deployments", "statefulsets", "daemonsets", 
 fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
     story("plan", async |world| {
         let _operator = world.operator().start().await;
-        let spec = services(&["mariadb", "memcached"]);
+        let spec = services(&["mariadb", "memcached", "rabbitmq"]);
         let reader = world.reader("reader", &ALL).await;
         let file = world.file(&spec);
         let new = world.plan_as(&reader, &["-f", file.to_str().unwrap()]);
@@ -68,19 +68,22 @@ fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
         world.until_ready().await;
 
         let ready = world.plan_as(&reader, &[]);
-        assert!(ready.contains("Nothing to do: 2 releases are ready.\n"), "{ready}");
+        assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
         assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
         assert!(ready.contains("is forbidden: User"), "the refused reads are named: {ready}");
 
         let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
         changed["services"]["mariadb"]["releases"]["mariadb"]["values"] =
             json!({"endpoints": {"oslo_db": {"auth": {"admin": {"password": "much-too-simple"}}}}});
+        let changed = with_values(changed, "rabbitmq", json!({"conf": {"enabled_plugins": ["rabbitmq_management"]}}));
         let file = world.file(&changed);
         let file = file.to_str().unwrap();
         let plan = world.plan_as(&reader, &["-f", file]);
         let memcached = "memcached      deployed         helm upgrade --install: the spec changed\n";
         assert!(plan.contains(memcached), "{plan}");
         assert!(plan.contains("changes conf.memcached.memory\n"), "paths alone: {plan}");
+        let hooks = "rabbitmq       deployed         helm upgrade --install: the spec changed\n";
+        assert!(plan.contains(hooks), "the same images: Jobs of hooks stay: {plan}");
         let plan = world.plan_as(&reader, &["-f", file, "--values"]);
         assert!(plan.contains("changes conf.memcached.memory: 300 (new)\n"), "{plan}");
         let password = "changes endpoints.oslo_db.auth.admin.password: ";
@@ -90,7 +93,7 @@ fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
         let mariadb = &told["releases"][0];
         assert_eq!((&mariadb["name"], &mariadb["step"]), (&json!("mariadb"), &json!("do")));
         assert_eq!(mariadb["changes"][0]["after"], "much-too-simple");
-        assert_eq!(world.helm_runs().len(), 2, "asking changes nothing");
+        assert_eq!(world.helm_runs().len(), 3, "asking changes nothing");
 
         let less = services(&["mariadb"]);
         let plan = world.plan_as(&reader, &["-f", world.file(&less).to_str().unwrap()]);
@@ -133,7 +136,7 @@ fn refused_reads_and_another_operators_catalogue_are_named() {
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
         let cache = world.folder.path().join("own");
         let own = ["plan", "--charts", charts.to_str().unwrap(), "--cache", cache.to_str().unwrap()];
-        assert!(world.osdpl(&own).ends_with("Nothing to do: 1 releases are ready.\n"));
+        assert!(world.osdpl(&own).ends_with("Nothing to do: 1 release is ready.\n"));
 
         let refused = world.file(&json!({"openstackRelease": "2026.1", "presets": ["stroage"]}));
         let output = world.run(&["plan", "-f", refused.to_str().unwrap()]);
