@@ -6,11 +6,13 @@
 mod act;
 mod changes;
 mod charts;
+mod external;
 mod fence;
 mod gather;
 mod memory;
 mod outcomes;
 mod preview;
+mod spent;
 mod sweep;
 mod teardown;
 
@@ -155,7 +157,9 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     let desired = if wish.refused { &empty } else { &*wish.desired };
     let mut plan =
         if wish.refused { Plan::default() } else { plan(desired, &wish.observed, &context.catalog, &wish.policy, now) };
+    let repairs = spent::repairs(&plan, &wish.policy);
     context.act(&mut plan, &wish, &mut memory).await;
+    context.spend(&deployment, &plan, &wish, repairs).await?;
     if wish.refused {
         plan = gather::frozen(&wish.desired, &wish.observed);
     }

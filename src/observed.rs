@@ -60,6 +60,13 @@ pub struct ReleaseSeen {
     pub undecodable: Option<String>,
 }
 
+impl ReleaseSeen {
+    /// Whether an operator of ours made any of its revisions.
+    pub fn is_ours(&self) -> bool {
+        self.attempt.is_some() || self.own_inputs.is_some()
+    }
+}
+
 /// Who made a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptSeen {

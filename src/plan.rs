@@ -21,7 +21,7 @@ pub use step::{Action, Decision, Step, Wait, Why};
 
 use crate::api::Approval;
 use crate::catalog::{Catalog, Component};
-use crate::desired::Desired;
+use crate::desired::{Desired, Provider};
 use crate::observed::{Key, Observed};
 use crate::values::digest;
 
@@ -38,6 +38,8 @@ pub struct Policy {
     pub skip_hooks: BTreeSet<String>,
     /// Whether nothing may be started.
     pub paused: bool,
+    /// Releases that stay as they are, wanted or not.
+    pub paused_releases: BTreeSet<String>,
     /// Whether everything is to be taken down: uninstalls need no approval then.
     pub deleting: bool,
 }
@@ -66,6 +68,11 @@ impl Plan {
             Step::Wait(Wait::Approval(why)) => Some((name.as_str(), why)),
             _ => None,
         })
+    }
+
+    /// Whether nothing is left to do: what is not ready yet only needs time.
+    pub fn is_at_rest(&self) -> bool {
+        self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settle(_)))
     }
 
     /// Whether every release is ready.
@@ -120,7 +127,7 @@ struct Context<'a> {
 impl Context<'_> {
     /// Every release that an operator of ours made, or is at, with its name in the catalogue.
     fn ours(&self) -> impl Iterator<Item = (&Key, String)> {
-        let recorded = self.observed.releases.iter().filter(|(_, seen)| seen.attempt.is_some());
+        let recorded = self.observed.releases.iter().filter(|(_, seen)| seen.is_ours());
         let recorded = recorded.map(|(key, seen)| (key, seen.release.clone().unwrap_or_else(|| key.name.clone())));
         let running = self.observed.running.keys().filter(|key| !self.observed.releases.contains_key(*key));
         recorded.chain(running.map(|key| (key, key.name.clone())))
@@ -133,8 +140,8 @@ impl Context<'_> {
     /// The components that are not available yet, of those needed.
     fn unmet(&self, release: &crate::desired::DesiredRelease) -> Vec<Component> {
         let unmet = release.needs.iter().filter(|(component, provider)| match provider {
-            crate::desired::Provider::External(service) => !self.observed.external_ready.contains(service),
-            crate::desired::Provider::Release(name) => {
+            Provider::External(service) => !self.observed.external_ready.contains(service),
+            Provider::Release(name) => {
                 let key = self.desired.releases.get(name).map(|release| &release.key);
                 !key.is_some_and(|key| component_available(component, key, self.observed))
             }
@@ -146,15 +153,32 @@ impl Context<'_> {
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect();
-        let needs = |other: &str| {
-            let release = self.catalog.release(other).map(|(_, release)| release);
-            release.is_some_and(|release| release.needs.iter().any(|need| provided.contains(&need.component)))
-        };
-        let mut names: Vec<_> =
-            self.ours().map(|(_, other)| other).filter(|other| other != name && needs(other)).collect();
+        let mut names: Vec<_> = self
+            .ours()
+            .filter(|(key, other)| other != name && self.depends(key, other, name, &provided))
+            .map(|(_, other)| other)
+            .collect();
         names.sort();
         names.dedup();
         names
+    }
+
+    /// Whether what runs of `other` needs something of release `name`. A wanted release says so itself once it runs with the wanted inputs;
+    /// until then the catalogue says what it may need, but for what it shall take from outside: it waits for that, and that for this one's end.
+    fn depends(&self, key: &Key, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
+        let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
+        let taken = |provider: &Provider| *provider == Provider::Release(name.to_owned());
+        if wanted.is_some_and(|wanted| wanted.needs.values().any(taken)) {
+            return true;
+        }
+        let in_sync = wanted
+            .is_some_and(|wanted| matches!(classify(Some(wanted), key, self.observed, self.now), State::InSync(_)));
+        let outside = |component: &Component| {
+            wanted.is_some_and(|wanted| matches!(wanted.needs.get(component), Some(Provider::External(_))))
+        };
+        let catalogued = self.catalog.release(other).map(|(_, release)| &release.needs);
+        let mut needs = catalogued.into_iter().flatten().map(|need| &need.component);
+        !in_sync && needs.any(|component| provided.contains(component) && !outside(component))
     }
 }
 

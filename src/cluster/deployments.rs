@@ -38,6 +38,25 @@ impl Cluster {
         }
     }
 
+    /// Sets an annotation, or takes it away.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn annotate(
+        &self,
+        deployment: &OpenStackDeployment,
+        key: &str,
+        value: Option<String>,
+    ) -> Result<(), Error> {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        let name = deployment.name_any();
+        let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
+        match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            other => other.map(drop).because(|| format!("changing annotation {key} of {name}")),
+        }
+    }
+
     /// Writes the status where it differs from the one that stands, then tells the events.
     ///
     /// # Errors

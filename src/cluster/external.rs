@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
-use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
 use crate::api::MANAGED;
 use crate::desired::ExternalService;
+use crate::health::workload::RELEASE_ANNOTATION;
 
 impl Cluster {
     /// Publishes the external services; returns those that pods can find, and what is wrong with the others.
@@ -28,10 +29,10 @@ impl Cluster {
         let mut problems = Vec::new();
         for (name, external) in services {
             match addresses(&external.host, external.port).await {
-                Ok(addresses) => {
-                    self.publish_external(deployment, external, &addresses).await?;
-                    ready.insert(name.clone());
-                }
+                Ok(addresses) => match self.publish_external(deployment, external, &addresses).await? {
+                    Ok(()) => drop(ready.insert(name.clone())),
+                    Err(problem) => problems.push(format!("spec.services.{name}.external: {problem}")),
+                },
                 Err(problem) => problems.push(format!("spec.services.{name}.external.host: {problem}")),
             }
         }
@@ -43,7 +44,7 @@ impl Cluster {
         deployment: &str,
         external: &ExternalService,
         addresses: &[IpAddr],
-    ) -> Result<(), Error> {
+    ) -> Result<Result<(), String>, Error> {
         let ExternalService { service, namespace, port, port_name, .. } = external;
         let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
         let metadata = json!({"name": service, "namespace": namespace, "labels": labels});
@@ -53,6 +54,11 @@ impl Cluster {
         let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let what = || format!("publishing external service {namespace}/{service}");
         let known = services.get_opt(service).await.because(what)?;
+        if let Some(owner) = known.as_ref().and_then(helms) {
+            return Ok(Err(format!(
+                "Service {namespace}/{service} belongs to helm release {owner}; uninstall that release, or take `external` out"
+            )));
+        }
         let known_port =
             known.as_ref().and_then(|known| known.spec.as_ref()?.ports.as_ref()?.first().map(|first| first.port));
         if known_port != Some(i32::from(*port)) {
@@ -74,7 +80,7 @@ impl Cluster {
             let body = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
             endpoints.patch(service, &params, &Patch::Apply(body)).await.because(what)?;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// Removes the Services of external services that are not wanted any more; their Endpoints go with them.
@@ -95,6 +101,12 @@ impl Cluster {
         }
         Ok(())
     }
+}
+
+/// The helm release that an object belongs to.
+fn helms(service: &Service) -> Option<String> {
+    let is_helms = service.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm");
+    is_helms.then(|| service.annotations().get(RELEASE_ANNOTATION).cloned().unwrap_or_default())
 }
 
 /// The addresses of a host; a name is looked up each time it is asked for.

@@ -61,7 +61,9 @@ impl Context {
             facts.missing = credentials.missing;
             facts.values_from = values_from(&self.inputs, spec, &namespace);
             (facts.charts, wake) = self.charts.facts(spec, &self.catalog, &selection);
-            let (ready, troubles) = self.cluster.external(&name, &selection.external).await?;
+            let external = self.vacant(&selection.external, &observed);
+            self.withdraw(&name, &external, memory).await?;
+            let (ready, troubles) = self.cluster.external(&name, &external).await?;
             observed.external_ready = ready;
             problems.extend(troubles);
         }
@@ -220,8 +222,14 @@ pub fn policy(deployment: &OpenStackDeployment) -> Policy {
         repair: names(REPAIR),
         skip_hooks: names(SKIP_HOOKS),
         paused: deployment.spec.paused,
+        paused_releases: paused(&deployment.spec),
         deleting: deployment.metadata.deletion_timestamp.is_some(),
     }
+}
+
+fn paused(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
+    let releases = spec.services.values().flat_map(|service| &service.releases);
+    releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect()
 }
 
 /// The plan of a spec that is refused: everything stays as it is, and is shown.

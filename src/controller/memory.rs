@@ -1,6 +1,6 @@
 //! What is remembered between passes: only what no record tells, and what is cheaper not to compute again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
@@ -25,6 +25,8 @@ pub struct Memory {
     pub changes: BTreeMap<Key, (i64, String, Vec<String>)>,
     /// Sweeps that failed, by release: how often in a row, and when last.
     pub sweeps: BTreeMap<Key, (u32, Timestamp)>,
+    /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
+    pub external: Option<BTreeSet<(String, String)>>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

@@ -40,7 +40,7 @@ impl Context {
 
 /// The revisions of all other releases of ours that say what is theirs: the newest, and the deployed one.
 fn others(key: &Key, observed: &Observed) -> Vec<(Key, u32)> {
-    let ours = observed.releases.iter().filter(|(other, seen)| *other != key && seen.attempt.is_some());
+    let ours = observed.releases.iter().filter(|(other, seen)| *other != key && seen.is_ours());
     let revisions = ours.flat_map(|(other, seen)| {
         let newest = seen.history.iter().map(|past| past.revision).max();
         let deployed = seen.history.iter().filter(|past| past.status == crate::release::Status::Deployed);

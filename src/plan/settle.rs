@@ -1,7 +1,7 @@
 //! Whether a release in sync is done: its workloads, and this revision's Jobs.
 
 use super::Step;
-use crate::api::ComponentVerdict;
+use crate::api::{ComponentVerdict, REPAIR};
 use crate::catalog::{Component, WorkloadKind};
 use crate::desired::DesiredRelease;
 use crate::health;
@@ -28,7 +28,7 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
         let is =
             |workload: &&Workload| workload.kind == *kind && workload.namespace == *namespace && workload.name == *name;
         let Some(workload) = observed.workloads.iter().find(is) else {
-            lines.push(format!("{kind:?} {name} is not there yet"));
+            lines.push(format!("{kind:?} {name} is not there; if it was deleted, annotate {REPAIR}=<release>"));
             continue;
         };
         let needed = release.components.contains_key(&workload.component);

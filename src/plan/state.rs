@@ -44,7 +44,10 @@ pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Ob
     if let Some(problem) = &seen.undecodable {
         return State::Undecodable(problem);
     }
-    let Some(attempt) = &seen.attempt else { return State::Unmanaged(seen) };
+    let Some(attempt) = &seen.attempt else {
+        // Someone's revision without our labels over revisions of ours is as foreign as one that inherited them.
+        return if seen.is_ours() { State::Foreign(seen) } else { State::Unmanaged(seen) };
+    };
     // A foreign upgrade inherits our labels, a rollback revives old ones: only an attempt for this very revision is ours.
     let ours = attempt.revision == seen.revision;
     match seen.status.as_str() {

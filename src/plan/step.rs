@@ -142,7 +142,7 @@ impl Context<'_> {
             State::Unmanaged(_) => Step::Wait(Wait::Unmanaged),
             State::Locked(seen, until) => Step::Wait(locked(seen, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
-            State::InSync(seen) => settling(release, seen, self.observed),
+            State::InSync(seen) if !self.mends(name, release) => settling(release, seen, self.observed),
             _ if self.policy.paused || release.paused => Step::Wait(Wait::Paused),
             _ if self.observed.terminating.contains(&release.key.namespace) => {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
@@ -153,7 +153,15 @@ impl Context<'_> {
             State::Failed(seen) => self.failed(name, release, seen),
             State::OutOfDate(seen) => self.approve(name, release, seen),
             State::Foreign(seen) => self.foreign(name, release, seen),
+            State::InSync(seen) => self.submit(name, release, Some(seen), Why::Repair),
         }
+    }
+
+    /// Whether a person asked to apply a release again that is in sync: something of it was deleted or edited. `all` means revisions that are
+    /// someone else's, not every release there is.
+    fn mends(&self, name: &str, release: &DesiredRelease) -> bool {
+        let held = self.policy.paused || release.paused;
+        self.policy.repair.contains(name) && !held && !self.observed.terminating.contains(&release.key.namespace)
     }
 
     pub(super) fn unwanted(&self, name: &str, key: &Key, state: State<'_>) -> Step {
@@ -162,7 +170,7 @@ impl Context<'_> {
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
             State::Unmanaged(_) | State::Absent => Step::Ready,
             State::Locked(seen, until) => Step::Wait(locked(seen, until)),
-            _ if self.policy.paused && !self.policy.deleting => Step::Wait(Wait::Paused),
+            _ if self.holds(name) && !self.policy.deleting => Step::Wait(Wait::Paused),
             State::Abandoned(_)
             | State::Uninstalling(_)
             | State::Failed(_)
@@ -170,6 +178,10 @@ impl Context<'_> {
             | State::InSync(_)
             | State::Foreign(_) => self.remove(name, key),
         }
+    }
+
+    fn holds(&self, name: &str) -> bool {
+        self.policy.paused || self.policy.paused_releases.contains(name)
     }
 
     /// Helm's uninstall works on any status, a pending one included, and needs no unlocking first.

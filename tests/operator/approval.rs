@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use osdpl::api::reason;
+use kube::ResourceExt;
+use osdpl::api::{APPROVE, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services};
@@ -107,5 +108,14 @@ fn an_uninstall_waits_for_approval() {
         assert_eq!(cloud.status().releases, "1/1");
         let last = world.helm_runs().pop().unwrap();
         assert_eq!((last.verb(), last.release()), ("uninstall", "memcached"));
+        assert_eq!(cloud.annotations().get(APPROVE), None, "what was agreed to is done");
+
+        spec["services"]["memcached"]["enabled"] = json!(true);
+        world.apply(&spec).await;
+        assert_eq!(world.until_ready().await.status().releases, "2/2");
+        spec["services"]["memcached"]["enabled"] = json!(false);
+        world.apply(&spec).await;
+        let asked = world.until_reason(reason::APPROVAL).await;
+        assert_eq!(asked.child("memcached").status, "deployed", "the same change again is asked for again");
     });
 }

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use osdpl::api::{REPAIR, reason};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use osdpl::api::{OpenStackDeployment, REPAIR, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services, with_values};
@@ -62,8 +65,30 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
         until_foreign(world, 4).await;
         assert_eq!(world.helm_runs().len(), 4);
         world.annotate(REPAIR, json!("memcached")).await;
-        assert_eq!(world.until_ready().await.child("memcached").revision, Some(5));
+        let repaired = world.until_ready().await;
+        assert_eq!(repaired.child("memcached").revision, Some(5));
+        assert_eq!(repaired.annotations().get(REPAIR), None, "it was asked for once");
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 256);
+    });
+}
+
+#[test]
+fn what_someone_deleted_out_of_a_release_is_back_when_repair_is_asked_for() {
+    story("deleted", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["mariadb", "memcached"])).await;
+        world.until_ready().await;
+        let name = "memcached-memcached";
+        world.api::<StatefulSet>().delete(name, &DeleteParams::default()).await.unwrap();
+        let told = |cloud: &OpenStackDeployment| {
+            cloud.child("memcached").message.contains("annotate osdpl.dev/repair=<release>").then_some(())
+        };
+        world.until("it is told, with what helps", told).await;
+        world.annotate(REPAIR, json!("memcached")).await;
+        let repaired = world.until_ready().await;
+        assert_eq!(repaired.child("memcached").revision, Some(2));
+        assert_eq!(repaired.annotations().get(REPAIR), None);
+        assert_eq!(world.helm_runs().len(), 3);
     });
 }
 

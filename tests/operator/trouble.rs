@@ -136,6 +136,37 @@ fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_make
 }
 
 #[test]
+fn a_service_moves_outside_and_back_only_after_its_uninstall_was_approved() {
+    story("moves", async |world| {
+        let inside = services(&["keystone", "mariadb", "memcached", "rabbitmq"]);
+        let _operator = world.operator().start().await;
+        world.apply(&inside).await;
+        world.until_ready().await;
+        let addresses = async || {
+            let endpoints = world.api::<Endpoints>().get("memcached").await.unwrap();
+            let subsets = endpoints.subsets.unwrap_or_default();
+            let all = subsets.into_iter().flat_map(|subset| subset.addresses.unwrap_or_default());
+            all.map(|address| address.ip).collect::<Vec<_>>()
+        };
+        let own = addresses().await;
+
+        let mut outside = inside.clone();
+        outside["services"]["memcached"] = json!({"enabled": true, "external": {"host": "192.0.2.9"}});
+        world.apply(&outside).await;
+        let waiting = world.until_reason(reason::APPROVAL).await;
+        assert_eq!(waiting.child("keystone").revision, Some(1), "{:?}", waiting.child("keystone"));
+        assert_eq!(addresses().await, own, "nothing is taken from under what runs");
+        world.osdpl(&["approve"]);
+        assert_eq!(world.until_ready().await.status().releases, "3/3");
+        assert_eq!(addresses().await, ["192.0.2.9"]);
+
+        world.apply(&inside).await;
+        assert_eq!(world.until_ready().await.status().releases, "4/4");
+        assert!(!addresses().await.contains(&"192.0.2.9".to_owned()));
+    });
+}
+
+#[test]
 fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
     story("two", async |world| {
         // Two of the same second: the one with the smaller uid counts as older.

@@ -1,0 +1,54 @@
+//! Annotations with which a person agreed to something once: taken away when that was done, so that they agree to nothing else later.
+
+use std::collections::BTreeSet;
+
+use super::Context;
+use super::gather::Wish;
+use crate::api::{APPROVE, OpenStackDeployment, REPAIR};
+use crate::cluster::Error;
+use crate::plan::{Action, Plan, Policy, Step, Wait};
+
+const ALL: &str = "all";
+
+/// The releases that a repair was asked for and that are about to be upgraded.
+pub fn repairs(plan: &Plan, policy: &Policy) -> BTreeSet<String> {
+    let upgraded =
+        plan.decisions.iter().filter(|(_, decision)| matches!(decision.step, Step::Do(Action::Upgrade { .. }, _)));
+    upgraded.map(|(name, _)| name.clone()).filter(|name| policy.repair.contains(name)).collect()
+}
+
+/// What is left of the names that a repair was asked for, `started` being those that helm is at now: what fails from there on is retried
+/// without a person's word. `all` counts until nothing is left to do.
+fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
+    let began = |name: &String| {
+        started.contains(name)
+            && plan
+                .decisions
+                .get(name)
+                .is_some_and(|decision| matches!(decision.step, Step::Wait(Wait::Helm { queued: false, .. })))
+    };
+    let over = |name: &String| name == ALL && plan.is_at_rest();
+    asked.iter().filter(|name| !began(name) && !over(name)).cloned().collect()
+}
+
+impl Context {
+    /// Takes away what has had its effect.
+    pub(super) async fn spend(
+        &self,
+        deployment: &OpenStackDeployment,
+        plan: &Plan,
+        wish: &Wish,
+        started: BTreeSet<String>,
+    ) -> Result<(), Error> {
+        let known = !wish.refused && !wish.fetching;
+        if wish.policy.approved.is_some() && known && plan.is_at_rest() {
+            self.cluster.annotate(deployment, APPROVE, None).await?;
+        }
+        let left = left(&wish.policy.repair, &started, plan);
+        if known && left != wish.policy.repair {
+            let names = left.into_iter().collect::<Vec<_>>().join(",");
+            self.cluster.annotate(deployment, REPAIR, Some(names).filter(|names| !names.is_empty())).await?;
+        }
+        Ok(())
+    }
+}
