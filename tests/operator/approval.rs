@@ -7,6 +7,7 @@ use osdpl::api::{APPROVE, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services};
+use crate::helm::Run;
 use crate::world::{World, story};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
@@ -117,5 +118,23 @@ fn an_uninstall_waits_for_approval() {
         world.apply(&spec).await;
         let asked = world.until_reason(reason::APPROVAL).await;
         assert_eq!(asked.child("memcached").status, "deployed", "the same change again is asked for again");
+    });
+}
+
+#[test]
+fn another_network_backend_comes_first_and_the_old_one_leaves_after_approval() {
+    story("backend", async |world| {
+        let with = |backend: &str| json!({"openstackRelease": "2026.1", "presets": ["compute"], "features": {"network": {"backend": backend}}});
+        let _operator = world.operator().start().await;
+        world.apply(&with("ovn")).await;
+        world.until_ready().await;
+        world.apply(&with("ovs")).await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        assert!(cloud.status().message.starts_with("ovn would be uninstalled"), "{}", cloud.status().message);
+        assert!(cloud.child("neutron").ready, "{:?}", cloud.child("neutron"));
+        world.osdpl(&["approve"]);
+        let last = |run: &Run| (run.verb().to_owned(), run.release().to_owned());
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().last().map(last), Some(("uninstall".into(), "ovn".into())));
     });
 }
