@@ -96,7 +96,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let reason = match &decision.step {
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
-            Step::Wait(Wait::Foreign(_) | Wait::Unmanaged | Wait::Locked(_)) => reason::FOREIGN,
+            Step::Wait(Wait::Foreign(_) | Wait::Unmanaged) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
                 reason::CHART_PENDING => return None,
                 reason::INPUTS => reason::INPUTS,
@@ -148,7 +148,10 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Answer {
 fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        Step::Wait(Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused | Wait::Blocked { .. }) => Some(step_text(step)),
+        // A helm that is not ours ends, or is taken for dead: nobody has to do anything.
+        Step::Wait(Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused | Wait::Blocked { .. } | Wait::Locked(_)) => {
+            Some(step_text(step))
+        }
         Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
     });
     if waits.is_empty() {
