@@ -9,6 +9,7 @@ use kube::{Resource, ResourceExt};
 
 use super::{Cluster, Error, Explain};
 use crate::api::MANAGED;
+use crate::health::workload::RELEASE_ANNOTATION;
 use crate::observed::Key;
 
 /// What an uninstall of a cloud leaves behind.
@@ -18,6 +19,16 @@ pub struct Leftovers {
     pub releases: BTreeSet<Key>,
     /// Secrets that upstream keeps, as (namespace, name).
     pub secrets: BTreeSet<(String, String)>,
+}
+
+/// Whether a claim is a release's: those of StatefulSets have upstream's labels, those out of a chart often none (glance's images), but
+/// helm's annotations.
+fn belongs(claim: &PersistentVolumeClaim, key: &Key) -> bool {
+    let annotation = |name: &str| claim.annotations().get(name).map(String::as_str);
+    let labelled = claim.labels().get("release_group").is_some_and(|group| *group == key.name);
+    let owned = annotation(RELEASE_ANNOTATION) == Some(&*key.name)
+        && annotation("meta.helm.sh/release-namespace") == Some(&*key.namespace);
+    labelled || owned
 }
 
 /// A deletion of what is gone already is done.
@@ -68,7 +79,11 @@ impl Cluster {
     pub async fn purge(&self, deployment: &str, namespace: &str, leftovers: &Leftovers) -> Result<(), Error> {
         for key in &leftovers.releases {
             let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &key.namespace);
-            for claim in self.list(&api, &format!("release_group={}", key.name)).await? {
+            let what = || format!("listing claims in {}", key.namespace);
+            for claim in api.list(&ListParams::default()).await.because(what)?.items {
+                if !belongs(&claim, key) {
+                    continue;
+                }
                 let name = claim.name_any();
                 gone(api.delete(&name, &DeleteParams::default()).await, || {
                     format!("deleting claim {}/{name}", key.namespace)

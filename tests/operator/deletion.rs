@@ -18,6 +18,9 @@ use crate::world::{World, patience, story};
 /// Keystone's pre-delete hook needs the database.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
+/// Glance's claims carry no label, only helm's annotations.
+const GLANCE: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
+
 /// The identities of what holds data: claims, and Secrets that are not helm's.
 async fn kept(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
@@ -42,18 +45,20 @@ async fn jobs(world: &World) -> Vec<String> {
 
 /// The values that helm was given, of every release.
 fn values(world: &World) -> Vec<Value> {
-    KEYSTONE.iter().map(|release| world.helm_values(release)).collect()
+    GLANCE.iter().map(|release| world.helm_values(release)).collect()
 }
 
 #[test]
 fn a_deletion_goes_backwards_and_what_it_retains_is_found_again_and_what_it_purges_is_not() {
     story("deletion", async |world| {
-        let mut spec = services(&KEYSTONE);
+        let mut spec = services(&GLANCE);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until_ready().await;
         let (kept_before, values_before) = (kept(world).await, values(world));
-        for needed in ["keystone-fernet-keys", "mysql-data-mariadb-server-0", "nimbus-credentials-keystone"] {
+        for needed in
+            ["glance-images", "keystone-fernet-keys", "mysql-data-mariadb-server-0", "nimbus-credentials-keystone"]
+        {
             assert!(kept_before.contains_key(needed), "{kept_before:?}");
         }
 
