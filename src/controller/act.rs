@@ -101,6 +101,9 @@ impl Context {
     ) -> Result<(), Error> {
         let Some(chart) = self.charts.chart(name) else { return Ok(()) };
         self.cluster.ensure_namespace(&release.key.namespace).await?;
+        if revision == 0 {
+            self.cluster.inherit_crds(&release.key).await?;
+        }
         for manifest in chart.crds.iter() {
             self.cluster.apply_crd(manifest).await?;
         }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use osdpl::api::reason;
 use serde_json::{Value, json};
 
@@ -97,6 +97,26 @@ fn an_installed_release_does_not_move_and_the_others_go_on() {
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         assert!(namespaces.get_opt(&elsewhere).await.unwrap().is_none());
         assert!(runs(world).iter().filter(|run| run.ends_with("memcached") || run.ends_with("tokens")).count() == 1);
+    });
+}
+
+#[test]
+fn crds_that_a_release_left_are_taken_over_by_the_next_one_of_its_name_elsewhere() {
+    story("heirs", async |world| {
+        let elsewhere = format!("{}-data", world.namespace);
+        let mut spec = services(&["mariadb"]);
+        let here = spec.clone();
+        spec["services"]["mariadb"]["releases"]["mariadb"] = json!({"namespace": elsewhere});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        world.delete().await;
+        world.until_gone().await;
+        world.apply(&here).await;
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 3, "no attempt failed");
+        let namespaces: Api<Namespace> = Api::all(world.client.clone());
+        namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();
     });
 }
 
