@@ -99,6 +99,8 @@ pub struct Facts {
     pub refused: BTreeMap<String, Blocked>,
     /// Charts by release, or why they can't be had.
     pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
+    /// The class of the volume claims that a release has already, by release: it stays, whatever `spec.storageClass` says by now.
+    pub claim_classes: BTreeMap<String, String>,
     /// Helm's major version.
     pub helm_major: u64,
 }

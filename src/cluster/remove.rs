@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
 use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Resource, ResourceExt};
 
+use super::claims::belongs;
 use super::{Cluster, Error, Explain};
 use crate::api::MANAGED;
-use crate::health::workload::RELEASE_ANNOTATION;
 use crate::observed::Key;
 
 /// What an uninstall of a cloud leaves behind.
@@ -19,16 +19,6 @@ pub struct Leftovers {
     pub releases: BTreeSet<Key>,
     /// Secrets that upstream keeps, as (namespace, name).
     pub secrets: BTreeSet<(String, String)>,
-}
-
-/// Whether a claim is a release's: those of StatefulSets have upstream's labels, those out of a chart often none (glance's images), but
-/// helm's annotations.
-fn belongs(claim: &PersistentVolumeClaim, key: &Key) -> bool {
-    let annotation = |name: &str| claim.annotations().get(name).map(String::as_str);
-    let labelled = claim.labels().get("release_group").is_some_and(|group| *group == key.name);
-    let owned = annotation(RELEASE_ANNOTATION) == Some(&*key.name)
-        && annotation("meta.helm.sh/release-namespace") == Some(&*key.namespace);
-    labelled || owned
 }
 
 /// A deletion of what is gone already is done.
@@ -79,8 +69,7 @@ impl Cluster {
     pub async fn purge(&self, deployment: &str, namespace: &str, leftovers: &Leftovers) -> Result<(), Error> {
         for key in &leftovers.releases {
             let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &key.namespace);
-            let what = || format!("listing claims in {}", key.namespace);
-            for claim in api.list(&ListParams::default()).await.because(what)?.items {
+            for claim in self.claims(&key.namespace).await? {
                 if !belongs(&claim, key) {
                     continue;
                 }

@@ -61,6 +61,7 @@ impl Context {
             facts.missing = credentials.missing;
             facts.values_from = values_from(&self.inputs, spec, &namespace);
             (facts.charts, wake) = self.charts.facts(spec, &self.catalog, &selection);
+            facts.claim_classes = self.claim_classes(spec, &selection, memory).await?;
             let external = self.vacant(&selection.external, &observed);
             self.withdraw(&name, &external, memory).await?;
             let (ready, troubles) = self.cluster.external(&name, &external).await?;
@@ -76,6 +77,24 @@ impl Context {
         let fetching = desired.releases.values().any(pending);
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
         Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake, fetching })
+    }
+
+    /// The classes of claims, looked up when the spec asks for another one: only then it matters what stands.
+    async fn claim_classes(
+        &self,
+        spec: &OpenStackDeploymentSpec,
+        selection: &Selection,
+        memory: &mut Memory,
+    ) -> Result<BTreeMap<String, String>, Error> {
+        let same = |known: &&(Option<String>, BTreeMap<String, Key>, BTreeMap<String, String>)| {
+            known.0 == spec.storage_class && known.1 == selection.releases
+        };
+        if let Some((_, _, classes)) = memory.claim_classes.as_ref().filter(same) {
+            return Ok(classes.clone());
+        }
+        let classes = self.cluster.claim_classes(&selection.releases).await?;
+        memory.claim_classes = Some((spec.storage_class.clone(), selection.releases.clone(), classes.clone()));
+        Ok(classes)
     }
 
     /// What is; `names` tells what the spec calls releases.

@@ -27,6 +27,8 @@ pub struct Memory {
     pub sweeps: BTreeMap<Key, (u32, Timestamp)>,
     /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
     pub external: Option<BTreeSet<(String, String)>>,
+    /// The classes of the releases' claims, and what they were looked up for: `spec.storageClass` and the releases.
+    pub claim_classes: Option<(Option<String>, BTreeMap<String, Key>, BTreeMap<String, String>)>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

@@ -145,8 +145,13 @@ fn advice(outcome: &Outcome, mend: Mend) -> Option<String> {
 /// Pods of a `StatefulSet` are left running: the new one takes them over.
 fn delete(namespace: &str, object: &Subject) -> String {
     let kind = object.kind.to_lowercase();
-    let orphan = if kind.starts_with("statefulset") { " --cascade=orphan" } else { "" };
-    format!("kubectl -n {namespace} delete {kind} {}{orphan}", object.name)
+    if kind.starts_with("statefulset") {
+        return format!(
+            "kubectl -n {namespace} delete {kind} {} --cascade=orphan (its pods go on), with its claims that are still Pending and their pods",
+            object.name
+        );
+    }
+    format!("kubectl -n {namespace} delete {kind} {}", object.name)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use osdpl::api::reason;
+use osdpl::api::{OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, Told, services, with_values};
@@ -148,5 +148,25 @@ fn another_openstack_release_is_refused_on_a_deployed_cloud() {
         world.apply(&spec).await;
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 1);
+    });
+}
+
+#[test]
+fn another_storage_class_is_for_new_claims_and_changes_no_release_that_has_some() {
+    story("classes", async |world| {
+        let mut spec = services(&["mariadb", "memcached"]);
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        spec["storageClass"] = json!("faster");
+        let wanted = world.apply(&spec).await.metadata.generation;
+        let told = |cloud: &OpenStackDeployment| {
+            let current = cloud.status().observed_generation == wanted;
+            (current && cloud.is_ready()).then(|| cloud.condition("Ready").unwrap().message)
+        };
+        let message = world.until("the new spec is in sync", told).await;
+        let kept = "spec.storageClass: the claims of mariadb keep class general";
+        assert!(message.contains(kept), "{message}");
+        assert_eq!(world.helm_runs().len(), 2);
     });
 }

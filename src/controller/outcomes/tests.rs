@@ -53,7 +53,7 @@ fn what_time_does_not_mend_is_told_with_what_to_do() {
         remembered(Failure::Immutable(vec![object("Job", "nova-setup"), object("StatefulSet", "db")]), true).message;
     assert!(told.starts_with("helm said no; "), "{told}");
     assert!(told.contains("kubectl -n cloud delete job nova-setup; "), "{told}");
-    assert!(told.contains("kubectl -n cloud delete statefulset db --cascade=orphan; then annotate"), "{told}");
+    assert!(told.contains("kubectl -n cloud delete statefulset db --cascade=orphan (its pods go on), with its claims that are still Pending and their pods; then annotate"), "{told}");
     let told = remembered(Failure::Unrenderable, false).message;
     assert!(told.contains("not tried again until they, or the chart, change"), "{told}");
 }

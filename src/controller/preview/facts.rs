@@ -45,6 +45,13 @@ impl Question<'_> {
         let credentials = cluster.credentials(spec, self.catalog, self.selection, self.observed, &inputs).await;
         let credentials = credentials.map_err(plain)?;
         let values_from = values_from(&inputs, spec, &self.selection.namespace);
+        let claim_classes = match cluster.claim_classes(&self.selection.releases).await {
+            Ok(classes) => classes,
+            Err(error) => {
+                unknown.push(format!("the classes of the claims there are: {}", plain(error)));
+                BTreeMap::new()
+            }
+        };
         let (helm_major, mut guessed) = self.helm(unknown);
         let charts = match charts {
             Some(source) => self.obtained(source).await,
@@ -52,7 +59,7 @@ impl Question<'_> {
         };
         let (credentials, missing) = (credentials.known, credentials.missing);
         Ok(Found {
-            facts: Facts { credentials, values_from, missing, charts, helm_major, ..Facts::default() },
+            facts: Facts { credentials, values_from, missing, charts, claim_classes, helm_major, ..Facts::default() },
             guessed,
         })
     }
