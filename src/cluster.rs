@@ -14,7 +14,7 @@ mod sweep;
 use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
 
-pub use credentials::Credentials;
+pub use credentials::{Credentials, Question as CredentialQuestion};
 pub use inputs::{Inputs, Reference};
 pub use remove::Leftovers;
 

@@ -151,6 +151,11 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     if context.cluster.set_finalizer(&deployment, true).await? {
         return Ok(Action::await_change());
     }
+    context.inputs.watch(&gather::references(&deployment.spec, &deployment.namespace().unwrap_or_default()));
+    if context.inputs.is_reading() {
+        // Nothing is planned from objects that were not read yet; the first answer pokes.
+        return Ok(Action::await_change());
+    }
     let wish = context.gather(&deployment, &mut memory).await?;
     let now = now();
     let empty = Desired::default();

@@ -14,6 +14,7 @@ mod resolve;
 mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
@@ -92,7 +93,7 @@ pub struct Facts {
     /// Credentials by service and name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
     /// What the objects named by `valuesFrom` hold, or why they can't be read.
-    pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, String>>,
+    pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
     /// Credentials that can't be had, by service and name, and what to do.
     pub missing: BTreeMap<(String, String), String>,
     /// What the spec asks of releases that can't be done to them, by release.
@@ -103,6 +104,23 @@ pub struct Facts {
     pub claim_classes: BTreeMap<String, String>,
     /// Helm's major version.
     pub helm_major: u64,
+}
+
+/// Why what an object holds is not at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// The API server says that the object, or the key in it, is not there: what `optional` forgives.
+    Missing(String),
+    /// It may be there and can't be read, or can't be understood: nothing may be concluded from that.
+    Unusable(String),
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(message) | Self::Unusable(message) => formatter.write_str(message),
+        }
+    }
 }
 
 /// A chart that is at hand.

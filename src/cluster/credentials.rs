@@ -1,11 +1,11 @@
 //! Credentials in the cluster: the user's Secrets, ours, and what releases already run with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use kube::api::PostParams;
+use kube::{Api, ResourceExt};
 
 use super::{Cluster, Error, Explain, Inputs, Reference};
 use crate::api::{MANAGED, OpenStackDeploymentSpec, ValuesKind};
@@ -30,6 +30,23 @@ impl Credentials {
     }
 }
 
+/// What credentials are needed for.
+pub struct Question<'a> {
+    /// The spec.
+    pub spec: &'a OpenStackDeploymentSpec,
+    /// The catalogue.
+    pub catalog: &'a Catalog,
+    /// What the spec selects.
+    pub selection: &'a Selection,
+    /// What is.
+    pub observed: &'a Observed,
+    /// The credentials of the pass before: helm may be at releases with them that have no record yet.
+    pub last: Option<&'a BTreeMap<String, BTreeMap<String, String>>>,
+}
+
+/// Secrets of ours that someone else edited and that were compared with what runs, as (name, resource version).
+pub type Verified = BTreeSet<(String, String)>;
+
 impl Cluster {
     /// Finds every credential that is needed; those that exist nowhere are made and stored, once.
     ///
@@ -37,12 +54,11 @@ impl Cluster {
     /// When the API server refuses a read or write; nothing is made then.
     pub async fn credentials(
         &self,
-        spec: &OpenStackDeploymentSpec,
-        catalog: &Catalog,
-        selection: &Selection,
-        observed: &Observed,
+        question: &Question<'_>,
         inputs: &Inputs,
+        verified: &mut Verified,
     ) -> Result<Credentials, Error> {
+        let Question { spec, catalog, selection, .. } = *question;
         let mut found = Credentials::default();
         let mut wanted: BTreeMap<String, BTreeMap<Name, &file::Credential>> = BTreeMap::new();
         for (name, recipe) in credentials::needed(catalog, selection) {
@@ -54,7 +70,8 @@ impl Cluster {
                         namespace: selection.namespace.clone(),
                         name: key.name.clone(),
                     };
-                    match inputs.get(&reference, &key.key).and_then(|bytes| text(bytes, &reference, &key.key)) {
+                    let bytes = inputs.get(&reference, &key.key).map_err(|problem| problem.to_string());
+                    match bytes.and_then(|bytes| text(bytes, &reference, &key.key)) {
                         Ok(value) => found.insert(name, value),
                         Err(problem) => drop(found.missing.insert(name, problem)),
                     }
@@ -63,8 +80,8 @@ impl Cluster {
         }
         let mut records = BTreeMap::new();
         for (service, names) in wanted {
-            let store = Store { cluster: self, catalog, selection, observed };
-            store.service(&service, &names, &mut records, &mut found).await?;
+            let store = Store { cluster: self, question };
+            store.service(&service, &names, &mut records, &mut found, verified).await?;
         }
         Ok(found)
     }
@@ -84,62 +101,89 @@ fn text(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, Stri
 
 struct Store<'a> {
     cluster: &'a Cluster,
-    catalog: &'a Catalog,
-    selection: &'a Selection,
-    observed: &'a Observed,
+    question: &'a Question<'a>,
 }
 
 type Records = BTreeMap<String, Result<Values, String>>;
 
 impl Store<'_> {
-    /// The credentials of one service: from our Secret, else read back from releases, else made.
+    /// The credentials of one service: from our Secret, else read back from releases, else as the last pass had them, else made. What someone
+    /// else wrote into our Secret counts only where no release runs with another value: a password is rotated by naming a Secret of one's own,
+    /// never by surprise.
     async fn service(
         &self,
         service: &str,
         names: &BTreeMap<Name, &file::Credential>,
         records: &mut Records,
         found: &mut Credentials,
+        verified: &mut Verified,
     ) -> Result<(), Error> {
-        let secret_name = credentials::secret_name(&self.selection.name, service);
-        let api: Api<Secret> = Api::namespaced(self.cluster.client.clone(), &self.selection.namespace);
+        let Selection { name: deployment, namespace, .. } = self.question.selection;
+        let secret_name = credentials::secret_name(deployment, service);
+        let api: Api<Secret> = Api::namespaced(self.cluster.client.clone(), namespace);
         let mut secret = api.get_opt(&secret_name).await.because(|| format!("reading Secret {secret_name}"))?;
+        let version =
+            (secret_name.clone(), secret.as_ref().and_then(ResourceExt::resource_version).unwrap_or_default());
         let mut data = secret.as_mut().and_then(|secret| secret.data.take()).unwrap_or_default();
         let mut changed = false;
         for (name, recipe) in names {
             let stored = data.get(&name.1).and_then(|value| String::from_utf8(value.0.clone()).ok());
-            if let Some(value) = stored.filter(|value| !value.is_empty()) {
+            let stored = stored.filter(|value| !value.is_empty());
+            let edited =
+                secret.as_ref().is_some_and(|secret| is_edited(secret, &name.1)) && !verified.contains(&version);
+            if let Some(value) = stored.clone().filter(|_| !edited) {
                 found.insert(name.clone(), value);
                 continue;
             }
-            match self.recover(name, records).await? {
-                Err(problem) => drop(found.missing.insert(name.clone(), problem)),
-                Ok(recovered) => {
-                    let value = match recovered {
-                        Some(value) => value,
-                        None => credentials::generate(recipe, random)?,
-                    };
-                    data.insert(name.1.clone(), ByteString(value.clone().into_bytes()));
-                    found.insert(name.clone(), value);
-                    changed = true;
+            let recovered = match self.recover(name, records).await? {
+                Err(problem) => {
+                    found.missing.insert(name.clone(), problem);
+                    continue;
                 }
+                Ok(recovered) => recovered,
+            };
+            let value = match recovered.or_else(|| stored.clone()).or_else(|| self.last(name)) {
+                Some(value) => value,
+                None => credentials::generate(recipe, random)?,
+            };
+            if stored.as_ref() != Some(&value) {
+                if edited && stored.is_some() {
+                    tracing::warn!(
+                        secret = secret_name,
+                        key = name.1,
+                        "the value was edited and releases run with another one: it is put back; to rotate, name a Secret of your own in spec.services.{service}.credentials"
+                    );
+                }
+                data.insert(name.1.clone(), ByteString(value.clone().into_bytes()));
+                changed = true;
             }
+            found.insert(name.clone(), value);
         }
-        if changed { self.write(&api, &secret_name, secret, data).await } else { Ok(()) }
+        if changed {
+            return self.write(&api, &secret_name, secret, data).await;
+        }
+        verified.retain(|(name, _)| *name != secret_name);
+        verified.insert(version);
+        Ok(())
+    }
+
+    fn last(&self, (service, name): &Name) -> Option<String> {
+        self.question.last?.get(service)?.get(name).cloned()
     }
 
     /// The credential as a release of ours has it. `Err` when a release that uses it can't be read: making a new one would lock us out.
     async fn recover(&self, name: &Name, records: &mut Records) -> Result<Result<Option<String>, String>, Error> {
-        for release in self.selection.releases.keys() {
-            if credentials::places(self.catalog, release, name).is_empty() {
+        for release in self.question.selection.releases.keys() {
+            if credentials::places(self.question.catalog, release, name).is_empty() {
                 continue;
             }
             if !records.contains_key(release) {
-                let record = self.record(&self.selection.releases[release]).await?;
+                let record = self.record(&self.question.selection.releases[release]).await?;
                 records.insert(release.clone(), record);
             }
             match &records[release] {
                 Ok(values) => {
-                    if let Some(value) = credentials::read_back(self.catalog, release, values, name) {
+                    if let Some(value) = credentials::read_back(self.question.catalog, release, values, name) {
                         return Ok(Ok(Some(value)));
                     }
                 }
@@ -148,7 +192,7 @@ impl Store<'_> {
                         "credential {}.{} is lost and can't be read back from release {release}: {problem}; put it into Secret {} yourself",
                         name.0,
                         name.1,
-                        credentials::secret_name(&self.selection.name, &name.0)
+                        credentials::secret_name(&self.question.selection.name, &name.0)
                     )));
                 }
             }
@@ -158,7 +202,7 @@ impl Store<'_> {
 
     /// The values that helm recorded for a release of ours; none where there is no release.
     async fn record(&self, key: &Key) -> Result<Result<Values, String>, Error> {
-        let Some(seen) = self.observed.releases.get(key).filter(|seen| seen.attempt.is_some()) else {
+        let Some(seen) = self.question.observed.releases.get(key).filter(|seen| seen.attempt.is_some()) else {
             return Ok(Ok(Values::new()));
         };
         self.cluster.recorded_values(key, seen.revision).await
@@ -178,7 +222,7 @@ impl Store<'_> {
         let mut secret = known.unwrap_or_default();
         secret.metadata.name = Some(name.to_owned());
         let labels = secret.metadata.labels.get_or_insert_default();
-        labels.insert(MANAGED.into(), self.selection.name.clone());
+        labels.insert(MANAGED.into(), self.question.selection.name.clone());
         labels.insert("app.kubernetes.io/managed-by".into(), super::MANAGER.into());
         secret.data = Some(data);
         let params = PostParams { field_manager: Some(super::MANAGER.into()), ..PostParams::default() };
@@ -187,6 +231,15 @@ impl Store<'_> {
             if exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
         written.map(drop).because(|| format!("storing credentials in Secret {name}"))
     }
+}
+
+/// Whether a field manager other than ours owns this key of the data: it wrote it last.
+fn is_edited(secret: &Secret, key: &str) -> bool {
+    let field = format!("f:{key}");
+    secret.metadata.managed_fields.iter().flatten().any(|entry| {
+        let owns = entry.fields_v1.as_ref().is_some_and(|fields| fields.0["f:data"].get(&field).is_some());
+        owns && entry.manager.as_deref() != Some(super::MANAGER)
+    })
 }
 
 fn random(mut buffer: &mut [u8]) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::api::{MANAGED, ValuesKind};
+use crate::desired::Unavailable;
 
 /// An object that the spec names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +40,18 @@ enum State {
     Missing,
     Read(Data),
     Failed(String),
+}
+
+impl State {
+    /// What was read once counts until something else is read: a watch that breaks says nothing about the object.
+    fn hear(&mut self, seen: Result<Option<Data>, watcher::Error>) {
+        match seen {
+            Ok(Some(data)) => *self = Self::Read(data),
+            Ok(None) => *self = Self::Missing,
+            Err(error) if matches!(self, Self::Unread | Self::Failed(_)) => *self = Self::Failed(error.to_string()),
+            Err(_) => {}
+        }
+    }
 }
 
 struct Watched {
@@ -95,12 +108,13 @@ impl Inputs {
 
     /// Returns when each of the watched objects was read, or was refused.
     pub async fn settled(&self) {
-        while self.reads() {
+        while self.is_reading() {
             self.poke.notified().await;
         }
     }
 
-    fn reads(&self) -> bool {
+    /// Whether one of the watched objects was neither read nor refused yet; the first answer pokes.
+    pub fn is_reading(&self) -> bool {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched
             .values()
@@ -111,16 +125,21 @@ impl Inputs {
     ///
     /// # Errors
     /// What is missing, and what to do; never what the object holds.
-    pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, String> {
+    pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, Unavailable> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(entry) = watched.get(reference) else { return Err(format!("{reference} is being read")) };
+        let unread = || Unavailable::Unusable(format!("{reference} is being read"));
+        let Some(entry) = watched.get(reference) else { return Err(unread()) };
         match &*entry.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Unread => Err(format!("{reference} is being read")),
-            State::Missing => Err(format!("{reference} does not exist; create it with the key {key:?}")),
-            State::Failed(error) => Err(format!("{reference} can't be read: {error}")),
+            State::Unread => Err(unread()),
+            State::Missing => {
+                Err(Unavailable::Missing(format!("{reference} does not exist; create it with the key {key:?}")))
+            }
+            State::Failed(error) => Err(Unavailable::Unusable(format!("{reference} can't be read: {error}"))),
             State::Read(data) => data.get(key).cloned().ok_or_else(|| {
                 let keys = data.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                format!("{reference} has no key {key:?} (it has: {keys}); add the key or name another one")
+                Unavailable::Missing(format!(
+                    "{reference} has no key {key:?} (it has: {keys}); add the key or name another one"
+                ))
             }),
         }
     }
@@ -154,11 +173,7 @@ impl Inputs {
         let (state, poke) = (Arc::clone(state), Arc::clone(&self.poke));
         let stream = stream.default_backoff();
         let task = stream.for_each(move |seen| {
-            *state.lock().unwrap_or_else(PoisonError::into_inner) = match seen {
-                Ok(Some(object)) => State::Read(data(object)),
-                Ok(None) => State::Missing,
-                Err(error) => State::Failed(error.to_string()),
-            };
+            state.lock().unwrap_or_else(PoisonError::into_inner).hear(seen.map(|object| object.map(data)));
             poke.notify_one();
             std::future::ready(())
         });
@@ -199,4 +214,24 @@ async fn ours(client: kube::Client, poke: Arc<Notify>) {
             std::future::ready(())
         })
         .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_counts_until_something_else_is_read() {
+        let broken = || Err(watcher::Error::NoResourceVersion);
+        let data = Data::from([("key".to_owned(), b"value".to_vec())]);
+        let mut state = State::default();
+        state.hear(broken());
+        assert!(matches!(state, State::Failed(_)), "nothing was read yet");
+        state.hear(Ok(Some(data)));
+        state.hear(broken());
+        assert!(matches!(&state, State::Read(data) if data.contains_key("key")));
+        state.hear(Ok(None));
+        state.hear(broken());
+        assert!(matches!(state, State::Missing));
+    }
 }

@@ -10,8 +10,8 @@ use super::Context;
 use super::memory::{Memory, Resolved};
 use crate::api::{APPROVE, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
 use crate::catalog::{Catalog, Level};
-use crate::cluster::{Error, Inputs, Reference};
-use crate::desired::{self, Desired, Facts, Finding, Selection, resolve, select};
+use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
+use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, resolve, select};
 use crate::observed::{Key, Observed, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
 use crate::scrub::Scrubber;
@@ -48,15 +48,15 @@ impl Context {
             Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, &self.catalog)),
             None => (&deployment.spec, first),
         };
-        self.inputs.watch(&references(spec, &namespace));
         let refused = selection.is_refused();
         let mut facts = Facts { helm_major: self.runner.program().version().major.into(), ..Facts::default() };
         facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
         let mut problems = self.tasks.problems();
         let mut wake = None;
         if !refused {
-            let credentials =
-                self.cluster.credentials(spec, &self.catalog, &selection, &observed, &self.inputs).await?;
+            let last = memory.resolved.as_ref().map(|resolved| &resolved.facts.credentials);
+            let question = Question { spec, catalog: &self.catalog, selection: &selection, observed: &observed, last };
+            let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.verified).await?;
             facts.credentials = credentials.known;
             facts.missing = credentials.missing;
             facts.values_from = values_from(&self.inputs, spec, &namespace);
@@ -178,7 +178,7 @@ pub fn values_from(
     inputs: &Inputs,
     spec: &OpenStackDeploymentSpec,
     namespace: &str,
-) -> BTreeMap<(ValuesKind, String, String), Result<Values, String>> {
+) -> BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>> {
     let releases = spec.services.values().flat_map(|service| service.releases.values());
     let sources = releases.flat_map(|release| &release.values_from);
     let read = |source: &crate::api::ValuesFrom| {
@@ -186,10 +186,12 @@ pub fn values_from(
         let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
         let values = inputs.get(&reference, &key).and_then(|bytes| {
             let place = format!("{reference}, key {key}");
-            let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"))?;
-            let values: Option<Values> =
-                yaml::parse(&place, &text).map_err(|error| format!("{error}; it must be a YAML map"))?;
-            Ok(values.unwrap_or_default())
+            let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"));
+            let values = text.and_then(|text| {
+                let values: Result<Option<Values>, _> = yaml::parse(&place, &text);
+                values.map_err(|error| format!("{error}; it must be a YAML map"))
+            });
+            values.map(Option::unwrap_or_default).map_err(Unavailable::Unusable)
         });
         ((source.kind, source.name.clone(), key), values)
     };

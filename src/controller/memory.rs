@@ -25,6 +25,8 @@ pub struct Memory {
     pub changes: BTreeMap<Key, (i64, String, Vec<String>)>,
     /// Sweeps that failed, by release: how often in a row, and when last.
     pub sweeps: BTreeMap<Key, (u32, Timestamp)>,
+    /// Our Secrets that someone else edited and that were compared with what runs, as (name, resource version).
+    pub verified: BTreeSet<(String, String)>,
     /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
     pub external: Option<BTreeSet<(String, String)>>,
     /// The classes of the releases' claims, and what they were looked up for: `spec.storageClass` and the releases.

@@ -1,6 +1,6 @@
 //! The layers of one release, low to high.
 
-use super::{Facts, Finding, Selection, images, overrides};
+use super::{Facts, Finding, Selection, Unavailable, images, overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, credentials_in};
 use crate::expr::Scope;
@@ -115,10 +115,11 @@ impl Source<'_> {
                     }
                     layers.push(layer);
                 }
-                Some(Err(problem)) if !source.optional => {
-                    problems.push(Finding { level: Level::Error, field, message: problem.clone() });
+                Some(Err(Unavailable::Missing(_))) if source.optional => {}
+                Some(Err(problem)) => {
+                    problems.push(Finding { level: Level::Error, field, message: problem.to_string() });
                 }
-                _ => {}
+                None => {}
             }
         }
         user(&own.overrides, &field, layers, problems);

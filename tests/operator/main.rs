@@ -7,6 +7,7 @@ mod approval;
 mod charts;
 mod cloud;
 mod commands;
+mod credentials;
 mod deletion;
 mod dump;
 mod foreign;

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
-use crate::cluster::{Cluster, Error, Inputs};
+use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs};
 use crate::controller::ChartSource;
 use crate::controller::gather::{references, values_from};
 use crate::desired::{Blocked, ChartFact, Facts, Selection};
@@ -42,7 +42,14 @@ impl Question<'_> {
         let inputs = Inputs::new(cluster.client().clone(), Arc::new(Notify::new()));
         inputs.watch(&references(spec, &self.selection.namespace));
         inputs.settled().await;
-        let credentials = cluster.credentials(spec, self.catalog, self.selection, self.observed, &inputs).await;
+        let question = CredentialQuestion {
+            spec,
+            catalog: self.catalog,
+            selection: self.selection,
+            observed: self.observed,
+            last: None,
+        };
+        let credentials = cluster.credentials(&question, &inputs, &mut BTreeSet::new()).await;
         let credentials = credentials.map_err(plain)?;
         let values_from = values_from(&inputs, spec, &self.selection.namespace);
         let claim_classes = match cluster.claim_classes(&self.selection.releases).await {

@@ -1,0 +1,83 @@
+//! Credentials that are lost, edited, or out of reach for a while: what runs keeps what it runs with.
+
+use cluster::Component;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::cloud::{NAME, Told, services};
+use crate::world::{World, story};
+
+const MARIADB: &str = "mariadb";
+
+fn secret() -> String {
+    format!("{NAME}-credentials-{MARIADB}")
+}
+
+#[test]
+fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
+    story("edited", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&[MARIADB, "memcached"])).await;
+        world.until_ready().await;
+        world.forgive_complaints();
+        let before = world.credentials(MARIADB).await;
+        let edited = Patch::Merge(json!({"stringData": {"root": "made-by-hand"}}));
+        let by_hand = PatchParams { field_manager: Some("kubectl-patch".into()), ..PatchParams::default() };
+        let touched = world.api::<Secret>().patch(&secret(), &by_hand, &edited).await.unwrap();
+        let put_back = |found: Option<&Secret>| {
+            found.is_some_and(|found| found.metadata.resource_version != touched.metadata.resource_version)
+        };
+        world.until_object::<Secret>("it is put back", &secret(), put_back).await;
+        assert_eq!(world.credentials(MARIADB).await, before);
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 2);
+    });
+}
+
+#[test]
+fn credentials_that_are_deleted_while_helm_installs_are_the_same_again() {
+    story("torn", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&[MARIADB, "memcached"])).await;
+        world.until("helm is at mariadb", |cloud| (cloud.child(MARIADB).status == "starting").then_some(())).await;
+        let ours = ListParams::default().labels(osdpl::api::MANAGED);
+        let secrets: Api<Secret> = world.api();
+        secrets.delete_collection(&DeleteParams::default(), &ours).await.unwrap();
+        world.until_object::<Secret>("it is back", &secret(), |found| found.is_some()).await;
+        world.until_ready().await;
+        let root = world.credentials(MARIADB).await["root"].clone();
+        assert_eq!(world.helm_values(MARIADB).pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
+        assert_eq!(world.helm_runs().len(), 2, "no release was given another password");
+    });
+}
+
+/// Values that are optional, and there.
+async fn given(world: &World) -> serde_json::Value {
+    let values: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": "given"}, "data": {"values.yaml": "conf: {memcached: {memory: 333}}"},
+    }))
+    .unwrap();
+    world.api().create(&PostParams::default(), &values).await.unwrap();
+    let mut spec = services(&["memcached"]);
+    let source = json!([{"kind": "ConfigMap", "name": "given", "optional": true}]);
+    spec["services"]["memcached"]["releases"]["memcached"]["valuesFrom"] = source;
+    spec
+}
+
+#[test]
+fn values_that_cannot_be_read_for_a_while_are_not_taken_for_missing() {
+    story("outage", async |world| {
+        let spec = given(world).await;
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 333);
+        world.forgive_complaints();
+        world.cluster().kill(Component::Apiserver).await.unwrap();
+        world.cluster().restart(Component::Apiserver).await.unwrap();
+        world.until_ready().await;
+        assert_eq!(world.helm_runs().len(), 1);
+    });
+}
