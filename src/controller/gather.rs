@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::Context;
-use super::memory::{Memory, Resolved};
+use super::memory::{ClaimClasses, Memory, Resolved};
 use crate::api::{APPROVE, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
 use crate::catalog::{Catalog, Level};
 use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
@@ -86,15 +86,14 @@ impl Context {
         selection: &Selection,
         memory: &mut Memory,
     ) -> Result<BTreeMap<String, String>, Error> {
-        let same = |known: &&(Option<String>, BTreeMap<String, Key>, BTreeMap<String, String>)| {
-            known.0 == spec.storage_class && known.1 == selection.releases
-        };
-        if let Some((_, _, classes)) = memory.claim_classes.as_ref().filter(same) {
-            return Ok(classes.clone());
+        let same = |known: &&ClaimClasses| known.wanted == spec.storage_class && known.releases == selection.releases;
+        if let Some(known) = memory.claim_classes.as_ref().filter(same) {
+            return Ok(known.found.clone());
         }
-        let classes = self.cluster.claim_classes(&selection.releases).await?;
-        memory.claim_classes = Some((spec.storage_class.clone(), selection.releases.clone(), classes.clone()));
-        Ok(classes)
+        let found = self.cluster.claim_classes(&selection.releases).await?;
+        let (wanted, releases) = (spec.storage_class.clone(), selection.releases.clone());
+        memory.claim_classes = Some(ClaimClasses { wanted, releases, found: found.clone() });
+        Ok(found)
     }
 
     /// What is; `names` tells what the spec calls releases.

@@ -155,6 +155,23 @@ fn a_layer_that_cannot_be_had_blocks_only_its_release() {
 }
 
 #[test]
+fn optional_forgives_what_is_missing_and_nothing_else() {
+    let blocked = |problem: Unavailable| {
+        let source = json!([{"kind": "Secret", "name": "given", "optional": true}]);
+        let spec = spec(json!({"services": {"store": {"releases": {"store": {"valuesFrom": source}}}}}));
+        let key = (crate::api::ValuesKind::Secret, "given".to_owned(), "values.yaml".to_owned());
+        let facts = Facts { values_from: [(key, Err(problem))].into(), ..facts() };
+        let catalog = catalog();
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        let mut desired = resolve(&spec, &catalog, &selection, &facts);
+        desired.releases.remove("store").unwrap().blocked.map(|blocked| blocked.message)
+    };
+    assert_eq!(blocked(Unavailable::Missing("it is not there".into())), None);
+    let told = blocked(Unavailable::Unusable("it can't be read".into())).unwrap();
+    assert!(told.contains("valuesFrom[0]: it can't be read"), "{told}");
+}
+
+#[test]
 fn a_null_that_kubectl_stripped_is_a_warning_with_the_remedy() {
     let applied = r#"{"spec": {"common": {"values": {"conf": {"a": null, "b": null}}}}}"#;
     let stands = spec(json!({"common": {"values": {"conf": {"b": null}}}}));
