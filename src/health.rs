@@ -67,6 +67,20 @@ pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
 }
 
+/// The verdict on a workload that someone scaled to 0 beside helm, and the ways back.
+pub fn scaled_away(workload: &Workload) -> ComponentStatus {
+    let Workload { kind, namespace, name, generation, .. } = workload;
+    let kind = format!("{kind:?}").to_lowercase();
+    ComponentStatus {
+        status: ComponentVerdict::Unhealthy,
+        generation: Some(*generation),
+        ready: "0/0".into(),
+        reason: format!(
+            "{name} was scaled to 0; scale it back (`kubectl -n {namespace} scale {kind} {name} --replicas=…`), or ask for 0 in the release's values"
+        ),
+    }
+}
+
 /// The first of two equally bad ones stays.
 fn worse(left: ComponentStatus, right: ComponentStatus) -> ComponentStatus {
     if right.status > left.status { right } else { left }

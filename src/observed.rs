@@ -60,6 +60,20 @@ pub struct ReleaseSeen {
     pub undecodable: Option<String>,
 }
 
+impl Observed {
+    /// Whether someone scaled it to 0 beside helm. What was asked for is what the applied manifest says: values may say 0 pods on purpose, in as
+    /// many places as there are charts, and all of them end there.
+    pub fn is_scaled_away(&self, workload: &Workload) -> bool {
+        if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
+            return false;
+        }
+        let key = Key::new(&workload.namespace, &workload.release);
+        let identity = (workload.kind, workload.namespace.clone(), workload.name.clone());
+        let body = self.releases.get(&key).and_then(|seen| seen.body.as_ref());
+        body.is_some_and(|body| body.workloads.contains(&identity) && !body.at_rest.contains(&identity))
+    }
+}
+
 impl ReleaseSeen {
     /// Whether an operator of ours made any of its revisions.
     pub fn is_ours(&self) -> bool {
@@ -104,6 +118,8 @@ pub struct BodySeen {
     pub hook: Option<HookSeen>,
     /// The workloads in the manifest: what must become available.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
+    /// Those of them for which the manifest itself asks no pods.
+    pub at_rest: BTreeSet<(WorkloadKind, String, String)>,
     /// The plain Jobs and post-hook Jobs of this revision, as (namespace, name): what must be complete.
     pub jobs: BTreeSet<(String, String)>,
     /// The Jobs that every upgrade makes anew after it has changed the workloads (post-upgrade hooks), as (namespace, name).

@@ -31,6 +31,10 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
             lines.push(format!("{kind:?} {name} is not there; if it was deleted, annotate {REPAIR}=<release>"));
             continue;
         };
+        if observed.is_scaled_away(workload) {
+            lines.push(format!("{} {}", workload.component, health::scaled_away(workload).reason));
+            continue;
+        }
         let needed = release.components.contains_key(&workload.component);
         if !is_ready(workload) && (needed || !is_idle(workload)) {
             lines.push(line(workload));

@@ -321,3 +321,27 @@ fn what_failed_revisions_left_is_swept_after_a_success_and_before_helm_forgets_i
     assert_eq!(swept("failed", leaves), Some((vec![1, 2], vec![3])), "an uninstall looks at the newest revision alone");
     assert_eq!(swept("deployed", leaves), Some((vec![2], vec![3])));
 }
+
+#[test]
+fn what_was_scaled_to_0_beside_helm_is_not_ready_and_what_the_manifest_leaves_at_0_is() {
+    let identity = (WorkloadKind::StatefulSet, "openstack".to_owned(), "store".to_owned());
+    let scaled = |at_rest: bool| {
+        let mut seen = seen("deployed");
+        let body = seen.body.as_mut().unwrap();
+        body.workloads.insert(identity.clone());
+        body.at_rest.extend(at_rest.then(|| identity.clone()));
+        let mut workload = available("store", "store/server", 0);
+        workload.desired = 0;
+        let mut world = world().see("store", seen);
+        world.observed.workloads.push(workload);
+        world.says("store")
+    };
+    assert_eq!(scaled(true), "ready");
+    let told = scaled(false);
+    assert!(
+        told.starts_with(
+            "settles: store/server store was scaled to 0; scale it back (`kubectl -n openstack scale statefulset store"
+        ),
+        "{told}"
+    );
+}

@@ -19,6 +19,8 @@ pub struct Object {
     pub name: String,
     /// Whether `helm.sh/resource-policy: keep` forbids removing it.
     pub keep: bool,
+    /// Whether it asks for no pods: `spec.replicas: 0`.
+    pub at_rest: bool,
 }
 
 /// Where a document's text begins, as helm sees it (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
@@ -30,6 +32,7 @@ struct Head {
     api_version: String,
     kind: String,
     metadata: Metadata,
+    spec: Spec,
     /// `kind: List` and its like hold objects of their own.
     items: Option<Vec<Head>>,
 }
@@ -40,6 +43,19 @@ struct Metadata {
     name: String,
     namespace: Option<String>,
     annotations: Option<BTreeMap<String, Option<String>>>,
+}
+
+/// The one field that counts of a `spec`, which may be anything: not every kind has a map there.
+#[derive(Default)]
+struct Spec {
+    replicas: Option<i64>,
+}
+
+impl<'de> Deserialize<'de> for Spec {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spec = serde_json::Value::deserialize(deserializer)?;
+        Ok(Self { replicas: spec.get("replicas").and_then(serde_json::Value::as_i64) })
+    }
 }
 
 /// Every object in `text`, in order. One document that cannot be read spoils the whole: whoever compares two revisions
@@ -68,6 +84,7 @@ fn collect(head: Head, found: &mut Vec<Object>) {
     let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(KEEP)?.as_deref());
     found.push(Object {
         keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
+        at_rest: head.spec.replicas == Some(0),
         api_version: head.api_version,
         kind: head.kind,
         namespace: head.metadata.namespace.filter(|namespace| !namespace.is_empty()),
@@ -120,19 +137,24 @@ mod tests {
     fn a_manifest_yields_its_objects_in_order_and_what_must_be_kept() {
         let text = "---\n# Source: keystone/templates/secret.yaml\napiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\n  \
                     annotations:\n    helm.sh/resource-policy: ' Keep '\n    other: null\ndata: {}\n\
-                    ---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: api\n  namespace: elsewhere\nspec: {a: [1]}\n";
+                    ---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: api\n  namespace: elsewhere\nspec: {a: [1]}\n\
+                    ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: idle}\nspec: {replicas: 0}\n\
+                    ---\napiVersion: v1\nkind: Odd\nmetadata: {name: odd}\nspec: [text]\n";
         let object = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str, keep| Object {
             api_version: api_version.into(),
             kind: kind.into(),
             namespace: namespace.map(Into::into),
             name: name.into(),
             keep,
+            at_rest: name == "idle",
         };
         assert_eq!(
             objects(text).unwrap(),
             [
                 object("v1", "Secret", None, "keys", true),
-                object("apps/v1", "Deployment", Some("elsewhere"), "api", false)
+                object("apps/v1", "Deployment", Some("elsewhere"), "api", false),
+                object("apps/v1", "Deployment", None, "idle", false),
+                object("v1", "Odd", None, "odd", false),
             ]
         );
     }

@@ -73,7 +73,10 @@ pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, Componen
         own.for_each(|workload| grouped.entry(&workload.component).or_default().push(workload));
         for (component, workloads) in grouped {
             let slot = all.entry(component.application.clone()).or_default();
-            slot.insert(component.component.clone(), health::aggregate(&workloads));
+            let scaled_away = workloads.iter().find(|workload| report.observed.is_scaled_away(workload));
+            let status =
+                scaled_away.map_or_else(|| health::aggregate(&workloads), |workload| health::scaled_away(workload));
+            slot.insert(component.component.clone(), status);
         }
     }
     all

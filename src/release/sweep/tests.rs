@@ -58,7 +58,7 @@ fn object(kind: &str, namespace: Option<&str>, name: &str) -> Object {
         _ => "v1",
     };
     let (api_version, kind, name) = (api_version.into(), kind.into(), name.into());
-    Object { api_version, kind, namespace: namespace.map(Into::into), name, keep: false }
+    Object { api_version, kind, namespace: namespace.map(Into::into), name, keep: false, at_rest: false }
 }
 
 fn manifest(objects: &[Object]) -> Objects {

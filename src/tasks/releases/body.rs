@@ -14,6 +14,7 @@ type Name = (String, String);
 #[derive(Debug, PartialEq)]
 pub(super) struct Objects {
     workloads: BTreeSet<(WorkloadKind, String, String)>,
+    at_rest: BTreeSet<(WorkloadKind, String, String)>,
     plain_jobs: BTreeSet<Name>,
     hook_jobs: BTreeSet<Name>,
 }
@@ -36,6 +37,7 @@ pub(super) fn objects(payload: &[u8], namespace: &str) -> Result<Objects, Undeco
     let jobs = |objects: &[Object]| objects.iter().filter(|object| object.kind == "Job").map(place).collect();
     Ok(Objects {
         workloads: objects.manifest.iter().filter_map(workload).collect(),
+        at_rest: objects.manifest.iter().filter(|object| object.at_rest).filter_map(workload).collect(),
         plain_jobs: jobs(&objects.manifest),
         hook_jobs: jobs(&objects.hooks),
     })
@@ -58,6 +60,7 @@ pub(super) fn read(
         jobs,
         hook_jobs,
         workloads: objects.workloads.clone(),
+        at_rest: objects.at_rest.clone(),
         pre_install_satisfied: pre_install_satisfied(&record),
         chart: record.chart.name,
         chart_version: record.chart.version,

@@ -13,6 +13,11 @@ apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: nova-compute, namespace: edge}
 ---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: idle}
+spec: {replicas: 0}
+---
 apiVersion: example.com/v1
 kind: Deployment
 metadata: {name: not-ours}
@@ -60,7 +65,9 @@ fn a_body_tells_what_must_become_available() {
     let workloads = [
         (WorkloadKind::Deployment, "openstack".to_owned(), "nova-api".to_owned()),
         (WorkloadKind::DaemonSet, "edge".into(), "nova-compute".into()),
+        (WorkloadKind::StatefulSet, "openstack".into(), "idle".into()),
     ];
+    assert_eq!(body.at_rest, BTreeSet::from([workloads[2].clone()]));
     assert_eq!(body.workloads, BTreeSet::from(workloads));
     assert_eq!(body.jobs, BTreeSet::from([name("openstack", "nova-cell-setup")]));
     assert_eq!((body.chart.as_str(), body.chart_version.as_str()), ("nova", "2026.1.7"));
