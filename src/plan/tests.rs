@@ -1,7 +1,8 @@
 use super::*;
-use crate::catalog::WorkloadKind;
 use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
 
+mod leaving;
+mod settling;
 mod world;
 
 use world::*;
@@ -144,96 +145,6 @@ fn approval_of_a_target_holds_until_it_is_reached() {
 }
 
 #[test]
-fn what_is_not_wanted_leaves_in_reverse_order_and_only_after_approval() {
-    let gone =
-        || world().see("store", seen("deployed")).see("front", seen("deployed")).with(|w| w.desired.releases.clear());
-    assert_eq!(gone().says("store"), "stays until front is gone");
-    assert_eq!(gone().says("front"), "it is not wanted any more: waits for approval (osdpl approve)");
-    let deleting = gone().with(|world| world.policy.deleting = true);
-    assert_eq!(deleting.says("front"), "helm uninstall, because it is not wanted any more");
-    let skipping = deleting.with(|world| _ = world.policy.skip_hooks.insert("all".into()));
-    assert_eq!(skipping.says("front"), "helm uninstall --no-hooks, because it is not wanted any more");
-    let terminating = deleting_in("openstack");
-    assert_eq!(terminating.says("front"), "helm uninstall --no-hooks, because it is not wanted any more");
-    assert!(
-        !world()
-            .see("other", ReleaseSeen { attempt: None, own_inputs: None, ..seen("deployed") })
-            .plan()
-            .decisions
-            .contains_key("other")
-    );
-}
-
-#[test]
-fn who_needs_a_release_that_leaves_is_told_by_what_runs_and_by_what_is_wanted() {
-    let store = || Component::parse("store/server").unwrap();
-    let without = |change: fn(&mut World)| {
-        let world = world().see("store", seen("deployed")).see("front", seen("deployed"));
-        let world = world.with(|world| _ = world.desired.releases.remove("store")).with(change);
-        world.says("store")
-    };
-    let approval = "it is not wanted any more: waits for approval (osdpl approve)";
-    let no_more = |world: &mut World| world.desired.releases.get_mut("front").unwrap().needs.clear();
-    assert_eq!(without(no_more), approval, "front runs without it by now");
-    let not_yet = |world: &mut World| {
-        let front = world.desired.releases.get_mut("front").unwrap();
-        front.needs.clear();
-        front.inputs = "newer".into();
-    };
-    assert_eq!(without(not_yet), "stays until front is gone", "what runs may need it");
-    let outside = |world: &mut World| {
-        let front = world.desired.releases.get_mut("front").unwrap();
-        front.needs.insert(Component::parse("store/server").unwrap(), Provider::External("store".into()));
-        front.inputs = "newer".into();
-    };
-    assert_eq!(without(outside), approval, "front waits for {} from outside, which takes its place", store());
-}
-
-#[test]
-fn a_paused_release_that_is_not_wanted_stays_until_everything_is_deleted() {
-    let paused = || {
-        world().see("store", seen("deployed")).with(|world| {
-            world.desired.releases.clear();
-            world.policy.approval = Approval::Automatic;
-            world.policy.paused_releases.insert("store".into());
-        })
-    };
-    assert_eq!(paused().says("store"), "paused; set `paused: false` to go on");
-    let deleting = paused().with(|world| world.policy.deleting = true);
-    assert_eq!(deleting.says("store"), "helm uninstall, because it is not wanted any more");
-}
-
-#[test]
-fn a_release_in_sync_is_applied_again_when_its_repair_is_asked_for_by_name() {
-    let asked =
-        |name: &str| world().see("store", seen("deployed")).with(|world| _ = world.policy.repair.insert(name.into()));
-    assert_eq!(asked("all").says("store"), "ready", "all means revisions of others");
-    assert_eq!(
-        asked("store").says("store"),
-        "delete Jobs store-setup, helm upgrade --install, because repair was asked for"
-    );
-    let paused = asked("store").with(|world| world.policy.paused = true);
-    assert_eq!(paused.says("store"), "ready");
-}
-
-#[test]
-fn a_revision_without_labels_over_revisions_of_ours_is_foreign_and_not_never_ours() {
-    let nameless = || ReleaseSeen { attempt: None, inputs: None, ..seen("deployed") };
-    assert!(world().see("store", nameless()).says("store").starts_with("revision 3 was not made by osdpl"));
-    let never = ReleaseSeen { own_inputs: None, ..nameless() };
-    assert!(world().see("store", never).says("store").contains("that osdpl did not make"));
-}
-
-fn deleting_in(namespace: &str) -> World {
-    let world = world().see("front", seen("deployed"));
-    world.with(|world| {
-        world.desired.releases.clear();
-        world.policy.deleting = true;
-        world.observed.terminating.insert(namespace.into());
-    })
-}
-
-#[test]
 fn paused_blocked_and_terminating_releases_wait() {
     let paused = world().with(|world| world.policy.paused = true);
     assert_eq!(paused.says("store"), "paused; set `paused: false` to go on");
@@ -244,22 +155,6 @@ fn paused_blocked_and_terminating_releases_wait() {
     assert_eq!(blocked.says("store"), "no chart");
     let terminating = world().with(|world| _ = world.observed.terminating.insert("openstack".into()));
     assert_eq!(terminating.says("store"), "namespace openstack is being deleted: no Job starts in it any more");
-}
-
-#[test]
-fn a_release_in_sync_settles_until_its_workloads_and_jobs_are_done() {
-    let mut body = BodySeen::default();
-    body.workloads.insert((WorkloadKind::StatefulSet, "openstack".into(), "store".into()));
-    let synced = ReleaseSeen { body: Some(body), ..seen("deployed") };
-    let world = world().see("store", synced);
-    assert_eq!(
-        world.says("store"),
-        "settles: StatefulSet store is not there; if it was deleted, annotate osdpl.dev/repair=<release>"
-    );
-    let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 0)));
-    assert_eq!(world.says("store"), "settles: store/server 0/1");
-    let world = world.with(|world| world.observed.workloads = vec![available("store", "store/server", 1)]);
-    assert_eq!(world.says("store"), "ready");
 }
 
 #[test]
@@ -320,28 +215,4 @@ fn what_failed_revisions_left_is_swept_after_a_success_and_before_helm_forgets_i
     };
     assert_eq!(swept("failed", leaves), Some((vec![1, 2], vec![3])), "an uninstall looks at the newest revision alone");
     assert_eq!(swept("deployed", leaves), Some((vec![2], vec![3])));
-}
-
-#[test]
-fn what_was_scaled_to_0_beside_helm_is_not_ready_and_what_the_manifest_leaves_at_0_is() {
-    let identity = (WorkloadKind::StatefulSet, "openstack".to_owned(), "store".to_owned());
-    let scaled = |at_rest: bool| {
-        let mut seen = seen("deployed");
-        let body = seen.body.as_mut().unwrap();
-        body.workloads.insert(identity.clone());
-        body.at_rest.extend(at_rest.then(|| identity.clone()));
-        let mut workload = available("store", "store/server", 0);
-        workload.desired = 0;
-        let mut world = world().see("store", seen);
-        world.observed.workloads.push(workload);
-        world.says("store")
-    };
-    assert_eq!(scaled(true), "ready");
-    let told = scaled(false);
-    assert!(
-        told.starts_with(
-            "settles: store/server store was scaled to 0; scale it back (`kubectl -n openstack scale statefulset store"
-        ),
-        "{told}"
-    );
 }
