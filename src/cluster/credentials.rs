@@ -131,7 +131,9 @@ impl Store<'_> {
             let stored = stored.filter(|value| !value.is_empty());
             let edited =
                 secret.as_ref().is_some_and(|secret| is_edited(secret, &name.1)) && !verified.contains(&version);
-            if let Some(value) = stored.clone().filter(|_| !edited) {
+            // A Secret of the user's own that is no longer named leaves here what was true before it.
+            let outdated = stored.is_some() && self.last(name).is_some_and(|last| Some(last) != stored);
+            if let Some(value) = stored.clone().filter(|_| !edited && !outdated) {
                 found.insert(name.clone(), value);
                 continue;
             }
@@ -142,6 +144,14 @@ impl Store<'_> {
                 }
                 Ok(recovered) => recovered,
             };
+            if let Some(release) = self.unrecorded(name).filter(|_| recovered.is_none() && stored.is_none())
+                && self.last(name).is_none()
+            {
+                let problem =
+                    format!("helm installs release {release} with a value that its record will tell: it is waited for");
+                found.missing.insert(name.clone(), problem);
+                continue;
+            }
             let value = match recovered.or_else(|| stored.clone()).or_else(|| self.last(name)) {
                 Some(value) => value,
                 None => credentials::generate(recipe, random)?,
@@ -169,6 +179,17 @@ impl Store<'_> {
 
     fn last(&self, (service, name): &Name) -> Option<String> {
         self.question.last?.get(service)?.get(name).cloned()
+    }
+
+    /// A release that helm is at with this credential and that has no record yet: to make another one would part what is being installed.
+    fn unrecorded(&self, name: &Name) -> Option<&str> {
+        let Question { catalog, selection, observed, .. } = *self.question;
+        let mut releases = selection.releases.iter();
+        let found = releases.find(|(release, key)| {
+            let at_work = observed.running.contains_key(*key) && !observed.releases.contains_key(*key);
+            at_work && !credentials::places(catalog, release, name).is_empty()
+        });
+        found.map(|(release, _)| release.as_str())
     }
 
     /// The credential as a release of ours has it. `Err` when a release that uses it can't be read: making a new one would lock us out.

@@ -32,7 +32,7 @@ fn every_state_has_its_step() {
         (seen("deployed"), "ready"),
         (
             changed(|s| s.inputs = Some("old".into())),
-            "delete Jobs store-setup, helm upgrade --install, because the spec changed",
+            "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
         ),
         (
             changed(|s| {
@@ -65,7 +65,7 @@ fn every_state_has_its_step() {
                 s.attempt.as_mut().unwrap().revision = 2;
                 s.own_inputs = Some("old".into());
             }),
-            "delete Jobs store-setup, helm upgrade --install, because the spec changed",
+            "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
         ),
         (
             changed(|s| (s.attempt, s.own_inputs) = (None, None)),
@@ -168,8 +168,8 @@ fn the_jobs_of_hooks_go_before_an_upgrade_with_other_images_and_only_then() {
         change(&mut seen);
         world().see("store", seen).says("store")
     };
-    let with = "delete Jobs store-setup, store-sync, helm upgrade --install, because the spec changed";
-    let without = "delete Jobs store-setup, helm upgrade --install, because the spec changed";
+    let with = "delete Jobs store-setup, store-sync, helm upgrade --install, because its inputs changed";
+    let without = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
     assert_eq!(hooks(Some("images"), |_| {}), without);
     assert_eq!(hooks(Some("others"), |_| {}), with);
     assert_eq!(hooks(None, |_| {}), with, "a record from before images were told");

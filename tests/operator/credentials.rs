@@ -4,6 +4,7 @@ use cluster::Component;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use osdpl::api::OpenStackDeployment;
 use serde_json::json;
 
 use crate::cloud::{NAME, Told, services};
@@ -50,6 +51,33 @@ fn credentials_that_are_deleted_while_helm_installs_are_the_same_again() {
         let root = world.credentials(MARIADB).await["root"].clone();
         assert_eq!(world.helm_values(MARIADB).pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));
         assert_eq!(world.helm_runs().len(), 2, "no release was given another password");
+    });
+}
+
+#[test]
+fn a_secret_that_is_no_longer_named_leaves_what_runs_with_its_value() {
+    story("unnamed", async |world| {
+        let mut spec = services(&[MARIADB]);
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let own: Secret =
+            serde_json::from_value(json!({"metadata": {"name": "own"}, "stringData": {"root": "0wn-password"}}))
+                .unwrap();
+        world.api().create(&PostParams::default(), &own).await.unwrap();
+        let unnamed = spec.clone();
+        spec["services"][MARIADB]["credentials"] = json!({"root": {"name": "own", "key": "root"}});
+        for spec in [spec, unnamed] {
+            let wanted = world.apply(&spec).await.metadata.generation;
+            let current = |cloud: &OpenStackDeployment| {
+                (cloud.status().observed_generation == wanted && cloud.is_ready()).then_some(())
+            };
+            world.until("the spec is in sync", current).await;
+            let root = world.helm_values(MARIADB).pointer("/endpoints/oslo_db/auth/admin/password").cloned();
+            assert_eq!(root, Some(json!("0wn-password")));
+            assert_eq!(world.helm_runs().len(), 2);
+        }
+        assert_eq!(world.credentials(MARIADB).await["root"], "0wn-password");
     });
 }
 

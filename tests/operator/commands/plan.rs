@@ -79,10 +79,10 @@ fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
         let file = world.file(&changed);
         let file = file.to_str().unwrap();
         let plan = world.plan_as(&reader, &["-f", file]);
-        let memcached = "memcached      deployed         helm upgrade --install: the spec changed\n";
+        let memcached = "memcached      deployed         helm upgrade --install: its inputs changed\n";
         assert!(plan.contains(memcached), "{plan}");
         assert!(plan.contains("changes conf.memcached.memory\n"), "paths alone: {plan}");
-        let hooks = "rabbitmq       deployed         helm upgrade --install: the spec changed\n";
+        let hooks = "rabbitmq       deployed         helm upgrade --install: its inputs changed\n";
         assert!(plan.contains(hooks), "the same images: Jobs of hooks stay: {plan}");
         let plan = world.plan_as(&reader, &["-f", file, "--values"]);
         assert!(plan.contains("changes conf.memcached.memory: 300 (new)\n"), "{plan}");
