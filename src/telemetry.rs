@@ -12,9 +12,12 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use tracing_subscriber::EnvFilter;
 
+/// What is logged where `RUST_LOG` is unset. The client writes a line of its own for every request that fails, at the same time as we do.
+const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
+
 /// Starts logging: JSON lines, or plain ones for a terminal. `RUST_LOG` chooses what; our own `info` where unset.
 pub fn logs(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube=warn,hyper=warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(QUIET));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if json { logs.json().flatten_event(true).init() } else { logs.init() }
 }
