@@ -60,7 +60,7 @@ pub fn report(
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
         phase: Some(verdict.phase),
-        message: shortened(&verdict.message),
+        message: shortened(&format!("{}{}", verdict.message, conditions::warnings(report))),
         releases: format!("{ready}/{}", report.plan.decisions.len()),
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
