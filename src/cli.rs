@@ -11,6 +11,7 @@ mod place;
 mod plan;
 mod render;
 mod status;
+mod unknown;
 mod wait;
 
 use std::process::ExitCode;

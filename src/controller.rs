@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::reflector::Store;
@@ -33,17 +34,17 @@ pub use charts::ChartSource;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
 
-use crate::api::OpenStackDeployment;
+use crate::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Catalog;
 use crate::cluster::{Cluster, Error, Inputs};
 use crate::desired::Desired;
 use crate::helm::Runner;
 use crate::observed::Observed;
-use crate::plan::{Plan, Step, plan};
+use crate::plan::{Plan, Step, Wait, plan};
 use crate::scrub::Scrubber;
 use crate::status::{Report, report};
 use crate::tasks::Tasks;
-use crate::telemetry::Metrics;
+use crate::telemetry::{CloudState, Metrics};
 use memory::Memory;
 
 /// Everything that a pass works with.
@@ -178,6 +179,21 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     Ok(wake(&plan, &wish, now))
 }
 
+fn cloud_state(status: &OpenStackDeploymentStatus, plan: &Plan, running: usize) -> CloudState {
+    let failing = |step: &Step| match step {
+        Step::Wait(Wait::Backoff { .. }) => true,
+        Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,
+        Step::Wait(_) | Step::Do(..) | Step::Settle(_) | Step::Ready => false,
+    };
+    let ready = |condition: &&Condition| condition.type_ == condition::READY && condition.status == "True";
+    CloudState {
+        ready: status.conditions.iter().any(|condition| ready(&condition)),
+        awaiting: plan.awaiting().count(),
+        running,
+        failing: plan.decisions.values().filter(|decision| failing(&decision.step)).count(),
+    }
+}
+
 fn wake(plan: &Plan, wish: &gather::Wish, now: Timestamp) -> Action {
     let times = plan.wake.into_iter().chain(wish.wake);
     match times.min() {
@@ -254,6 +270,7 @@ impl Context {
         let (status, events) = report(deployment.status.as_ref(), &inputs, now());
         let ready = plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
         self.metrics.releases(ready, plan.decisions.len());
+        self.metrics.cloud(&deployment.name_any(), cloud_state(&status, plan, self.runner.table().len()));
         self.cluster.publish(deployment, status, events).await?;
         Ok(())
     }

@@ -40,6 +40,10 @@ pub struct Finding {
 
 impl std::fmt::Display for Finding {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A message that begins with its field needs it no second time.
+        if self.message.starts_with(&self.field) {
+            return formatter.write_str(&self.message);
+        }
         write!(formatter, "{}: {}", self.field, self.message)
     }
 }

@@ -60,7 +60,7 @@ pub fn report(
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
         phase: Some(verdict.phase),
-        message: verdict.message.clone(),
+        message: shortened(&format!("{}{}", verdict.message, conditions::warnings(report))),
         releases: format!("{ready}/{}", report.plan.decisions.len()),
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
@@ -70,8 +70,16 @@ pub fn report(
         children,
         health,
     };
-    let events = events::events(&before, &status);
+    let events = events::events(&before, &status, report);
     (status, events)
+}
+
+/// For a column of a table: cut at a word's end. The conditions and the children have the whole of it.
+fn shortened(message: &str) -> String {
+    const MOST: usize = 200;
+    let Some((most, _)) = message.char_indices().nth(MOST) else { return message.to_owned() };
+    let end = message[..most].rfind(' ').unwrap_or(most);
+    format!("{}…", message[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
 /// What is deployed: settled once by the first release in sync, changed only when all are.

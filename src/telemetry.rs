@@ -7,14 +7,18 @@ use std::time::Instant;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use tracing_subscriber::EnvFilter;
 
+/// What is logged where `RUST_LOG` is unset. The client writes a line of its own for every request that fails, at the same time as we do.
+const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
+
 /// Starts logging: JSON lines, or plain ones for a terminal. `RUST_LOG` chooses what; our own `info` where unset.
 pub fn logs(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube=warn,hyper=warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(QUIET));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if json { logs.json().flatten_event(true).init() } else { logs.init() }
 }
@@ -30,7 +34,45 @@ struct Inner {
     seconds: Histogram,
     ready_releases: Gauge,
     wanted_releases: Gauge,
+    clouds: Clouds,
     ready: AtomicBool,
+}
+
+type ByName = Family<Vec<(&'static str, String)>, Gauge>;
+
+/// One sample for every resource.
+#[derive(Default)]
+struct Clouds {
+    ready: ByName,
+    awaiting: ByName,
+    running: ByName,
+    failing: ByName,
+}
+
+impl Clouds {
+    fn register(&self, registry: &mut Registry) {
+        registry.register("ready", "Whether the cloud is Ready: 1 or 0", self.ready.clone());
+        registry.register(
+            "releases_awaiting_approval",
+            "Releases whose change waits for a person",
+            self.awaiting.clone(),
+        );
+        registry.register("helm_running", "Runs of helm now", self.running.clone());
+        registry.register("releases_failing", "Releases whose last operation failed", self.failing.clone());
+    }
+}
+
+/// How one cloud is, in numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CloudState {
+    /// Whether it is Ready.
+    pub ready: bool,
+    /// Releases whose change waits for a person.
+    pub awaiting: usize,
+    /// Runs of helm now.
+    pub running: usize,
+    /// Releases whose last operation failed.
+    pub failing: usize,
 }
 
 impl Default for Metrics {
@@ -44,8 +86,10 @@ impl Default for Metrics {
         registry.register_with_unit("reconcile_duration", "How long passes took", Unit::Seconds, seconds.clone());
         registry.register("releases_ready", "Releases in sync with everything available", ready_releases.clone());
         registry.register("releases_wanted", "Releases that are wanted, or still there", wanted_releases.clone());
+        let clouds = Clouds::default();
+        clouds.register(&mut registry);
         let ready = AtomicBool::new(false);
-        Self(Arc::new(Inner { registry, passes, failures, seconds, ready_releases, wanted_releases, ready }))
+        Self(Arc::new(Inner { registry, passes, failures, seconds, ready_releases, wanted_releases, clouds, ready }))
     }
 }
 
@@ -65,6 +109,30 @@ impl Metrics {
     pub fn releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
+    }
+
+    /// Sets what alerts are made of, for the resource of this name.
+    pub fn cloud(&self, name: &str, state: CloudState) {
+        let CloudState { ready, awaiting, running, failing } = state;
+        let label = vec![("name", name.to_owned())];
+        let clouds = &self.0.clouds;
+        for (family, value) in [
+            (&clouds.ready, usize::from(ready)),
+            (&clouds.awaiting, awaiting),
+            (&clouds.running, running),
+            (&clouds.failing, failing),
+        ] {
+            family.get_or_create(&label).set(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Forgets a resource that is gone.
+    pub fn gone(&self, name: &str) {
+        let label = vec![("name", name.to_owned())];
+        let Clouds { ready, awaiting, running, failing } = &self.0.clouds;
+        for family in [ready, awaiting, running, failing] {
+            family.remove(&label);
+        }
     }
 
     /// Says that everything was seen once.
@@ -88,17 +156,16 @@ impl Metrics {
 
 /// Helm's children: the Runner counts them, once.
 fn helm(tally: &crate::helm::Tally) -> String {
-    let mut text = String::from("# HELP osdpl_helm_runs Runs of helm.\n# TYPE osdpl_helm_runs counter\n");
+    let mut text = String::from("# HELP osdpl_helm_runs Runs of helm that ended.\n# TYPE osdpl_helm_runs counter\n");
     for (verb, counts) in &tally.verbs {
-        let outcomes = [
-            ("started", counts.started),
-            ("succeeded", counts.succeeded),
-            ("failed", counts.failed),
-            ("stopped", counts.stopped),
-        ];
+        let outcomes = [("succeeded", counts.succeeded), ("failed", counts.failed), ("stopped", counts.stopped)];
         for (outcome, count) in outcomes {
             let _ = writeln!(text, "osdpl_helm_runs_total{{verb=\"{verb}\",outcome=\"{outcome}\"}} {count}");
         }
+    }
+    text.push_str("# HELP osdpl_helm_starts Runs of helm begun.\n# TYPE osdpl_helm_starts counter\n");
+    for (verb, counts) in &tally.verbs {
+        let _ = writeln!(text, "osdpl_helm_starts_total{{verb=\"{verb}\"}} {}", counts.started);
     }
     text.push_str(
         "# HELP osdpl_helm_seconds Seconds that ended runs of helm took.\n# TYPE osdpl_helm_seconds counter\n",
@@ -124,4 +191,32 @@ impl Drop for Pass {
 #[allow(clippy::disallowed_methods, reason = "the clock of measurements")]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::helm::{Tally, VerbTally};
+
+    #[test]
+    fn every_run_is_counted_once_by_its_outcome_and_every_cloud_has_its_gauges_while_it_is_there() {
+        let metrics = Metrics::default();
+        metrics.cloud("cloud", CloudState { ready: true, awaiting: 1, running: 2, failing: 3 });
+        let counts = VerbTally { started: 3, succeeded: 1, failed: 1, ..VerbTally::default() };
+        let tally = Tally { verbs: [("upgrade", counts)].into() };
+        let text = metrics.text(&tally);
+        for line in [
+            "osdpl_helm_starts_total{verb=\"upgrade\"} 3",
+            "osdpl_ready{name=\"cloud\"} 1",
+            "osdpl_releases_awaiting_approval{name=\"cloud\"} 1",
+            "osdpl_helm_running{name=\"cloud\"} 2",
+            "osdpl_releases_failing{name=\"cloud\"} 3",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} is not in:\n{text}");
+        }
+        let runs = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{"));
+        assert_eq!(runs.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>(), 2);
+        metrics.gone("cloud");
+        assert!(!metrics.text(&tally).contains("name=\"cloud\""));
+    }
 }

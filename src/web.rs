@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use anyhow::Context as _;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,12 +15,22 @@ use tokio_util::sync::CancellationToken;
 use crate::helm::Runner;
 use crate::telemetry::Metrics;
 
-/// Serves until `stop`.
+/// Takes the address: nothing else should begin before it is ours.
 ///
 /// # Errors
 /// When the address can't be listened on.
+pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener
+        .with_context(|| format!("{address} can't be listened on for probes and metrics; name another with --listen"))
+}
+
+/// Serves until `stop`.
+///
+/// # Errors
+/// When serving breaks down.
 pub async fn serve(
-    address: SocketAddr,
+    listener: TcpListener,
     metrics: Metrics,
     runner: Runner,
     stop: CancellationToken,
@@ -29,7 +40,6 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route("/metrics", get(scrape))
         .with_state((metrics, runner));
-    let listener = TcpListener::bind(address).await?;
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
@@ -43,4 +53,19 @@ async fn readyz(State((metrics, _)): State<(Metrics, Runner)>) -> impl IntoRespo
 
 async fn scrape(State((metrics, runner)): State<(Metrics, Runner)>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.text(&runner.tally()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_taken_address_is_refused_by_name_with_the_option_that_mends_it() {
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        assert!(listen(taken).await.is_ok(), "it was given back");
+        let held = TcpListener::bind(taken).await.unwrap();
+        let told = listen(taken).await.unwrap_err().to_string();
+        assert!(told.contains(&taken.to_string()) && told.contains("--listen"), "{told}");
+        drop(held);
+    }
 }

@@ -9,6 +9,7 @@ use kube::api::{ListParams, ObjectList};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Config, ResourceExt};
 
+use super::unknown::unknown_fields;
 use crate::api::OpenStackDeployment;
 use crate::catalog::Catalog;
 use crate::{files, yaml};
@@ -122,7 +123,13 @@ pub fn read_deployment(path: &Path) -> anyhow::Result<OpenStackDeployment> {
     let documents =
         text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));
     let document = documents.into_iter().next().with_context(|| format!("{place} holds no OpenStackDeployment"))?;
-    let mut deployment: OpenStackDeployment = yaml::parse(&place, document.trim_start_matches('-'))?;
+    let before = text.find(document).map_or(0, |at| text[..at].matches('\n').count());
+    let document = document.trim_start_matches('-');
+    let unknown = unknown_fields(&place, document, before)?;
+    if !unknown.is_empty() {
+        bail!("{}", unknown.join("\n"));
+    }
+    let mut deployment: OpenStackDeployment = yaml::parse(&place, document)?;
     deployment.metadata.namespace.get_or_insert_with(|| "openstack".into());
     deployment.metadata.name.get_or_insert_with(|| "cloud".into());
     Ok(deployment)

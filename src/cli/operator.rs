@@ -51,6 +51,7 @@ impl Arguments {
         telemetry::logs(!self.plain_logs);
         // Before anything else: as PID 1 a signal without a handler is lost, not deadly.
         let mut signals = Signals::listen()?;
+        let listener = web::listen(self.listen).await?;
         let catalog = Arc::new(self.catalog.load()?);
         let client = kube::Client::try_default().await.map_err(readable).context("no cluster to speak to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
@@ -69,7 +70,7 @@ impl Arguments {
         let tasks = Tasks::spawn(&client, &options, &poke);
         let metrics = Metrics::default();
         let stop = CancellationToken::new();
-        let web = tokio::spawn(web::serve(self.listen, metrics.clone(), runner.clone(), stop.clone()));
+        let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
         let charts = ChartSource::new(store, &poke);
         let refreshing = tokio::spawn(refresh(fence, client.clone(), charts.look()));
         let cluster = Cluster::new(client);

@@ -1,4 +1,4 @@
-//! `osdpl wait`: wait until the cloud is Ready, saying what it waits for.
+//! `osdpl wait`: wait until the cloud is Ready, saying what it waits for; ends at once with code 2 where a person is needed.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -6,12 +6,16 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output;
 use crate::api::{OpenStackDeployment, condition};
+
+/// The exit code where it can't go on without a person.
+const STALLED: u8 = 2;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -34,7 +38,12 @@ impl Arguments {
             while let Some(event) = seen.next().await {
                 let Ok(Some(deployment)) = event else { continue };
                 if is_ready(&deployment) {
-                    return true;
+                    output::line(format_args!("{name} is Ready"));
+                    return ExitCode::SUCCESS;
+                }
+                if let Some(message) = stalled(&deployment) {
+                    output::line(format_args!("{name} can't go on without help: {message}"));
+                    return ExitCode::from(STALLED);
                 }
                 let message = deployment.status.map(|status| status.message).unwrap_or_default();
                 if message != last {
@@ -42,21 +51,51 @@ impl Arguments {
                     last = message;
                 }
             }
-            false
+            ExitCode::FAILURE
         };
-        let ready = tokio::time::timeout(Duration::from_secs(self.timeout), follow).await;
-        let ready =
-            ready.with_context(|| format!("{name} is not Ready after {} s; see `osdpl status`", self.timeout))?;
-        if ready {
-            output::line(format_args!("{name} is Ready"));
-        }
-        Ok(if ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let ended = tokio::time::timeout(Duration::from_secs(self.timeout), follow).await;
+        ended.with_context(|| format!("{name} is not Ready after {} s; see `osdpl status`", self.timeout))
     }
 }
 
 /// Whether the status speaks of the current spec and says Ready.
 pub fn is_ready(deployment: &OpenStackDeployment) -> bool {
-    let Some(status) = &deployment.status else { return false };
-    status.observed_generation == deployment.metadata.generation
-        && status.conditions.iter().any(|condition| condition.type_ == condition::READY && condition.status == "True")
+    holding(deployment, condition::READY).is_some()
+}
+
+/// Why it can't go on without a person, where the status of the current spec says so.
+fn stalled(deployment: &OpenStackDeployment) -> Option<&str> {
+    holding(deployment, condition::STALLED).map(|condition| condition.message.as_str())
+}
+
+/// The condition, if the status speaks of the current spec and says that it holds.
+fn holding<'a>(deployment: &'a OpenStackDeployment, kind: &str) -> Option<&'a Condition> {
+    let status = deployment.status.as_ref()?;
+    let current = status.observed_generation == deployment.metadata.generation;
+    let found = status.conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True");
+    found.filter(|_| current)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cloud(observed: i64, kind: &str, status: &str) -> OpenStackDeployment {
+        serde_json::from_value(serde_json::json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "generation": 2}, "spec": {"openstackRelease": "2026.1"},
+            "status": {"observedGeneration": observed, "conditions": [{
+                "type": kind, "status": status, "reason": "R", "message": "why", "lastTransitionTime": "2026-11-21T10:00:00Z",
+            }]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_needs_a_person_ends_the_wait_once_it_is_said_of_the_current_spec() {
+        assert_eq!(stalled(&cloud(2, "Stalled", "True")), Some("why"));
+        assert_eq!(stalled(&cloud(1, "Stalled", "True")), None);
+        assert_eq!(stalled(&cloud(2, "Stalled", "False")), None);
+        assert!(is_ready(&cloud(2, "Ready", "True")) && !is_ready(&cloud(1, "Ready", "True")));
+    }
 }

@@ -53,10 +53,11 @@ fn remember(outcome: &Outcome, inputs: String, recorded: bool, jobs: &[JobSeen],
         tracing::info!(release = %key, verb = outcome.verb, seconds, "helm done");
         return;
     }
-    tracing::warn!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm failed");
     if matches!(outcome.exit, Exit::Stopped { why: Stop::Asked | Stop::Shutdown, .. }) {
+        tracing::info!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm stopped");
         return;
     }
+    tracing::warn!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm failed");
     let mut message = outcome.text.clone();
     let mut own = jobs.iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
     if let Some((job, trouble)) = own.find_map(|job| Some((job, job.trouble.as_ref()?))) {

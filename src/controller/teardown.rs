@@ -62,6 +62,7 @@ impl Context {
         }
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
+        self.metrics.gone(&name);
         Ok(Action::await_change())
     }
 }

@@ -43,10 +43,18 @@ impl fmt::Display for Wait {
                 write!(formatter, "waits for {names}")
             }
             Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for a free slot"),
+            Self::Helm { verb, hook: Some(hook), .. } if verb == "uninstall" => write!(
+                formatter,
+                "helm uninstall runs: {hook}; annotate {}=<release> to leave the hook out",
+                crate::api::SKIP_HOOKS
+            ),
             Self::Helm { verb, hook: Some(hook), .. } => write!(formatter, "helm {verb} runs: {hook}"),
             Self::Helm { verb, .. } => write!(formatter, "helm {verb} runs"),
             Self::Locked(text) | Self::Blocked { message: text, .. } => formatter.write_str(text),
             Self::Approval(why) => write!(formatter, "{why}: waits for approval (osdpl approve)"),
+            Self::Backoff { until, count: 1, message } => {
+                write!(formatter, "failed once, next try at {until:.0}: {message}")
+            }
             Self::Backoff { until, count, message } => {
                 write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
             }
@@ -67,5 +75,26 @@ impl fmt::Display for Wait {
             Self::Undecodable(problem) => write!(formatter, "its release record can't be read: {problem}"),
             Self::Terminating(namespace) => write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn an_uninstall_that_waits_for_a_hook_names_the_way_out_and_one_failure_is_no_row() {
+        let helm = |verb: &str| {
+            let hook = Some("pre-delete Job x: waits in init container init".to_owned());
+            Wait::Helm { verb: verb.into(), queued: false, hook }.to_string()
+        };
+        assert_eq!(helm("upgrade"), "helm upgrade runs: pre-delete Job x: waits in init container init");
+        let told = helm("uninstall");
+        assert!(told.ends_with("init; annotate osdpl.dev/skip-hooks=<release> to leave the hook out"), "{told}");
+        let failed = |count| Wait::Backoff { until: Timestamp::UNIX_EPOCH, count, message: "boom".into() }.to_string();
+        assert!(failed(1).starts_with("failed once, next try at 1970"), "{}", failed(1));
+        assert!(failed(2).starts_with("failed 2 times in a row, next"), "{}", failed(2));
     }
 }

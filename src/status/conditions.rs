@@ -5,27 +5,45 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::{Report, verdict::Verdict};
 use crate::api::{condition, reason};
+use crate::catalog::Level;
+use crate::plan::{Step, Wait};
+
+/// The warnings about the spec, for the end of a message: they hold whatever else goes on.
+pub fn warnings(report: &Report<'_>) -> String {
+    let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning);
+    warnings.map(|finding| format!("; warning: {finding}")).collect()
+}
+
+/// What a pause holds back, and how to go on.
+fn held(report: &Report<'_>) -> String {
+    let paused = |step: &Step| *step == Step::Wait(Wait::Paused);
+    let held = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
+    let names: Vec<_> = held.map(|(name, _)| name.as_str()).collect();
+    let what = if names.is_empty() {
+        "nothing is held back now".to_owned()
+    } else {
+        format!("held back: {}", names.join(", "))
+    };
+    format!("helm is not started; {what}; set spec.paused to false to go on")
+}
 
 pub fn conditions(before: &[Condition], verdict: &Verdict, report: &Report<'_>, now: Timestamp) -> Vec<Condition> {
     let none = || (reason::NONE, String::new());
     let ready = verdict.reason == reason::READY;
+    let progressing = verdict.progressing && !verdict.stalled;
     let said = || (verdict.reason, verdict.message.clone());
     let degraded = verdict.degraded.clone();
     let truths = [
-        (condition::READY, ready, said()),
-        (condition::PROGRESSING, verdict.progressing, if verdict.progressing { said() } else { none() }),
+        (condition::READY, ready, (verdict.reason, format!("{}{}", verdict.message, warnings(report)))),
+        (condition::PROGRESSING, progressing, if progressing { said() } else { none() }),
         (condition::DEGRADED, degraded.is_some(), degraded.unwrap_or_else(none)),
         (
             condition::PAUSED,
             report.spec.paused,
-            if report.spec.paused { (reason::PAUSED, String::new()) } else { none() },
+            if report.spec.paused { (reason::PAUSED, held(report)) } else { none() },
         ),
         // kstatus reads these two before Ready: exactly one of "at work", "stuck", "done" may be said.
-        (
-            condition::RECONCILING,
-            verdict.progressing && !verdict.stalled,
-            if verdict.progressing { said() } else { none() },
-        ),
+        (condition::RECONCILING, progressing, if progressing { said() } else { none() }),
         (condition::STALLED, verdict.stalled, if verdict.stalled { said() } else { none() }),
     ];
     let condition = |(type_, holds, (reason, message)): (&str, bool, (&str, String))| {

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::Report;
 use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
+use crate::catalog::Level;
+use crate::plan::{Step, Wait};
 
 /// A Kubernetes Event on the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,30 +22,52 @@ pub struct Event {
     pub release: Option<String>,
 }
 
-pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Vec<Event> {
+pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let mut events = Vec::new();
     for (name, child) in &now.children {
-        let said = release(name, before.children.get(name), child);
+        let before = before.children.get(name);
+        let said = installing(name, before, child).into_iter().chain(release(name, before, child));
+        let said = said.chain(failed(name, before, child, report));
         events.extend(said.map(|event| Event { release: Some(name.clone()), ..event }));
     }
     for name in gone(&before.children, &now.children) {
         let gone = event(false, "Uninstalled", format!("release {name} is gone"));
         events.push(Event { release: Some(name.to_owned()), ..gone });
     }
-    let ready = |status: &OpenStackDeploymentStatus| {
-        let found = status.conditions.iter().find(|condition| condition.type_ == condition::READY);
-        found.map(|condition| (condition.status.clone(), condition.reason.clone(), condition.message.clone()))
-    };
-    if let Some((status, why, message)) = ready(now) {
-        let same = ready(before).is_some_and(|(old, old_why, _)| old == status && old_why == why);
-        let spoken = !matches!(why.as_str(), reason::RELEASES | reason::WORKLOADS);
-        if !same && spoken {
-            let warning =
-                status == "False" && !matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
-            events.push(event(warning, spoken_reason(&why), message));
+    events.extend(warned(before, report));
+    events.extend(turned(before, now));
+    events
+}
+
+fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == condition::READY)
+}
+
+/// Another answer of Ready. What is merely on its way is spoken of where it takes Ready, or a pause, away.
+fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
+    let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
+    if old.is_some_and(|old| old.status == *status && old.reason == *why) {
+        return None;
+    }
+    let under_way = matches!(why.as_str(), reason::RELEASES | reason::WORKLOADS);
+    let resumed = old.is_some_and(|old| old.reason == reason::PAUSED) && why != reason::DELETING;
+    let lost = old.is_some_and(|old| old.status == "True");
+    match (under_way, resumed) {
+        (true, true) => Some(event(false, "Resumed", format!("not paused any more: {message}"))),
+        (true, false) if !lost => None,
+        (true, false) => Some(event(false, spoken_reason(why), message.clone())),
+        (false, _) => {
+            let calm = matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
+            Some(event(status == "False" && !calm, spoken_reason(why), message.clone()))
         }
     }
-    events
+}
+
+/// Warnings about the spec that Ready's message did not have yet.
+fn warned(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
+    let known = ready(before).map_or("", |condition| condition.message.as_str());
+    let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning).map(ToString::to_string);
+    warnings.filter(|text| !known.contains(text.as_str())).map(|text| event(true, "SpecWarning", text)).collect()
 }
 
 fn gone<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, ChildStatus>) -> Vec<&'a str> {
@@ -51,6 +78,29 @@ fn gone<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, Ch
         .collect()
 }
 
+/// Its first record, however it stands by now: a fast helm is done before anyone looked.
+fn installing(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Option<Event> {
+    let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
+    let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);
+    let recorded = before.is_some() && now.revision.is_some() && now.status != "unmanaged";
+    (!known && (recorded || pending)).then(|| event(false, "Installing", format!("helm installs release {name}")))
+}
+
+/// A failure in the words of its own outcome: a helm that was stopped on purpose has none. The wait that follows differs for every failure.
+fn failed(name: &str, before: Option<&ChildStatus>, now: &ChildStatus, report: &Report<'_>) -> Option<Event> {
+    let decision = report.plan.decisions.get(name)?;
+    let after = match &decision.step {
+        Step::Wait(Wait::Backoff { .. }) => true,
+        Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,
+        Step::Wait(_) | Step::Do(..) | Step::Settle(_) | Step::Ready => false,
+    };
+    let failure = report.observed.failures.get(&decision.key)?;
+    let news = before.is_none_or(|child| child.message != now.message);
+    let revision = now.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
+    let note = format!("release {name} failed{revision}: {}", failure.message);
+    (after && news).then(|| event(true, "Failed", note))
+}
+
 fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Option<Event> {
     let (old, old_revision) = before.map_or(("", None), |child| (child.status.as_str(), child.revision));
     if old == now.status && old_revision == now.revision {
@@ -59,8 +109,6 @@ fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Optio
     let revision = now.revision.unwrap_or_default();
     match now.status.as_str() {
         "deployed" => Some(event(false, "Deployed", format!("release {name} is deployed, revision {revision}"))),
-        "failed" => Some(event(true, "Failed", format!("release {name} failed, revision {revision}: {}", now.message))),
-        "pending-install" => Some(event(false, "Installing", format!("helm installs release {name}"))),
         "pending-upgrade" => {
             Some(event(false, "Upgrading", format!("helm upgrades release {name} to revision {revision}")))
         }
@@ -75,6 +123,8 @@ fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Optio
 fn spoken_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,
+        reason::RELEASES,
+        reason::WORKLOADS,
         reason::FAILED,
         reason::UNHEALTHY,
         reason::APPROVAL,

@@ -20,17 +20,33 @@ fn reported(
     now: Timestamp,
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let spec = OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() };
+    reported_of(previous, plan, &spec, &recorded("deployed"), &[], now)
+}
+
+/// The release, with a first record in this status.
+fn recorded(status: &str) -> Observed {
     let mut observed = Observed::default();
-    let seen = ReleaseSeen { status: "deployed".into(), revision: 1, ..ReleaseSeen::default() };
+    let seen = ReleaseSeen { status: status.into(), revision: 1, ..ReleaseSeen::default() };
     observed.releases.insert(Key::new("openstack", "x"), seen);
+    observed
+}
+
+fn reported_of(
+    previous: Option<&OpenStackDeploymentStatus>,
+    plan: &Plan,
+    spec: &OpenStackDeploymentSpec,
+    observed: &Observed,
+    findings: &[Finding],
+    now: Timestamp,
+) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let inputs = Report {
-        spec: &spec,
+        spec,
         generation: 2,
         helm: "4.3".into(),
         desired: &Desired::default(),
-        observed: &observed,
+        observed,
         plan,
-        findings: &[],
+        findings,
         changes: &BTreeMap::new(),
         problems: &[],
         not_the_one: None,
@@ -87,4 +103,85 @@ fn a_transition_has_its_time_and_the_deployed_release_stays() {
         refused.starts_with("spec.openstackRelease: 2026.1 is deployed and can't be changed to 2025.2 yet"),
         "{refused}"
     );
+}
+
+fn told(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| event.reason).collect()
+}
+
+fn spec() -> OpenStackDeploymentSpec {
+    OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() }
+}
+
+fn helm(verb: &str) -> Plan {
+    plan(&[("front", Step::Wait(Wait::Helm { verb: verb.into(), queued: false, hook: None }))])
+}
+
+#[test]
+fn a_fast_install_is_told_as_begun_and_done_and_a_slow_one_as_begun_once() {
+    let (starting, _) = reported_of(None, &helm("upgrade"), &spec(), &Observed::default(), &[], NOW);
+    let (_, events) = reported(Some(&starting), &plan(&[("front", Step::Ready)]), NOW);
+    assert_eq!(told(&events), ["Installing", "Deployed", "Ready"]);
+    let (pending, events) =
+        reported_of(Some(&starting), &helm("upgrade"), &spec(), &recorded("pending-install"), &[], NOW);
+    assert_eq!(told(&events), ["Installing"]);
+    let (_, events) = reported(Some(&pending), &plan(&[("front", Step::Ready)]), NOW);
+    assert_eq!(told(&events), ["Deployed", "Ready"]);
+}
+
+#[test]
+fn a_failure_is_told_in_its_own_words_and_a_stop_on_purpose_is_none() {
+    let (pending, _) = reported_of(None, &helm("upgrade"), &spec(), &recorded("pending-install"), &[], NOW);
+    let (_, events) = reported_of(Some(&pending), &helm("uninstall"), &spec(), &recorded("failed"), &[], NOW);
+    assert_eq!(told(&events), [""; 0]);
+    let mut observed = recorded("failed");
+    let failure = crate::observed::Failed {
+        verb: "upgrade".into(),
+        inputs: "new".into(),
+        at: NOW,
+        count: 1,
+        message: "boom".into(),
+        mend: crate::observed::Mend::Time,
+    };
+    observed.failures.insert(Key::new("openstack", "x"), failure);
+    let wait = |until| plan(&[("front", Step::Wait(Wait::Backoff { until, count: 1, message: "boom".into() }))]);
+    let (failed, events) = reported_of(Some(&pending), &wait(NOW), &spec(), &observed, &[], NOW);
+    let notes: Vec<_> = events.iter().map(|event| (event.reason, event.note.as_str())).collect();
+    assert_eq!(notes[0], ("Failed", "release front failed, revision 1: boom"));
+    assert_eq!(told(&events), ["Failed", "ReleaseFailed"]);
+    assert_eq!(told(&reported_of(Some(&failed), &wait(NOW), &spec(), &observed, &[], NOW).1), [""; 0]);
+    assert_eq!(told(&reported_of(Some(&failed), &wait(LATER), &spec(), &observed, &[], NOW).1), ["Failed"]);
+}
+
+#[test]
+fn what_takes_ready_or_a_pause_away_is_told() {
+    let settling = plan(&[("front", Step::Settle(vec!["x".into()]))]);
+    let (ready, _) = reported(None, &plan(&[("front", Step::Ready)]), NOW);
+    let (lost, events) = reported(Some(&ready), &settling, NOW);
+    assert_eq!(told(&events), ["WorkloadsNotReady"]);
+    assert_eq!(told(&reported(Some(&lost), &settling, NOW).1), [""; 0]);
+    let paused = OpenStackDeploymentSpec { paused: true, ..spec() };
+    let held = plan(&[("front", Step::Wait(Wait::Paused))]);
+    let (stands, events) = reported_of(Some(&ready), &held, &paused, &recorded("failed"), &[], NOW);
+    assert_eq!(told(&events), ["Paused"]);
+    assert_eq!(condition(&stands, "Degraded"), ("True", reason::FAILED));
+    let message = &stands.conditions.iter().find(|condition| condition.type_ == "Paused").unwrap().message;
+    assert_eq!(message, "helm is not started; held back: front; set spec.paused to false to go on");
+    let resumed = reported_of(Some(&stands), &settling, &spec(), &recorded("failed"), &[], NOW);
+    assert_eq!(told(&resumed.1), ["Resumed"]);
+}
+
+#[test]
+fn a_warning_is_an_event_once_and_stays_in_readys_message_and_the_column_is_short() {
+    let warning = Finding { level: Level::Warning, field: "spec.a".into(), message: "spec.a is without effect".into() };
+    let long = plan(&[("front", Step::Settle(vec!["word ".repeat(100)]))]);
+    let observed = recorded("deployed");
+    let (first, events) = reported_of(None, &long, &spec(), &observed, std::slice::from_ref(&warning), NOW);
+    assert_eq!(told(&events), ["Deployed", "SpecWarning"]);
+    assert_eq!(events[1].note, "spec.a is without effect");
+    let ready = &first.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().message;
+    assert!(ready.len() > 500 && ready.ends_with("; warning: spec.a is without effect"), "{ready}");
+    assert!(first.message.chars().count() <= 200 && first.message.ends_with("word…"), "{}", first.message);
+    let (_, events) = reported_of(Some(&first), &long, &spec(), &observed, &[warning], NOW);
+    assert_eq!(told(&events), [""; 0]);
 }

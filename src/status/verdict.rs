@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::{Report, children::first};
 use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
-use crate::plan::{Step, Wait, Why};
+use crate::observed::Trouble;
+use crate::plan::{Decision, Step, Wait, Why};
 
 type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
 
@@ -53,8 +54,7 @@ const QUESTIONS: [fn(&Report<'_>, &Health) -> Answer; 9] =
 
 fn ready(report: &Report<'_>) -> String {
     let count = report.plan.decisions.len();
-    let warnings: Vec<_> = report.findings.iter().map(|finding| format!("; warning: {finding}")).collect();
-    format!("{count} releases are in sync, their workloads are available and their Jobs complete{}", first(&warnings))
+    format!("{count} releases are in sync, their workloads are available and their Jobs complete")
 }
 
 fn not_the_one(report: &Report<'_>, _: &Health) -> Answer {
@@ -158,9 +158,27 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
         return None;
     }
     let busy: Vec<_> = names(report, |step| matches!(step, Step::Wait(Wait::Helm { .. }) | Step::Do(..)));
-    let message = if busy.is_empty() { first(&waits) } else { format!("helm is at {}", busy.join(", ")) };
+    let message = match (stuck(report), busy.as_slice()) {
+        (Some(stuck), _) => stuck,
+        (None, []) => first(&waits),
+        (None, busy) => format!("helm is at {}", busy.join(", ")),
+    };
     let installed = report.observed.releases.values().any(|seen| seen.was_deployed && seen.revision > 1);
     Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
+}
+
+/// A workload of a wanted release that helm can wait for as long as it likes: says more than that helm waits.
+fn stuck(report: &Report<'_>) -> Option<String> {
+    report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
+        let workloads = &report.observed.workloads;
+        let mut own = workloads.iter().filter(|w| w.namespace == key.namespace && w.release == key.name);
+        let trouble = own.find_map(|workload| {
+            // A claim is bound a moment after its pod appears, and never where its class does not exist.
+            let stuck = |trouble: &&Trouble| trouble.stuck || trouble.message.contains("PersistentVolumeClaim");
+            workload.trouble.as_ref().filter(stuck).filter(|_| workload.ready < workload.desired)
+        })?;
+        Some(format!("{name}: {}", trouble.message))
+    })
 }
 
 fn settling(report: &Report<'_>, health: &Health) -> Answer {
@@ -217,9 +235,23 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
     if let Some((_, reason, message)) = broken_release(report) {
         return Some((reason, message));
     }
+    if let Some(message) = held_failure(report) {
+        return Some((reason::FAILED, message));
+    }
     let unhealthy = health.iter().find_map(|(application, components)| {
         let (component, status) = components.iter().find(|(_, status)| status.status == ComponentVerdict::Unhealthy)?;
         Some(format!("{application}/{component} {}: {}", status.ready, status.reason))
     });
     unhealthy.map(|message| (reason::UNHEALTHY, message))
+}
+
+/// A release that had failed before everything was paused: a pause mends nothing.
+fn held_failure(report: &Report<'_>) -> Option<String> {
+    report.plan.decisions.iter().find_map(|(name, decision)| {
+        let seen = report.observed.releases.get(&decision.key)?;
+        let held = decision.step == Step::Wait(Wait::Paused) && seen.status == "failed";
+        let failure = report.observed.failures.get(&decision.key).map(|failed| failed.message.as_str());
+        let words = failure.or_else(|| seen.body.as_ref().map(|body| body.description.as_str())).unwrap_or_default();
+        held.then(|| format!("{name}: revision {} failed: {words}", seen.revision))
+    })
 }

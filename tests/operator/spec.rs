@@ -32,7 +32,7 @@ fn nulls_and_unset_arrive_in_helm_and_a_null_that_kubectl_lost_is_told() {
         let mut spec = with_values(services(&["memcached"]), "memcached", null);
         kubectl_apply(world, &[], &spec);
         let cloud = world.until_ready().await;
-        let message = cloud.status().message;
+        let message = cloud.condition("Ready").unwrap().message;
         assert!(message.contains("stats_cachedump") && message.contains("--server-side"), "{message}");
         assert_eq!(world.helm_values("memcached").pointer("/conf/memcached/stats_cachedump"), None);
 

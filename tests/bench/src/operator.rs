@@ -51,9 +51,7 @@ impl Operator {
     /// How many helm processes it has started so far.
     pub async fn helm_started(&self) -> anyhow::Result<u64> {
         let text = get(self.address, "/metrics").await?;
-        let counts = text
-            .lines()
-            .filter(|line| line.starts_with("osdpl_helm_runs_total{") && line.contains("outcome=\"started\""));
+        let counts = text.lines().filter(|line| line.starts_with("osdpl_helm_starts_total{"));
         Ok(counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
     }
 }
