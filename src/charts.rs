@@ -28,6 +28,7 @@ pub mod keys;
 mod lock;
 mod metadata;
 mod problem;
+mod prune;
 pub mod pull;
 mod seen;
 mod source;

@@ -26,22 +26,32 @@ use super::metadata::Metadata;
 use super::pull::Request;
 
 /// How old something in `incoming` must be to be left over from a process that was killed: far longer than any pull takes.
-const LEFT_OVER: Duration = Duration::from_hours(1);
+pub(super) const LEFT_OVER: Duration = Duration::from_hours(1);
 
 /// The cache in one folder.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 /// The first pull of a chart.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Trusted {
+pub(super) struct Trusted {
     repository: String,
-    chart: String,
-    version: String,
-    digest: Digest,
+    pub(super) chart: String,
+    pub(super) version: String,
+    pub(super) digest: Digest,
+}
+
+impl Trusted {
+    pub(super) fn read(path: &Path, chart: &str, text: &[u8]) -> Result<Self, Error> {
+        serde_json::from_slice(text).map_err(|error| Error::RecordDamaged {
+            name: chart.to_owned(),
+            path: path.display().to_string(),
+            why: error.to_string(),
+        })
+    }
 }
 
 impl Cache {
@@ -52,7 +62,11 @@ impl Cache {
     /// Where the archive of this chart is, or would be.
     pub(super) fn archive(&self, chart: &Metadata, digest: &Digest) -> PathBuf {
         let Metadata { name, version, .. } = chart;
-        self.folder.join("archives").join(format!("{name}-{version}-{}.tgz", digest.short()))
+        self.folder.join("archives").join(Self::file_name(name, version, digest))
+    }
+
+    pub(super) fn file_name(chart: &str, version: &str, digest: &Digest) -> String {
+        format!("{chart}-{version}-{}.tgz", digest.short())
     }
 
     /// Writes the archive that helm is given.
@@ -64,7 +78,7 @@ impl Cache {
 
     /// What the archive of this version with this digest holds; nothing when it is not there, or damaged.
     pub(super) fn kept(&self, request: &Request, digest: &Digest) -> Option<Contents> {
-        let name = format!("{}-{}-{}.tgz", request.chart, request.version, digest.short());
+        let name = Self::file_name(&request.chart, &request.version, digest);
         let file = File::open(self.folder.join("archives").join(name)).ok()?;
         let contents = archive::read(BufReader::new(file)).ok()?;
         (Digest::of(&contents) == *digest).then_some(contents)
@@ -78,14 +92,7 @@ impl Cache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::cache(&path, &error)),
         };
-        match serde_json::from_slice(&text) {
-            Ok(Trusted { digest, .. }) => Ok(Some(digest)),
-            Err(error) => Err(Error::RecordDamaged {
-                name: request.chart.clone(),
-                path: path.display().to_string(),
-                why: error.to_string(),
-            }),
-        }
+        Trusted::read(&path, &request.chart, &text).map(|trusted| Some(trusted.digest))
     }
 
     /// Keeps the digest of a first pull.

@@ -49,9 +49,12 @@ impl Digest {
         &self.0
     }
 
+    /// How many digits tell files in a cache apart.
+    pub(super) const SHORT: usize = 12;
+
     /// The first twelve digits: enough to tell files in a cache apart.
     pub fn short(&self) -> &str {
-        &self.0[..12]
+        &self.0[..Self::SHORT]
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::cache::Cache;
+use super::cache::{Cache, LEFT_OVER};
 use super::chart::{Chart, Wanted};
 use super::error::Error;
 use super::folder::Folder;
@@ -69,6 +69,16 @@ impl Store {
     /// The lock.
     pub fn lock(&self) -> &Lock {
         &self.shared.stock.lock
+    }
+
+    /// Removes archives from the cache that neither the lock nor the record of a first pull names, once they are an hour old (another
+    /// process may just have written one for its helm); returns their names. To be called at start, before anything is obtained.
+    ///
+    /// # Errors
+    /// When the cache can't be read; nothing is removed then.
+    pub fn prune(&self) -> Result<Vec<String>, Error> {
+        let Stock { cache, lock } = self.shared.stock.as_ref();
+        cache.prune(lock, LEFT_OVER)
     }
 
     /// Gets the chart, verified: at once when it was got before and nothing changed since, else by reading the folder, or by

@@ -5,6 +5,7 @@ mod bad_folders;
 mod contents;
 mod folders;
 mod locks;
+mod prune;
 mod pulls;
 mod repository;
 

@@ -102,7 +102,13 @@ impl Arguments {
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
         let program = program.clone();
         let puller = helm::pull::Puller::new(move |slot| program.command(slot));
-        Ok(charts::Store::new(self.cache.join("charts"), source, lock, Arc::new(puller)))
+        let store = charts::Store::new(self.cache.join("charts"), source, lock, Arc::new(puller));
+        match store.prune() {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => tracing::info!(?removed, "archives that nothing names any more are removed from the cache"),
+            Err(error) => tracing::warn!(%error, "old archives stay in the cache"),
+        }
+        Ok(store)
     }
 }
 
