@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Report, children::first};
+use super::{
+    Report,
+    children::{first, size_warning},
+};
 use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::plan::{Step, Wait, Why};
@@ -53,7 +56,12 @@ const QUESTIONS: [fn(&Report<'_>, &Health) -> Answer; 9] =
 
 fn ready(report: &Report<'_>) -> String {
     let count = report.plan.decisions.len();
-    let warnings: Vec<_> = report.findings.iter().map(|finding| format!("; warning: {finding}")).collect();
+    let findings = report.findings.iter().map(|finding| format!("; warning: {finding}"));
+    let full = report.plan.decisions.iter().filter_map(|(name, decision)| {
+        let body = report.observed.releases.get(&decision.key)?.body.as_ref()?;
+        Some(format!("; warning: {name}: {}", size_warning(body.stored)?))
+    });
+    let warnings: Vec<_> = findings.chain(full).collect();
     format!("{count} releases are in sync, their workloads are available and their Jobs complete{}", first(&warnings))
 }
 
@@ -96,7 +104,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let reason = match &decision.step {
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
-            Step::Wait(Wait::Foreign(_) | Wait::Unmanaged) => reason::FOREIGN,
+            Step::Wait(Wait::Foreign { .. } | Wait::Unmanaged) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
                 reason::CHART_PENDING => return None,
                 reason::INPUTS => reason::INPUTS,
