@@ -126,6 +126,8 @@ pub struct BodySeen {
     pub hook_jobs: BTreeSet<(String, String)>,
     /// Whether every pre-install hook was satisfied: decides how a pending install is recovered.
     pub pre_install_satisfied: bool,
+    /// How big the record is as it is stored, in bytes; see [`crate::release::RECORD_LIMIT`].
+    pub stored: usize,
 }
 
 /// A hook that runs now or failed.

@@ -57,5 +57,8 @@ pub const SWEPT_LABEL: &str = "osdpl.dev/swept";
 /// The `type` of a record's Secret; a field selector on it finds all of them.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
 
+/// How many bytes a Secret's data may hold, and with it a record: Kubernetes' own limit (`MaxSecretSize`, 1 MiB), below etcd's on a request.
+pub const RECORD_LIMIT: usize = 1 << 20;
+
 /// The key of the payload in a record's Secret.
 pub const SECRET_KEY: &str = "release";

@@ -115,7 +115,14 @@ pub enum Wait {
     /// For releases that need it to be gone.
     Dependents(Vec<String>),
     /// A person must decide: someone else's revision.
-    Foreign(i64),
+    Foreign {
+        /// The revision.
+        revision: i64,
+        /// Helm's own words for what was done (`Rollback to 1`); empty until its record was read.
+        description: String,
+        /// When its record was made.
+        since: Option<Timestamp>,
+    },
     /// A person must decide: never ours.
     Unmanaged,
     /// A person must look: unreadable.
@@ -263,7 +270,8 @@ impl Context<'_> {
         } else if new_spec {
             self.approve(name, release, seen)
         } else {
-            Step::Wait(Wait::Foreign(seen.revision))
+            let description = seen.body.as_ref().map(|body| body.description.clone()).unwrap_or_default();
+            Step::Wait(Wait::Foreign { revision: seen.revision, description, since: seen.since })
         }
     }
 }

@@ -58,7 +58,7 @@ fn every_state_has_its_step() {
         (seen("uninstalling"), "helm uninstall, because an uninstall began and did not end"),
         (
             changed(|s| s.attempt.as_mut().unwrap().revision = 2),
-            "revision 3 was not made by osdpl (helm upgrade or rollback by hand); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",
+            "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",
         ),
         (
             changed(|s| {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use k8s_openapi::jiff::Timestamp;
+
 use super::{Action, Wait, Why};
 
 impl fmt::Display for Why {
@@ -64,9 +66,10 @@ impl fmt::Display for Wait {
                 let verb = if names.len() == 1 { "is" } else { "are" };
                 write!(formatter, "stays until {} {verb} gone", names.join(", "))
             }
-            Self::Foreign(revision) => write!(
+            Self::Foreign { revision, description, since } => write!(
                 formatter,
-                "revision {revision} was not made by osdpl (helm upgrade or rollback by hand); change the spec to overwrite it, or annotate {}=<release>",
+                "revision {revision} was not made by osdpl ({}); change the spec to overwrite it, or annotate {}=<release>",
+                by_hand(description, *since),
                 crate::api::REPAIR
             ),
             Self::Unmanaged => formatter.write_str(
@@ -76,6 +79,13 @@ impl fmt::Display for Wait {
             Self::Terminating(namespace) => write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more"),
         }
     }
+}
+
+/// What someone did by hand, and when, as far as the record tells.
+fn by_hand(description: &str, since: Option<Timestamp>) -> String {
+    let what =
+        if description.is_empty() { "helm upgrade or rollback".to_owned() } else { format!("helm: {description:?}") };
+    since.map_or_else(|| format!("{what} by hand"), |since| format!("{what} by hand at {since:.0}"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use super::Report;
 use crate::api::{ChildStatus, ComponentStatus, ComponentVerdict};
 use crate::health;
+use crate::observed::BodySeen;
 use crate::plan::{Decision, Step, Wait};
+use crate::release::RECORD_LIMIT;
+
+/// From how much of [`RECORD_LIMIT`] on a record is warned of.
+const WARN_PERCENT: usize = 70;
 
 /// Each release by its name in the catalogue.
 pub fn children(report: &Report<'_>) -> BTreeMap<String, ChildStatus> {
@@ -33,7 +38,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         digest: seen.and_then(|seen| seen.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
         since: seen.and_then(|seen| seen.since).map(|since| format!("{since:.0}")),
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
-        message: message(&decision.step),
+        message: with_size(message(&decision.step), body),
         changes: report.changes.get(name).cloned().unwrap_or_default(),
     }
 }
@@ -45,6 +50,22 @@ fn message(step: &Step) -> String {
         Step::Settle(lines) => first(lines),
         Step::Ready => String::new(),
     }
+}
+
+/// A record that outgrows what a Secret holds makes every later helm fail, with all that was done undone: said while there is time.
+fn with_size(message: String, body: Option<&BodySeen>) -> String {
+    let Some(warning) = body.and_then(|body| size_warning(body.stored)) else { return message };
+    if message.is_empty() { warning } else { format!("{message}; {warning}") }
+}
+
+/// What is to be said of a record of so many bytes.
+pub fn size_warning(stored: usize) -> Option<String> {
+    let percent = stored.saturating_mul(100) / RECORD_LIMIT;
+    (percent >= WARN_PERCENT).then(|| {
+        format!(
+            "its helm record fills {percent} % of the 1 MiB that a Secret may hold, and beyond it helm fails; shorten what its values add to manifests"
+        )
+    })
 }
 
 /// The first line, and how many more there are: status is for a glance, `osdpl status` has them all.

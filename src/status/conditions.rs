@@ -11,7 +11,7 @@ use crate::plan::{Step, Wait};
 /// The warnings about the spec, for the end of a message: they hold whatever else goes on.
 pub fn warnings(report: &Report<'_>) -> String {
     let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning);
-    warnings.map(|finding| format!("; warning: {finding}")).collect()
+    warnings.map(|finding| format!("; warning: {finding}")).collect::<Vec<_>>().concat()
 }
 
 /// What a pause holds back, and how to go on.

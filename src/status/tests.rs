@@ -82,6 +82,25 @@ fn each_situation_has_one_truth() {
 }
 
 #[test]
+fn a_record_near_its_limit_is_warned_of_and_one_below_is_not() {
+    let limit = crate::release::RECORD_LIMIT;
+    assert_eq!(super::children::size_warning(limit * 69 / 100), None);
+    let warning = super::children::size_warning(limit * 71 / 100).unwrap();
+    assert!(warning.starts_with("its helm record fills 70 % of the 1 MiB"), "{warning}");
+}
+
+#[test]
+fn a_foreign_revision_says_what_was_done_and_when() {
+    let said =
+        |description: &str, since| Wait::Foreign { revision: 4, description: description.into(), since }.to_string();
+    let rollback = said("Rollback to 1", Some(NOW));
+    let expected =
+        format!("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at {NOW:.0}); change the spec");
+    assert!(rollback.starts_with(&expected), "{rollback}");
+    assert!(said("", None).contains("(helm upgrade or rollback by hand)"));
+}
+
+#[test]
 fn nothing_changes_when_nothing_changed_and_events_are_said_once() {
     let (first, events) = reported(None, &plan(&[("front", Step::Ready)]), NOW);
     let reasons: Vec<_> = events.iter().map(|event| event.reason).collect();

@@ -96,7 +96,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let reason = match &decision.step {
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
-            Step::Wait(Wait::Foreign(_) | Wait::Unmanaged) => reason::FOREIGN,
+            Step::Wait(Wait::Foreign { .. } | Wait::Unmanaged) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
                 reason::CHART_PENDING => return None,
                 reason::INPUTS => reason::INPUTS,

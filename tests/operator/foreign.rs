@@ -63,6 +63,11 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
 
         world.helm_prints(&["rollback", "memcached", "1"]);
         until_foreign(world, 4).await;
+        let named = |cloud: &osdpl::api::OpenStackDeployment| {
+            let said = cloud.child("memcached").message;
+            said.starts_with("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at 2").then_some(())
+        };
+        world.until("what was done by hand is said, and when", named).await;
         assert_eq!(world.helm_runs().len(), 4);
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;

@@ -65,6 +65,7 @@ pub(super) fn read(
         chart: record.chart.name,
         chart_version: record.chart.version,
         description: scrubber.scrub(&record.description),
+        stored: payload.len(),
     })
 }
 
