@@ -33,6 +33,7 @@
 //! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
 //! | [`plan`] | the table from state to step |
 //! | [`credentials`], [`scrub`] | which must exist; how they never show |
+//! | [`ceph`] | Secrets that describe a Ceph, and what the charts consume of it; not wired into the pipe yet |
 //! | [`status`] | the truth for people and programs |
 //!
 //! | shell: what touches the world, each thing through one gate | |
@@ -60,6 +61,7 @@
 
 pub mod api;
 pub mod catalog;
+pub mod ceph;
 pub mod charts;
 pub mod cli;
 pub mod cluster;

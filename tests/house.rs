@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "values",
     "yaml",
     "release",
     "scrub",
+    "ceph",
     "expr",
     "catalog",
     "api",

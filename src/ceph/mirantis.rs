@@ -1,0 +1,57 @@
+//! The layout of Mirantis' Secret `openstack-ceph-keys`, to move clouds over.
+
+use std::collections::BTreeMap;
+
+use super::{Ceph, CephxKey, Complaint, Consumer, Monitors, Pool, Problem, Source, User, is_name};
+
+/// The consumers that this layout knows; cinder's user makes backups as well, and the role of a pool says which one takes them.
+const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
+
+/// Reads `mon_endpoints` (`ip:port,…`) and `nova`, `cinder`, `glance`, `manila` as
+/// `client.<user>;<key>;<pool>:<role>:<device class>;…`, in which a newline may follow the key. `client.admin` is left where it is.
+///
+/// # Errors
+/// The first key that is missing or malformed.
+pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, Problem> {
+    let source = Source { object, data };
+    let monitors = source.parsed("mon_endpoints", Monitors::parse(source.required("mon_endpoints")?))?;
+    let mut users = BTreeMap::new();
+    for consumer in KNOWN {
+        if let Some(text) = source.text(consumer.name())? {
+            users.insert(consumer, source.parsed(consumer.name(), user(text))?);
+        }
+    }
+    if users.is_empty() {
+        return Err(source.problem("glance", Complaint::NoUsers));
+    }
+    let backups = users.get(&Consumer::Cinder).and_then(backups);
+    users.extend(backups.map(|user| (Consumer::CinderBackup, user)));
+    Ok(Ceph { monitors, fsid: None, users })
+}
+
+fn user(text: &str) -> Result<User, Complaint> {
+    let mut fields = text.split(';').map(str::trim).filter(|field| !field.is_empty());
+    let (Some(name), Some(key)) = (fields.next(), fields.next()) else { return Err(Complaint::Fields) };
+    let name = name.strip_prefix("client.").ok_or(Complaint::Fields)?;
+    if !is_name(name) {
+        return Err(Complaint::UserName);
+    }
+    let key = CephxKey::parse(key)?;
+    let pools: Vec<Pool> =
+        fields.enumerate().map(|(place, text)| pool(place + 1, text)).collect::<Result<_, Complaint>>()?;
+    if pools.is_empty() { Err(Complaint::Fields) } else { Ok(User { name: name.to_owned(), key, pools }) }
+}
+
+fn pool(place: usize, text: &str) -> Result<Pool, Complaint> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let [name, role, class] = parts[..] else { return Err(Complaint::PoolFields(place)) };
+    if ![name, role, class].into_iter().all(is_name) {
+        return Err(Complaint::PoolFields(place));
+    }
+    Ok(Pool { name: name.to_owned(), role: Some(role.to_owned()), device_class: Some(class.to_owned()) })
+}
+
+fn backups(cinder: &User) -> Option<User> {
+    let pools: Vec<Pool> = cinder.pools.iter().filter(|pool| pool.role.as_deref() == Some("backup")).cloned().collect();
+    (!pools.is_empty()).then(|| User { pools, ..cinder.clone() })
+}

@@ -1,0 +1,69 @@
+//! Where monitors listen.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use super::Complaint;
+
+/// The monitors' addresses as `mon_host` takes them, sorted: a source that lists them in another order changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Monitors(Vec<String>);
+
+impl Monitors {
+    /// Reads addresses separated by commas, spaces or newlines: `10.0.0.1`, `10.0.0.1:6789`, `[fd00::1]:6789`, `v2:10.0.0.1:3300/0`, and a
+    /// monitor's vector `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
+    ///
+    /// # Errors
+    /// Which address (from 1) can't be read.
+    pub fn parse(text: &str) -> Result<Self, Complaint> {
+        let mut found = Vec::new();
+        for (place, entry) in entries(text).into_iter().enumerate() {
+            if !is_entry(entry) {
+                return Err(Complaint::Address(place + 1));
+            }
+            found.push(entry.to_owned());
+        }
+        found.sort();
+        found.dedup();
+        if found.is_empty() { Err(Complaint::Empty) } else { Ok(Self(found)) }
+    }
+}
+
+impl fmt::Display for Monitors {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join(","))
+    }
+}
+
+/// Cut at what separates monitors; commas inside of brackets belong to one monitor.
+fn entries(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let pieces = text.split(|c: char| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c == ',' || c.is_whitespace())
+    });
+    pieces.filter(|piece| !piece.is_empty()).collect()
+}
+
+fn is_entry(entry: &str) -> bool {
+    let inner = entry.strip_prefix('[').and_then(|entry| entry.strip_suffix(']'));
+    match inner {
+        Some(inner) if inner.starts_with('v') => inner.split(',').all(|part| part.starts_with('v') && is_address(part)),
+        Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
+        None => is_address(entry),
+    }
+}
+
+/// `[v1:|v2:]ip[:port][/nonce]`; with a protocol the port must be said.
+fn is_address(text: &str) -> bool {
+    let with_protocol = text.strip_prefix("v1:").or_else(|| text.strip_prefix("v2:"));
+    let (address, nonce) =
+        with_protocol.unwrap_or(text).split_once('/').unwrap_or((with_protocol.unwrap_or(text), "0"));
+    let has_port = address.parse::<SocketAddr>().is_ok_and(|address| address.port() != 0);
+    let is_bare = with_protocol.is_none() && !text.contains('/') && address.parse::<IpAddr>().is_ok();
+    (has_port || is_bare) && nonce.parse::<u32>().is_ok()
+}
