@@ -14,7 +14,7 @@ mod sweep;
 use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
 
-pub use credentials::{Credentials, Question as CredentialQuestion};
+pub use credentials::{Credentials, Question as CredentialQuestion, Verified as VerifiedSecrets};
 pub use inputs::{Inputs, Reference};
 pub use remove::Leftovers;
 

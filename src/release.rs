@@ -18,6 +18,7 @@ mod attempt;
 mod decode;
 mod manifest;
 mod meta;
+mod owner;
 mod record;
 mod recovery;
 mod rewrite;
@@ -28,11 +29,12 @@ pub use attempt::{Attempt, BadAttempt};
 pub use decode::{Undecodable, decode, decode_hooks, decode_objects};
 pub use manifest::Object;
 pub use meta::{Key, Maker, Malformed, Meta, newest};
+pub use owner::{NAME, NAMESPACE, owner};
 pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};
 pub use recovery::{Recovery, recover};
 pub use rewrite::{fail_secret, rewrite_failed};
 pub use status::{Status, UnknownStatus};
-pub use sweep::{KEEP, NAME, NAMESPACE, Past, Sweep, is_leftover, leaving, names, orphans, unswept};
+pub use sweep::{KEEP, Past, Sweep, is_leftover, leaving, names, orphans, unswept};
 
 /// Label on a record: the digest of everything that made this revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";

@@ -7,8 +7,8 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 
 use super::{Cluster, Error, Explain};
-use crate::health::workload::RELEASE_ANNOTATION;
 use crate::observed::Key;
+use crate::release;
 
 impl Cluster {
     /// The class that the bound claims of each release have, where all of one release have the same. A claim that was never bound holds nothing
@@ -43,9 +43,6 @@ impl Cluster {
 /// Whether a claim is a release's: those of StatefulSets have upstream's labels, those out of a chart often none (glance's images), but
 /// helm's annotations.
 pub(super) fn belongs(claim: &PersistentVolumeClaim, key: &Key) -> bool {
-    let annotation = |name: &str| claim.annotations().get(name).map(String::as_str);
     let labelled = claim.labels().get("release_group").is_some_and(|group| *group == key.name);
-    let owned = annotation(RELEASE_ANNOTATION) == Some(&*key.name)
-        && annotation("meta.helm.sh/release-namespace") == Some(&*key.namespace);
-    labelled || owned
+    labelled || release::owner(&claim.metadata).as_ref() == Some(key)
 }

@@ -1,17 +1,13 @@
 //! CRDs that a chart's templates carry and helm keeps: when their release is gone, the next one of its name may take them over.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
-use kube::core::PartialObjectMeta;
-use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
-use crate::health::workload::RELEASE_ANNOTATION;
 use crate::observed::Key;
-
-/// helm's annotation beside [`RELEASE_ANNOTATION`].
-const NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
+use crate::release;
 
 impl Cluster {
     /// Hands the CRDs to `key` that a release of the same name left in another namespace, once helm has no record of that one: helm refuses to
@@ -23,13 +19,16 @@ impl Cluster {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let selector = ListParams::default().labels("app.kubernetes.io/managed-by=Helm");
         for crd in api.list_metadata(&selector).await.because(|| "listing CRDs".into())?.items {
-            let Some(owner) = owner(&crd).filter(|owner| owner.name == key.name && owner != key) else { continue };
+            let Some(owner) = release::owner(&crd.metadata).filter(|owner| owner.name == key.name && owner != key)
+            else {
+                continue;
+            };
             if self.newest_record(&owner).await?.is_some() {
                 continue;
             }
             let name = crd.name_any();
             let patch = json!({"metadata": {
-                "annotations": {NAMESPACE_ANNOTATION: key.namespace}, "resourceVersion": crd.resource_version(),
+                "annotations": {release::NAMESPACE: key.namespace}, "resourceVersion": crd.resource_version(),
             }});
             let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
             api.patch_metadata(&name, &params, &Patch::Merge(patch))
@@ -39,9 +38,4 @@ impl Cluster {
         }
         Ok(())
     }
-}
-
-fn owner<K: Resource>(crd: &PartialObjectMeta<K>) -> Option<Key> {
-    let annotation = |name: &str| crd.annotations().get(name);
-    Some(Key::new(annotation(NAMESPACE_ANNOTATION)?, annotation(RELEASE_ANNOTATION)?))
 }

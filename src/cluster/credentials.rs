@@ -129,40 +129,17 @@ impl Store<'_> {
         for (name, recipe) in names {
             let stored = data.get(&name.1).and_then(|value| String::from_utf8(value.0.clone()).ok());
             let stored = stored.filter(|value| !value.is_empty());
-            let edited =
-                secret.as_ref().is_some_and(|secret| is_edited(secret, &name.1)) && !verified.contains(&version);
-            // A Secret of the user's own that is no longer named leaves here what was true before it.
-            let outdated = stored.is_some() && self.last(name).is_some_and(|last| Some(last) != stored);
-            if let Some(value) = stored.clone().filter(|_| !edited && !outdated) {
-                found.insert(name.clone(), value);
-                continue;
-            }
-            let recovered = match self.recover(name, records).await? {
+            let edited = !verified.contains(&version) && secret.as_ref().is_some_and(|held| is_edited(held, &name.1));
+            let value = match self.value(name, recipe, stored.as_ref(), edited, records).await? {
+                Ok(value) => value,
                 Err(problem) => {
                     found.missing.insert(name.clone(), problem);
                     continue;
                 }
-                Ok(recovered) => recovered,
-            };
-            if let Some(release) = self.unrecorded(name).filter(|_| recovered.is_none() && stored.is_none())
-                && self.last(name).is_none()
-            {
-                let problem =
-                    format!("helm installs release {release} with a value that its record will tell: it is waited for");
-                found.missing.insert(name.clone(), problem);
-                continue;
-            }
-            let value = match recovered.or_else(|| stored.clone()).or_else(|| self.last(name)) {
-                Some(value) => value,
-                None => credentials::generate(recipe, random)?,
             };
             if stored.as_ref() != Some(&value) {
                 if edited && stored.is_some() {
-                    tracing::warn!(
-                        secret = secret_name,
-                        key = name.1,
-                        "the value was edited and releases run with another one: it is put back; to rotate, name a Secret of your own in spec.services.{service}.credentials"
-                    );
+                    tell_put_back(&secret_name, name);
                 }
                 data.insert(name.1.clone(), ByteString(value.clone().into_bytes()));
                 changed = true;
@@ -175,6 +152,36 @@ impl Store<'_> {
         verified.retain(|(name, _)| *name != secret_name);
         verified.insert(version);
         Ok(())
+    }
+
+    /// The value that counts, in the order that [`Self::service`] tells; the inner error says why there is none yet.
+    async fn value(
+        &self,
+        name: &Name,
+        recipe: &file::Credential,
+        stored: Option<&String>,
+        edited: bool,
+        records: &mut Records,
+    ) -> Result<Result<String, String>, Error> {
+        let last = self.last(name);
+        // A Secret of the user's own that is no longer named leaves in ours what was true before it.
+        let outdated = last.is_some() && last.as_ref() != stored;
+        if let Some(value) = stored.filter(|_| !edited && !outdated) {
+            return Ok(Ok(value.clone()));
+        }
+        let recovered = match self.recover(name, records).await? {
+            Ok(recovered) => recovered,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        if let Some(value) = recovered.or_else(|| stored.cloned()).or(last) {
+            return Ok(Ok(value));
+        }
+        if let Some(release) = self.unrecorded(name) {
+            return Ok(Err(format!(
+                "helm installs release {release} with a value that its record will tell: it is waited for"
+            )));
+        }
+        credentials::generate(recipe, random).map(Ok)
     }
 
     fn last(&self, (service, name): &Name) -> Option<String> {
@@ -252,6 +259,14 @@ impl Store<'_> {
             if exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
         written.map(drop).because(|| format!("storing credentials in Secret {name}"))
     }
+}
+
+fn tell_put_back(secret: &str, (service, key): &Name) {
+    tracing::warn!(
+        secret,
+        key,
+        "the value was edited and releases run with another one: it is put back; to rotate, name a Secret of your own in spec.services.{service}.credentials"
+    );
 }
 
 /// Whether a field manager other than ours owns this key of the data: it wrote it last.

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Cluster, Error, Explain, MANAGER};
 use crate::api::MANAGED;
 use crate::desired::ExternalService;
-use crate::health::workload::RELEASE_ANNOTATION;
+use crate::release;
 
 impl Cluster {
     /// Publishes the external services; returns those that pods can find, and what is wrong with the others.
@@ -106,7 +106,7 @@ impl Cluster {
 /// The helm release that an object belongs to.
 fn helms(service: &Service) -> Option<String> {
     let is_helms = service.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm");
-    is_helms.then(|| service.annotations().get(RELEASE_ANNOTATION).cloned().unwrap_or_default())
+    is_helms.then(|| release::owner(&service.metadata).map_or_else(|| "unknown".into(), |owner| owner.to_string()))
 }
 
 /// The addresses of a host; a name is looked up each time it is asked for.

@@ -82,7 +82,7 @@ impl Context {
                 self.upgrade(name, release, revision, decision, memory).await?;
             }
             Action::Uninstall { skip_hooks } => {
-                let uninstall = Uninstall { timeout: UNINSTALL, hooks: !skip_hooks, wait: false };
+                let uninstall = Uninstall { timeout: UNINSTALL, hooks: !skip_hooks };
                 if self.start(&key, Verb::Uninstall(uninstall), revision, UNINSTALL * HOOKS, decision) && *skip_hooks {
                     memory.started.insert(key.clone(), NO_HOOKS.to_owned());
                 }
@@ -113,7 +113,6 @@ impl Context {
             values: serde_json::Value::Object(release.values.clone()),
             hook_timeout,
             apply: if release.server_side { Apply::Server } else { Apply::Client },
-            take_ownership: false,
             inputs: release.inputs.clone(),
             catalog: release.catalog.clone(),
             images: release.images.clone(),

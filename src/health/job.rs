@@ -3,8 +3,9 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-use super::workload::{Condition, RELEASE_ANNOTATION, Template};
+use super::workload::{Condition, Template};
 use crate::observed::{JobSeen, Trouble};
+use crate::release;
 
 /// Upstream's label with the release's name: hooks carry no annotation of helm's.
 pub const RELEASE_GROUP: &str = "release_group";
@@ -31,7 +32,7 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Jo
     if periodic || metadata.deletion_timestamp.is_some() {
         return None;
     }
-    let annotated = metadata.annotations.as_ref().and_then(|annotations| annotations.get(RELEASE_ANNOTATION));
+    let annotated = metadata.annotations.as_ref().and_then(|annotations| annotations.get(release::NAME));
     let labelled = || metadata.labels.as_ref().and_then(|labels| labels.get(RELEASE_GROUP));
     let templated = || spec.template.labels().and_then(|labels| labels.get(RELEASE_GROUP));
     let release = annotated.or_else(labelled).or_else(templated)?.clone();

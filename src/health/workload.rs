@@ -7,9 +7,7 @@ use serde::Deserialize;
 
 use crate::catalog::{Component, WorkloadKind};
 use crate::observed::Workload;
-
-/// helm's annotation on every object that is no hook: the release.
-pub const RELEASE_ANNOTATION: &str = "meta.helm.sh/release-name";
+use crate::release;
 
 /// Why a Deployment's condition `Progressing` is true once its newest template was rolled out wholly; it stays so when pods
 /// are lost later (Kubernetes: `deploymentutil.NewRSAvailableReason`).
@@ -84,7 +82,7 @@ pub struct Condition {
 
 /// The workload, if helm owns it: its trouble is not known from the object alone.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
-    let release = metadata.annotations.as_ref()?.get(RELEASE_ANNOTATION)?.clone();
+    let release = metadata.annotations.as_ref()?.get(release::NAME)?.clone();
     let name = metadata.name.clone()?;
     let desired = desired(kind, spec, status);
     Some(Workload {

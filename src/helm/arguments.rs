@@ -55,8 +55,6 @@ pub struct Upgrade {
     pub hook_timeout: Duration,
     /// Who applies.
     pub apply: Apply,
-    /// Takes over objects that belong to no release or to another one; only when the user asked for it.
-    pub take_ownership: bool,
     /// The digest of all inputs, for [`INPUTS_LABEL`].
     pub inputs: String,
     /// The digest of the catalogue that made those inputs, for [`CATALOG_LABEL`].
@@ -70,14 +68,12 @@ pub struct Upgrade {
 /// Values are secret: never shown.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { chart, values: _, hook_timeout, apply, take_ownership, inputs, catalog, images, catalog_name } =
-            self;
+        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, catalog_name } = self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
             .field("hook_timeout", hook_timeout)
             .field("apply", apply)
-            .field("take_ownership", take_ownership)
             .field("inputs", inputs)
             .field("catalog", catalog)
             .field("images", images)
@@ -89,13 +85,11 @@ impl fmt::Debug for Upgrade {
 /// One `helm uninstall`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uninstall {
-    /// The longest any single hook, and the wait for the objects' end, may take.
+    /// The longest any single hook may take.
     pub timeout: Duration,
     /// Whether pre-delete and post-delete hooks run. `false` is the explicit way out when one can never end: its database
     /// is gone, or the namespace is terminating and starts no Job any more.
     pub hooks: bool,
-    /// Whether helm waits until the objects are gone. Safe here, unlike on upgrade: no pod waits for a post-delete hook.
-    pub wait: bool,
 }
 
 /// The flags of an upgrade that never depend on the release: part of its input digest, so that a change of them counts.
@@ -119,9 +113,6 @@ impl Upgrade {
         arguments.extend(["--values".into(), "-".into()]);
         arguments.extend(["--history-max".into(), HISTORY.to_string().into()]);
         arguments.extend(["--timeout".into(), seconds(self.hook_timeout)]);
-        if self.take_ownership {
-            arguments.push("--take-ownership".into());
-        }
         arguments.push("--labels".into());
         arguments.push(self.labels(attempt).into());
         arguments.extend(target(release));
@@ -143,9 +134,6 @@ impl Uninstall {
     pub fn arguments(&self, release: &Key) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["uninstall".into()];
         arguments.extend(["--timeout".into(), seconds(self.timeout)]);
-        if self.wait {
-            arguments.push("--wait".into());
-        }
         if !self.hooks {
             arguments.push("--no-hooks".into());
         }

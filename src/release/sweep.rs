@@ -13,13 +13,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Key, Object, Objects, Status};
-
-/// helm's annotation on every object it makes: the release.
-pub const NAME: &str = "meta.helm.sh/release-name";
-
-/// helm's annotation on every object it makes: the release's namespace.
-pub const NAMESPACE: &str = "meta.helm.sh/release-namespace";
+use super::{Key, Object, Objects, Status, owner};
 
 /// helm's annotation against removal; its value is compared trimmed and in lower case.
 pub const KEEP: &str = "helm.sh/resource-policy";
@@ -119,12 +113,9 @@ fn group(api_version: &str) -> &str {
 
 /// Whether an object as it stands in the cluster was made by helm for this release, and may go.
 pub fn is_leftover(metadata: &ObjectMeta, release: &Key) -> bool {
-    let says = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
-    let kept = says(KEEP).is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));
-    says(NAME) == Some(&release.name)
-        && says(NAMESPACE) == Some(&release.namespace)
-        && !kept
-        && metadata.deletion_timestamp.is_none()
+    let policy = metadata.annotations.as_ref().and_then(|all| all.get(KEEP));
+    let kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));
+    owner(metadata).as_ref() == Some(release) && !kept && metadata.deletion_timestamp.is_none()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn a_job_belongs_to_the_release_that_it_or_its_pods_name() {
     let labels = |release: &str| json!({"labels": {RELEASE_GROUP: release}});
     let template = |release: &str| json!({"template": {"metadata": labels(release)}});
     for (metadata, spec, expected) in [
-        (json!({"name": "j", "annotations": {RELEASE_ANNOTATION: "nova"}}), json!({}), Some("nova")),
+        (json!({"name": "j", "annotations": {release::NAME: "nova"}}), json!({}), Some("nova")),
         (json!({"name": "j", "labels": {RELEASE_GROUP: "glance"}}), template("other"), Some("glance")),
         // masakari-db-sync, magnum-domain-ks-user.
         (json!({"name": "j"}), template("magnum"), Some("magnum")),

@@ -5,7 +5,7 @@ use super::*;
 fn metadata(labels: &Value) -> ObjectMeta {
     serde_json::from_value(json!({
         "name": "keystone-api", "namespace": "openstack", "generation": 7, "labels": labels,
-        "annotations": {RELEASE_ANNOTATION: "keystone"}
+        "annotations": {release::NAME: "keystone"}
     }))
     .unwrap()
 }

@@ -11,7 +11,6 @@ fn upgrade() -> Upgrade {
         values: json!({"password": "hunter22"}),
         hook_timeout: Duration::from_mins(30),
         apply: Apply::Server,
-        take_ownership: false,
         inputs: "0a1b".into(),
         catalog: "c0de".into(),
         images: "1ma9e5".into(),
@@ -54,20 +53,27 @@ fn client_side_apply_goes_without_force_conflicts_which_helm_4_would_refuse() {
 #[test]
 fn an_upgrade_never_waits_for_workloads_nor_undoes_itself() {
     for helm in [HELM_3, HELM_4] {
-        let line = upgrade_line(&Upgrade { take_ownership: true, ..upgrade() }, helm);
-        for flag in ["--wait", "--atomic", "--rollback-on-failure", "--reuse-values", "--force-replace", "--force "] {
+        let line = upgrade_line(&upgrade(), helm);
+        for flag in [
+            "--take-ownership",
+            "--wait",
+            "--atomic",
+            "--rollback-on-failure",
+            "--reuse-values",
+            "--force-replace",
+            "--force ",
+        ] {
             assert!(!line.contains(flag), "{line}");
         }
-        assert!(line.contains("--take-ownership"), "{line}");
     }
 }
 
 #[test]
-fn an_uninstall_can_leave_hooks_and_waiting_out() {
+fn an_uninstall_can_leave_hooks_out_and_never_waits_for_pods() {
     let release = Key::new("cloud", "keystone");
-    let uninstall = Uninstall { timeout: Duration::from_millis(1), hooks: true, wait: true };
-    assert_eq!(line(&uninstall.arguments(&release)), "uninstall --timeout 1s --wait --namespace cloud -- keystone");
-    let bare = Uninstall { hooks: false, wait: false, ..uninstall };
+    let uninstall = Uninstall { timeout: Duration::from_millis(1), hooks: true };
+    assert_eq!(line(&uninstall.arguments(&release)), "uninstall --timeout 1s --namespace cloud -- keystone");
+    let bare = Uninstall { hooks: false, ..uninstall };
     assert_eq!(line(&bare.arguments(&release)), "uninstall --timeout 1s --no-hooks --namespace cloud -- keystone");
 }
 

@@ -39,7 +39,6 @@ fn upgrade(name: &str) -> Job {
         values: json!({"password": "hunter22", "replicas": 3, "gone": null}),
         hook_timeout: Duration::from_mins(10),
         apply: Apply::Server,
-        take_ownership: false,
         inputs: "0a1b".into(),
         catalog: "c0de".into(),
         images: "1ma9e5".into(),
@@ -94,11 +93,11 @@ async fn values_reach_helm_on_stdin_alone_as_json_with_a_final_newline() {
 #[tokio::test]
 async fn an_uninstall_has_nothing_to_read() {
     let theatre = theatre("cat >\"$home/stdin\"; printf '%s ' \"$@\" >\"$home/argv\"").await;
-    let uninstall = Uninstall { timeout: LONG, hooks: false, wait: true };
+    let uninstall = Uninstall { timeout: LONG, hooks: false };
     let outcome = theatre.run(Job { verb: Verb::Uninstall(uninstall), ..upgrade("keystone") }).await;
     assert!(outcome.succeeded());
     assert_eq!(theatre.stage.left("stdin"), "");
-    assert!(theatre.stage.left("argv").starts_with("uninstall --timeout 3600s --wait --no-hooks "));
+    assert!(theatre.stage.left("argv").starts_with("uninstall --timeout 3600s --no-hooks "));
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::release::{NAME, NAMESPACE};
 
 /// A history in short: `1 superseded`, a `*` where it was swept.
 fn history(text: &str) -> Vec<Past> {
