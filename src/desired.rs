@@ -10,6 +10,7 @@ mod images;
 mod installed;
 mod layers;
 mod nulls;
+mod order;
 mod resolve;
 mod select;
 
@@ -136,6 +137,8 @@ pub struct ChartFact {
     pub digest: String,
     /// The chart's default `images.tags`.
     pub images: BTreeMap<String, String>,
+    /// The chart's default `manifests.job_*`: which Jobs it is made of.
+    pub jobs: BTreeMap<String, bool>,
 }
 
 /// Why a release can't be submitted, whatever its needs.
@@ -181,6 +184,8 @@ pub struct DesiredRelease {
     pub needs: BTreeMap<Component, Provider>,
     /// What it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
+    /// How many Jobs it is made of.
+    pub jobs: usize,
     /// Jobs deleted before an upgrade.
     pub plain_jobs: Vec<String>,
     /// Helm's `--timeout`, per hook, in seconds.
@@ -211,30 +216,6 @@ pub enum Provider {
     Release(String),
     /// A service outside.
     External(String),
-}
-
-impl Desired {
-    /// How many releases wait for each one, in the longest chain: who goes first when slots are few.
-    pub fn priorities(&self) -> BTreeMap<&str, usize> {
-        let mut heights: BTreeMap<&str, usize> = self.releases.keys().map(|name| (name.as_str(), 0)).collect();
-        for _ in 0..self.releases.len() {
-            let mut changed = false;
-            for (name, release) in &self.releases {
-                let height = heights[name.as_str()] + 1;
-                for provider in release.needs.values() {
-                    let Provider::Release(provider) = provider else { continue };
-                    if let Some(known) = heights.get_mut(provider.as_str()).filter(|known| **known < height) {
-                        *known = height;
-                        changed = true;
-                    }
-                }
-            }
-            if !changed {
-                break;
-            }
-        }
-        heights
-    }
 }
 
 /// The origin and layer list of one release, for provenance.

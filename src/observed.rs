@@ -213,7 +213,7 @@ pub struct RunningSeen {
     pub since: Timestamp,
     /// Whether it was told to stop.
     pub stopping: bool,
-    /// Whether it still waits for a free slot.
+    /// Whether it waits for its turn.
     pub queued: bool,
     /// Whether it was started without hooks.
     pub skips_hooks: bool,

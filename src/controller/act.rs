@@ -8,7 +8,7 @@ use super::gather::Wish;
 use super::memory::Memory;
 use crate::cluster::Error;
 use crate::desired::{Desired, DesiredRelease};
-use crate::helm::{Apply, Job, Refused, Stop, Uninstall, Upgrade, Verb};
+use crate::helm::{Apply, Job, Refused, Running, Stop, Uninstall, Upgrade, Verb};
 use crate::observed::{Key, Observed, RunningSeen};
 use crate::plan::{Action, Decision, Plan, Step, Wait};
 
@@ -18,11 +18,14 @@ const HOOKS: u32 = 8;
 /// How long an uninstall waits for the objects' end and for each hook.
 const UNINSTALL: Duration = Duration::from_mins(5);
 
+/// How long helm may take to render before others start beside it: it waits for something then.
+const RENDERING: Duration = Duration::from_secs(20);
+
 /// Stands in place of a digest for an uninstall that skips hooks.
 const NO_HOOKS: &str = "--no-hooks";
 
 /// A child as the plan sees it.
-pub fn running(child: &crate::helm::Running, inputs: &str) -> RunningSeen {
+pub fn running(child: &Running, inputs: &str) -> RunningSeen {
     RunningSeen {
         verb: child.verb.to_owned(),
         skips_hooks: inputs == NO_HOOKS,
@@ -51,6 +54,11 @@ impl Context {
                 Err(error) => memory.fail(&decision.key, &action, wish.desired.releases.get(&name), error.to_string()),
             }
         }
+        if plan.decisions.values().any(|decision| matches!(decision.step, Step::Wait(Wait::Helm { queued: true, .. })))
+        {
+            let later = super::now().checked_add(RENDERING).ok();
+            plan.wake = plan.wake.into_iter().chain(later).min();
+        }
     }
 
     async fn step(
@@ -74,7 +82,7 @@ impl Context {
             }
             Action::Upgrade { delete_jobs } => {
                 let Some(release) = desired.releases.get(name) else { return Ok(()) };
-                if self.runner.free_slots() == 0 {
+                if self.runner.free_slots() == 0 || self.renders(observed) >= self.runner.cores() {
                     decision.step = helm("upgrade", true);
                     return Ok(());
                 }
@@ -89,6 +97,20 @@ impl Context {
             }
         }
         Ok(())
+    }
+
+    /// How many helms still render: helm writes the release's record when it has, and mostly waits from then on. More of them than cores
+    /// only hold each other up, and the one with the most to do afterwards with the rest.
+    fn renders(&self, observed: &Observed) -> usize {
+        let now = super::now();
+        let recorded = |key: &Key, child: &Running| {
+            observed.releases.get(key).is_some_and(|seen| seen.revision >= i64::from(child.attempt.revision()))
+        };
+        let rendering = |(key, child): &(&Key, &Running)| {
+            let stuck = now.duration_since(child.since).unsigned_abs() > RENDERING;
+            child.inputs.is_some() && !stuck && !recorded(key, child)
+        };
+        self.runner.table().iter().filter(rendering).count()
     }
 
     async fn upgrade(

@@ -218,6 +218,9 @@ fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
     let defaults = chart.default_values()?;
     let tags = defaults["images"]["tags"].as_object().into_iter().flatten();
     let images = tags.filter_map(|(tag, image)| Some((tag.clone(), image.as_str()?.to_owned()))).collect();
-    let fact = ChartFact { version: chart.version.clone(), digest: chart.digest.to_string(), images };
+    let switches = defaults["manifests"].as_object().into_iter().flatten();
+    let jobs = switches.filter(|(name, _)| name.starts_with("job_"));
+    let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect();
+    let fact = ChartFact { version: chart.version.clone(), digest: chart.digest.to_string(), images, jobs };
     Ok(Ready { path: chart.path.clone(), crds: chart.crds()?.into(), fact })
 }

@@ -63,6 +63,7 @@ pub fn resolve_release(
         group: catalog.services.get(service)?.group,
         needs: needs(name, release, catalog, selection, &scope, findings),
         components: release.components.clone(),
+        jobs: super::order::jobs(&values, fact),
         plain_jobs: release.plain_jobs.clone(),
         timeout: release.timeout,
         server_side: release.server_side,

@@ -44,7 +44,18 @@ fn layers_override_in_order_and_secrets_are_marked() {
                "conf": {"region": null, "password": "<redacted>", "colour": "blue"}})
     );
     assert_eq!(front.needs.len(), 1);
-    assert_eq!(desired.priorities()["store"], 1);
+}
+
+#[test]
+fn who_holds_up_most_work_goes_first() {
+    let (spec, catalog) = (spec(json!({"common": {"values": {"manifests": {"job_ks_user": false}}}})), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let mut facts = facts();
+    let switches = [("job_db_sync", true), ("job_ks_user", true), ("job_image_repo_sync", false)];
+    let jobs = switches.map(|(name, on)| (name.to_owned(), on)).into();
+    facts.charts.insert("front".into(), Ok(ChartFact { jobs, ..ChartFact::default() }));
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    assert_eq!(desired.priorities(), BTreeMap::from([("front", 2), ("store", 3)]));
 }
 
 #[test]

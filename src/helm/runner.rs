@@ -132,6 +132,11 @@ impl Runner {
         self.0.config.slots.saturating_sub(self.0.state().running.len())
     }
 
+    /// How many processors there are: no more helms than that compute faster.
+    pub fn cores(&self) -> usize {
+        self.0.config.cores
+    }
+
     /// What ended since the last call, oldest first. An entry leaves [`Runner::table`] in the same instant as it appears here.
     pub fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.0.state().outcomes)

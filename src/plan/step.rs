@@ -83,7 +83,7 @@ pub enum Wait {
     Helm {
         /// `upgrade` or `uninstall`.
         verb: String,
-        /// Whether it waits for a free slot.
+        /// Whether it waits for a free slot, or for processors that other helms render on.
         queued: bool,
         /// The hook that it waits for, and what is wrong with it.
         hook: Option<String>,

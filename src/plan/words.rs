@@ -44,7 +44,7 @@ impl fmt::Display for Wait {
                 let names = components.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
                 write!(formatter, "waits for {names}")
             }
-            Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for a free slot"),
+            Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for its turn"),
             Self::Helm { verb, hook: Some(hook), .. } if verb == "uninstall" => write!(
                 formatter,
                 "helm uninstall runs: {hook}; annotate {}=<release> to leave the hook out",

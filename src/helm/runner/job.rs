@@ -16,6 +16,8 @@ use crate::scrub::Scrubber;
 pub struct Config {
     /// How many children run at once. helm mostly waits for hooks, so many; each takes up to 150 MB while it renders.
     pub slots: usize,
+    /// How many processors there are for them.
+    pub cores: usize,
     /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// The program that ties a child to our life, usually [`exec::SELF`](crate::helm::exec::SELF); `None` starts helm as it is.
@@ -24,7 +26,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { slots: 12, grace: Duration::from_secs(20), wrapper: Some(super::super::exec::SELF.into()) }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { slots: 12, cores, grace: Duration::from_secs(20), wrapper: Some(super::super::exec::SELF.into()) }
     }
 }
 

@@ -30,6 +30,7 @@ pub fn release(name: &str) -> DesiredRelease {
         images: "images".into(),
         needs: BTreeMap::new(),
         components: BTreeMap::new(),
+        jobs: 0,
         plain_jobs: vec![format!("{name}-setup")],
         timeout: 900,
         server_side: true,
