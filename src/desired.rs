@@ -13,6 +13,7 @@ mod nulls;
 mod order;
 mod resolve;
 mod select;
+mod unknown;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -41,9 +41,13 @@ pub fn resolve_release(
         Ok(layers) => (layers, None),
         Err(problems) => (Vec::new(), Some(inputs(&problems))),
     };
+    let own = overrides(spec, service, name);
+    // Another version of the chart may know other keys.
+    if own.is_none_or(|own| own.version.is_none()) {
+        super::unknown::tell(&layers, &release.chart, catalog, findings);
+    }
     let values = fold(&layers);
     let secret: Vec<Path> = layers.into_iter().flat_map(|layer| layer.secret).collect();
-    let own = overrides(spec, service, name);
     let chart = facts.charts.get(name);
     let fact = chart.and_then(|chart| chart.as_ref().ok());
     let key = selection.releases.get(name)?.clone();
