@@ -71,6 +71,8 @@ pub struct Release {
     pub when: Option<Expression>,
     /// The components that must be available before it may be submitted.
     pub needs: Vec<Need>,
+    /// The components that its pods wait for by themselves.
+    pub awaits: Vec<Component>,
     /// What it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Jobs that are no hooks: immutable, deleted before an upgrade.

@@ -183,6 +183,8 @@ pub struct DesiredRelease {
     pub images: String,
     /// The components that must be available before it may be submitted, each with its provider.
     pub needs: BTreeMap<Component, Provider>,
+    /// The other wanted releases that its pods wait for by themselves, by catalogue name.
+    pub awaits: BTreeSet<String>,
     /// What it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
     /// How many Jobs it is made of.

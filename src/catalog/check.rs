@@ -73,9 +73,12 @@ fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
         .collect();
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
-            for need in release.needs.iter().filter(|need| catalog.provider(&need.component).is_none()) {
-                let field = format!("releases.{name}.needs");
-                let name = need.component.to_string();
+            let needs = release.needs.iter().map(|need| ("needs", &need.component));
+            let awaits = release.awaits.iter().map(|component| ("awaits", component));
+            for (list, component) in needs.chain(awaits).filter(|(_, component)| catalog.provider(component).is_none())
+            {
+                let field = format!("releases.{name}.{list}");
+                let name = component.to_string();
                 errors.push(unknown(&service.file, field, "component", &name, all.iter().map(String::as_str)));
             }
         }
@@ -141,7 +144,8 @@ fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let edges: BTreeMap<&str, Vec<&str>> = releases()
         .map(|(name, release)| {
-            let providers = release.needs.iter().filter_map(|need| Some(catalog.provider(&need.component)?.1));
+            let components = release.needs.iter().map(|need| &need.component).chain(&release.awaits);
+            let providers = components.filter_map(|component| Some(catalog.provider(component)?.1));
             (name.as_str(), providers.collect())
         })
         .collect();

@@ -110,6 +110,8 @@ impl Loader<'_> {
                 needs.push(Need { component, when: self.condition(path, &field, need.when) });
             }
         }
+        let awaits = entry.awaits.iter().filter_map(|text| self.component(path, &format!("{field}.awaits"), text));
+        let awaits = awaits.collect();
         let mut components = BTreeMap::new();
         for (text, kind) in entry.components {
             components
@@ -127,6 +129,7 @@ impl Loader<'_> {
             chart: entry.chart.unwrap_or_else(|| name.to_owned()),
             when,
             needs,
+            awaits,
             components,
             plain_jobs: entry.plain_jobs,
             kept_secrets: entry.kept_secrets,

@@ -46,7 +46,7 @@ fn a_catalogue_is_read_and_every_chart_gets_the_keys_it_knows() {
 fn everything_wrong_is_said_with_its_place() {
     let front = files(&[])["values/services/front.yaml"].clone();
     let with = |from: &str, to: &str| front.replace(from, to);
-    let cases: [(&str, String, &str); 12] = [
+    let cases: [(&str, String, &str); 14] = [
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nservcies: []\n".into(),
@@ -86,6 +86,16 @@ fn everything_wrong_is_said_with_its_place() {
             "values/services/front.yaml",
             with("store/server", "store"),
             "values/services/front.yaml: releases.front.needs[0]: \"store\" is no component; write application/component, such as keystone/api",
+        ),
+        (
+            "values/services/front.yaml",
+            with("    needs: [{component: store/server}]", "    awaits: [store/servre]"),
+            "values/services/front.yaml: releases.front.awaits: there is no component \"store/servre\", did you mean \"store/server\"?",
+        ),
+        (
+            "values/services/front.yaml",
+            with("    needs: [{component: store/server}]", "    awaits: [front/api]"),
+            "releases need each other in a circle: front → front; remove one",
         ),
         (
             "values/services/front.yaml",

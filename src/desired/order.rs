@@ -24,8 +24,11 @@ impl Desired {
         for _ in 0..self.releases.len() {
             let mut changed = false;
             for (name, release) in &self.releases {
-                for provider in release.needs.values() {
-                    let Provider::Release(provider) = provider else { continue };
+                let needs = release.needs.values().filter_map(|provider| match provider {
+                    Provider::Release(provider) => Some(provider),
+                    Provider::External(_) => None,
+                });
+                for provider in needs.chain(&release.awaits) {
                     let Some(first) = self.releases.get(provider) else { continue };
                     let length = lengths[name.as_str()] + own(first);
                     if let Some(known) = lengths.get_mut(provider.as_str()).filter(|known| **known < length) {

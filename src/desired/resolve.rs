@@ -1,6 +1,6 @@
 //! From a selection and facts to each release's values, needs and digests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -66,6 +66,7 @@ pub fn resolve_release(
         service: service.to_owned(),
         group: catalog.services.get(service)?.group,
         needs: needs(name, release, catalog, selection, &scope, findings),
+        awaits: awaits(release, catalog, selection),
         components: release.components.clone(),
         jobs: super::order::jobs(&values, fact),
         plain_jobs: release.plain_jobs.clone(),
@@ -133,6 +134,11 @@ pub(super) fn scope(selection: &Selection, facts: &Facts, name: &str) -> Scope {
     let release = selection.variables.get("releases").and_then(|releases| releases.get(name)).cloned();
     variables.insert("release".into(), release.unwrap_or(Value::Object(Map::new())));
     Scope::new(&variables)
+}
+
+fn awaits(release: &Release, catalog: &Catalog, selection: &Selection) -> BTreeSet<String> {
+    let providers = release.awaits.iter().filter_map(|component| Some(catalog.provider(component)?.1));
+    providers.filter(|provider| selection.releases.contains_key(*provider)).map(str::to_owned).collect()
 }
 
 fn needs(

@@ -50,6 +50,10 @@ pub struct Release {
     /// Components that must be available before it may be submitted.
     #[serde(default)]
     pub needs: Vec<Need>,
+    /// Components that its pods wait for by themselves, in upstream's init containers: no reason to hold the release back, but those who provide
+    /// them go first where not all can.
+    #[serde(default)]
+    pub awaits: Vec<String>,
     /// `application/component` to the kind of its workload.
     #[serde(default)]
     pub components: BTreeMap<String, WorkloadKind>,

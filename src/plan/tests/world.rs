@@ -29,6 +29,7 @@ pub fn release(name: &str) -> DesiredRelease {
         catalog: "catalogue".into(),
         images: "images".into(),
         needs: BTreeMap::new(),
+        awaits: std::collections::BTreeSet::new(),
         components: BTreeMap::new(),
         jobs: 0,
         plain_jobs: vec![format!("{name}-setup")],
