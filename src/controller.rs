@@ -175,7 +175,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return Ok(wake(&plan, &wish, now));
     }
     let changes = context.changes(&plan, &wish, &mut memory).await?;
-    context.publish(&deployment, &wish, &plan, &changes, None).await?;
+    context.publish(&deployment, &wish, &plan, &changes, None, &mut memory).await?;
     Ok(wake(&plan, &wish, now))
 }
 
@@ -253,6 +253,7 @@ impl Context {
         plan: &Plan,
         changes: &BTreeMap<String, Vec<String>>,
         deleting: Option<String>,
+        memory: &mut Memory,
     ) -> Result<(), Error> {
         let inputs = Report {
             spec: &deployment.spec,
@@ -271,7 +272,12 @@ impl Context {
         let ready = plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
         self.metrics.releases(ready, plan.decisions.len());
         self.metrics.cloud(&deployment.name_any(), cloud_state(&status, plan, self.runner.table().len()));
+        let told = events.iter().filter_map(|event| plan.decisions.get(event.failure()?));
+        let told: Vec<_> = told.map(|decision| decision.key.clone()).collect();
         self.cluster.publish(deployment, status, events).await?;
+        for key in told {
+            memory.failures.entry(key).and_modify(|failure| failure.told = true);
+        }
         Ok(())
     }
 }

@@ -56,7 +56,10 @@ impl Context {
         if !refused {
             let last = memory.resolved.as_ref().map(|resolved| &resolved.facts.credentials);
             let question = Question { spec, catalog: &self.catalog, selection: &selection, observed: &observed, last };
-            let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.verified).await?;
+            let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.edits).await;
+            let restored: Vec<_> = memory.edits.restored.drain(..).collect();
+            self.cluster.tell(deployment, restored.iter().map(status::restored).collect()).await;
+            let credentials = credentials?;
             facts.credentials = credentials.known;
             facts.missing = credentials.missing;
             facts.values_from = values_from(&self.inputs, spec, &namespace);

@@ -144,6 +144,7 @@ fn approval_of_a_target_holds_until_it_is_reached() {
     assert_eq!(world.says("front"), "waits for store/server", "still approved");
 }
 
+                told: false,
 #[test]
 fn paused_blocked_and_terminating_releases_wait() {
     let paused = world().with(|world| world.policy.paused = true);
@@ -216,3 +217,4 @@ fn what_failed_revisions_left_is_swept_after_a_success_and_before_helm_forgets_i
     assert_eq!(swept("failed", leaves), Some((vec![1, 2], vec![3])), "an uninstall looks at the newest revision alone");
     assert_eq!(swept("deployed", leaves), Some((vec![2], vec![3])));
 }
+            told: false,
