@@ -39,6 +39,7 @@ impl Context {
             refused: false,
             wake: None,
             fetching: false,
+            pending: BTreeMap::new(),
         };
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
