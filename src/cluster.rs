@@ -6,6 +6,7 @@ mod credentials;
 mod deployments;
 mod external;
 mod inputs;
+mod own;
 mod records;
 mod recover;
 mod remove;
@@ -14,7 +15,7 @@ mod sweep;
 use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
 
-pub use credentials::{Credentials, Question as CredentialQuestion, Verified as VerifiedSecrets};
+pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQuestion};
 pub use inputs::{Inputs, Reference};
 pub use remove::Leftovers;
 

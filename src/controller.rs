@@ -11,6 +11,7 @@ mod fence;
 mod gather;
 mod memory;
 mod outcomes;
+mod pending;
 mod preview;
 mod spent;
 mod sweep;
@@ -163,19 +164,20 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     let desired = if wish.refused { &empty } else { &*wish.desired };
     let mut plan =
         if wish.refused { Plan::default() } else { plan(desired, &wish.observed, &context.catalog, &wish.policy, now) };
+    pending::hold(&mut plan, &wish.pending);
     let repairs = spent::repairs(&plan, &wish.policy);
     context.act(&mut plan, &wish, &mut memory).await;
     context.spend(&deployment, &plan, &wish, repairs).await?;
     if wish.refused {
         plan = gather::frozen(&wish.desired, &wish.observed);
     }
-    // After a restart the charts are read anew: until then the status that stands is truer than one without them.
+    // After a restart the charts are read anew: what is told of none is no news.
     let known = deployment.status.as_ref().and_then(|status| status.observed_generation);
     if wish.fetching && known == deployment.metadata.generation && context.runner.table().is_empty() {
         return Ok(wake(&plan, &wish, now));
     }
     let changes = context.changes(&plan, &wish, &mut memory).await?;
-    context.publish(&deployment, &wish, &plan, &changes, None).await?;
+    context.publish(&deployment, &wish, &plan, &changes, None, &mut memory).await?;
     Ok(wake(&plan, &wish, now))
 }
 
@@ -253,6 +255,7 @@ impl Context {
         plan: &Plan,
         changes: &BTreeMap<String, Vec<String>>,
         deleting: Option<String>,
+        memory: &mut Memory,
     ) -> Result<(), Error> {
         let inputs = Report {
             spec: &deployment.spec,
@@ -269,9 +272,16 @@ impl Context {
         };
         let (status, events) = report(deployment.status.as_ref(), &inputs, now());
         let ready = plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
-        self.metrics.releases(ready, plan.decisions.len());
+        if wish.pending.is_empty() {
+            self.metrics.releases(ready, plan.decisions.len());
+        }
         self.metrics.cloud(&deployment.name_any(), cloud_state(&status, plan, self.runner.table().len()));
+        let told = events.iter().filter_map(|event| plan.decisions.get(event.failure()?));
+        let told: Vec<_> = told.map(|decision| decision.key.clone()).collect();
         self.cluster.publish(deployment, status, events).await?;
+        for key in told {
+            memory.failures.entry(key).and_modify(|failure| failure.told = true);
+        }
         Ok(())
     }
 }

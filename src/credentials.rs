@@ -47,6 +47,28 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
+/// A Secret of ours that someone edited and that was put back to what releases run with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The service.
+    pub service: String,
+    /// The Secret, in the resource's namespace.
+    pub secret: String,
+    /// The keys that were put back.
+    pub keys: Vec<String>,
+}
+
+impl std::fmt::Display for Restored {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { service, secret, keys } = self;
+        write!(
+            formatter,
+            "Secret {secret} was edited and releases run with other values: {} put back; to rotate a credential, name a Secret of your own in spec.services.{service}.credentials",
+            keys.join(", ")
+        )
+    }
+}
+
 /// Where a credential stands, whole, in a release's values: from there it can be read back.
 pub fn places(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");

@@ -52,6 +52,8 @@ pub struct ReleaseSeen {
     pub history: Vec<Past>,
     /// The inputs of the newest record that an operator of ours made for that very revision: what we last applied.
     pub own_inputs: Option<String>,
+    /// The newest revision that an operator of ours made, of those that helm has a record of.
+    pub own_revision: Option<u32>,
     /// Who made the newest record, as it stands on its label.
     pub attempt: Option<AttemptSeen>,
     /// What is known from the record's body, once it was read.
@@ -234,6 +236,8 @@ pub struct Failed {
     pub message: String,
     /// What can mend it.
     pub mend: Mend,
+    /// Whether an event told it.
+    pub told: bool,
 }
 
 /// What can mend a failure: how soon it is tried again follows from it.

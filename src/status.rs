@@ -9,7 +9,7 @@ mod verdict;
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use events::Event;
+pub use events::{About, Event, restored};
 
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus};
 use crate::catalog::Level;

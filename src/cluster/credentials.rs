@@ -1,19 +1,21 @@
 //! Credentials in the cluster: the user's Secrets, ours, and what releases already run with.
 
+mod write;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::PostParams;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 
+use super::own::OwnSecrets;
 use super::{Cluster, Error, Explain, Inputs, Reference};
-use crate::api::{MANAGED, OpenStackDeploymentSpec, ValuesKind};
+use crate::api::{OpenStackDeploymentSpec, ValuesKind};
 use crate::catalog::{Catalog, file};
-use crate::credentials::{self, Name};
+use crate::credentials::{self, Name, Restored};
 use crate::desired::Selection;
-use crate::observed::{Key, Observed};
+use crate::observed::{Key, Observed, ReleaseSeen};
 use crate::values::Values;
+use write::{is_edited, is_labelled};
 
 /// The credentials at hand, and why others are not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,8 +46,14 @@ pub struct Question<'a> {
     pub last: Option<&'a BTreeMap<String, BTreeMap<String, String>>>,
 }
 
-/// Secrets of ours that someone else edited and that were compared with what runs, as (name, resource version).
-pub type Verified = BTreeSet<(String, String)>;
+/// What the hands of others did to our Secrets, remembered between passes.
+#[derive(Debug, Default)]
+pub struct Edits {
+    /// Those that were compared with what runs, as (name, resource version).
+    verified: BTreeSet<(String, String)>,
+    /// Those that were put back, and that nobody was told of yet.
+    pub restored: Vec<Restored>,
+}
 
 impl Cluster {
     /// Finds every credential that is needed; those that exist nowhere are made and stored, once.
@@ -56,7 +64,7 @@ impl Cluster {
         &self,
         question: &Question<'_>,
         inputs: &Inputs,
-        verified: &mut Verified,
+        edits: &mut Edits,
     ) -> Result<Credentials, Error> {
         let Question { spec, catalog, selection, .. } = *question;
         let mut found = Credentials::default();
@@ -80,8 +88,8 @@ impl Cluster {
         }
         let mut records = BTreeMap::new();
         for (service, names) in wanted {
-            let store = Store { cluster: self, question };
-            store.service(&service, &names, &mut records, &mut found, verified).await?;
+            let store = Store { cluster: self, own: inputs.own(), question };
+            store.service(&service, &names, &mut records, &mut found, edits).await?;
         }
         Ok(found)
     }
@@ -101,6 +109,7 @@ fn text(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, Stri
 
 struct Store<'a> {
     cluster: &'a Cluster,
+    own: &'a OwnSecrets,
     question: &'a Question<'a>,
 }
 
@@ -116,20 +125,22 @@ impl Store<'_> {
         names: &BTreeMap<Name, &file::Credential>,
         records: &mut Records,
         found: &mut Credentials,
-        verified: &mut Verified,
+        edits: &mut Edits,
     ) -> Result<(), Error> {
         let Selection { name: deployment, namespace, .. } = self.question.selection;
         let secret_name = credentials::secret_name(deployment, service);
-        let api: Api<Secret> = Api::namespaced(self.cluster.client.clone(), namespace);
-        let mut secret = api.get_opt(&secret_name).await.because(|| format!("reading Secret {secret_name}"))?;
+        let secret = self.own.get(namespace, &secret_name).await;
+        let mut secret = secret.because(|| format!("reading Secret {secret_name}"))?;
         let version =
             (secret_name.clone(), secret.as_ref().and_then(ResourceExt::resource_version).unwrap_or_default());
         let mut data = secret.as_mut().and_then(|secret| secret.data.take()).unwrap_or_default();
-        let mut changed = false;
+        let mut put_back = Vec::new();
+        let mut changed = secret.as_ref().is_some_and(|held| !is_labelled(held, deployment));
         for (name, recipe) in names {
             let stored = data.get(&name.1).and_then(|value| String::from_utf8(value.0.clone()).ok());
             let stored = stored.filter(|value| !value.is_empty());
-            let edited = !verified.contains(&version) && secret.as_ref().is_some_and(|held| is_edited(held, &name.1));
+            let edited =
+                !edits.verified.contains(&version) && secret.as_ref().is_some_and(|held| is_edited(held, &name.1));
             let value = match self.value(name, recipe, stored.as_ref(), edited, records).await? {
                 Ok(value) => value,
                 Err(problem) => {
@@ -139,7 +150,7 @@ impl Store<'_> {
             };
             if stored.as_ref() != Some(&value) {
                 if edited && stored.is_some() {
-                    tell_put_back(&secret_name, name);
+                    put_back.push(name.1.clone());
                 }
                 data.insert(name.1.clone(), ByteString(value.clone().into_bytes()));
                 changed = true;
@@ -147,10 +158,11 @@ impl Store<'_> {
             found.insert(name.clone(), value);
         }
         if changed {
-            return self.write(&api, &secret_name, secret, data).await;
+            let restored = Restored { service: service.to_owned(), secret: secret_name, keys: put_back };
+            return self.write(restored, secret, data, edits).await;
         }
-        verified.retain(|(name, _)| *name != secret_name);
-        verified.insert(version);
+        edits.verified.retain(|(name, _)| *name != secret_name);
+        edits.verified.insert(version);
         Ok(())
     }
 
@@ -171,7 +183,7 @@ impl Store<'_> {
         }
         let recovered = match self.recover(name, records).await? {
             Ok(recovered) => recovered,
-            Err(problem) => return Ok(Err(problem)),
+            Err(problem) => return Ok(last.ok_or(problem)),
         };
         if let Some(value) = recovered.or_else(|| stored.cloned()).or(last) {
             return Ok(Ok(value));
@@ -217,10 +229,8 @@ impl Store<'_> {
                 }
                 Err(problem) => {
                     return Ok(Err(format!(
-                        "credential {}.{} is lost and can't be read back from release {release}: {problem}; put it into Secret {} yourself",
-                        name.0,
-                        name.1,
-                        credentials::secret_name(&self.question.selection.name, &name.0)
+                        "credential {}.{} is lost and can't be read back from release {release}: {problem}; put it into a Secret of your own, and name that in spec.services.{}.credentials.{}",
+                        name.0, name.1, name.0, name.1
                     )));
                 }
             }
@@ -230,52 +240,25 @@ impl Store<'_> {
 
     /// The values that helm recorded for a release of ours; none where there is no release.
     async fn record(&self, key: &Key) -> Result<Result<Values, String>, Error> {
-        let Some(seen) = self.question.observed.releases.get(key).filter(|seen| seen.attempt.is_some()) else {
-            return Ok(Ok(Values::new()));
-        };
-        self.cluster.recorded_values(key, seen.revision).await
-    }
-
-    async fn write(
-        &self,
-        api: &Api<Secret>,
-        name: &str,
-        known: Option<Secret>,
-        data: BTreeMap<String, ByteString>,
-    ) -> Result<(), Error> {
-        if self.cluster.only_reads {
-            return Ok(());
+        match self.question.observed.releases.get(key).map(own_revision) {
+            None | Some(Ok(None)) => Ok(Ok(Values::new())),
+            Some(Ok(Some(revision))) => self.cluster.recorded_values(key, revision).await,
+            Some(Err(problem)) => Ok(Err(problem)),
         }
-        let exists = known.is_some();
-        let mut secret = known.unwrap_or_default();
-        secret.metadata.name = Some(name.to_owned());
-        let labels = secret.metadata.labels.get_or_insert_default();
-        labels.insert(MANAGED.into(), self.question.selection.name.clone());
-        labels.insert("app.kubernetes.io/managed-by".into(), super::MANAGER.into());
-        secret.data = Some(data);
-        let params = PostParams { field_manager: Some(super::MANAGER.into()), ..PostParams::default() };
-        // Both forms fail when someone else was faster (create: exists; replace: its resourceVersion), and the next pass reads again.
-        let written =
-            if exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
-        written.map(drop).because(|| format!("storing credentials in Secret {name}"))
     }
 }
 
-fn tell_put_back(secret: &str, (service, key): &Name) {
-    tracing::warn!(
-        secret,
-        key,
-        "the value was edited and releases run with another one: it is put back; to rotate, name a Secret of your own in spec.services.{service}.credentials"
-    );
-}
-
-/// Whether a field manager other than ours owns this key of the data: it wrote it last.
-fn is_edited(secret: &Secret, key: &str) -> bool {
-    let field = format!("f:{key}");
-    secret.metadata.managed_fields.iter().flatten().any(|entry| {
-        let owns = entry.fields_v1.as_ref().is_some_and(|fields| fields.0["f:data"].get(&field).is_some());
-        owns && entry.manager.as_deref() != Some(super::MANAGER)
-    })
+/// The revision whose values are ours: what someone else's upgrade was given by hand is no credential of ours. `None` for a release that never
+/// was ours.
+fn own_revision(seen: &ReleaseSeen) -> Result<Option<i64>, String> {
+    match seen.own_revision {
+        Some(revision) => Ok(Some(revision.into())),
+        None if seen.is_ours() => Err(format!(
+            "revision {} was not made by osdpl, and helm has no record of one that was any more",
+            seen.revision
+        )),
+        None => Ok(None),
+    }
 }
 
 fn random(mut buffer: &mut [u8]) -> Result<(), Error> {
@@ -285,4 +268,21 @@ fn random(mut buffer: &mut [u8]) -> Result<(), Error> {
         buffer = &mut buffer[filled..];
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observed::{AttemptSeen, Owner};
+
+    #[test]
+    fn only_a_revision_that_we_made_tells_our_credentials() {
+        let attempt = AttemptSeen { instance: "me".into(), revision: 2, owner: Owner::Us };
+        let inherited = ReleaseSeen { revision: 3, attempt: Some(attempt), ..ReleaseSeen::default() };
+        let kept = ReleaseSeen { own_revision: Some(2), ..inherited.clone() };
+        assert_eq!(own_revision(&kept), Ok(Some(2)));
+        let problem = own_revision(&inherited).unwrap_err();
+        assert_eq!(problem, "revision 3 was not made by osdpl, and helm has no record of one that was any more");
+        assert_eq!(own_revision(&ReleaseSeen { revision: 3, ..ReleaseSeen::default() }), Ok(None));
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
 use crate::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentStatus};
-use crate::status;
+use crate::status::{self, About};
 
 impl Cluster {
     fn deployments(&self, deployment: &OpenStackDeployment) -> Api<OpenStackDeployment> {
@@ -60,7 +60,7 @@ impl Cluster {
     /// Writes the status where it differs from the one that stands, then tells the events.
     ///
     /// # Errors
-    /// When the API server refuses the status. A refused event is logged: it is no reason to write the status again.
+    /// When the API server refuses the status.
     pub async fn publish(
         &self,
         deployment: &OpenStackDeployment,
@@ -79,29 +79,38 @@ impl Cluster {
             Err(kube::Error::Api(answer)) if answer.is_not_found() => return Ok(false),
             other => drop(other.because(|| format!("writing the status of {name}"))?),
         }
+        self.tell(deployment, events).await;
+        Ok(true)
+    }
+
+    /// Tells events of the resource. A refused one is logged: it is no reason to do again what it tells of.
+    pub async fn tell(&self, deployment: &OpenStackDeployment, events: Vec<status::Event>) {
         for event in events {
             let event = Event {
                 type_: if event.warning { EventType::Warning } else { EventType::Normal },
                 reason: event.reason.into(),
                 note: Some(event.note),
                 action: "Reconcile".into(),
-                secondary: event.release.map(|release| related(deployment, &release)),
+                secondary: event.about.map(|about| related(deployment, about)),
             };
             if let Err(error) = self.recorder.publish(&event, &deployment.object_ref(&())).await {
                 tracing::warn!(error = super::explain(&error), reason = event.reason, "event not recorded");
             }
         }
-        Ok(true)
     }
 }
 
-/// Events that agree in everything but their note are folded into one; the release as related object keeps them apart.
-fn related(deployment: &OpenStackDeployment, release: &str) -> ObjectReference {
+/// Events that agree in everything but their note are folded into one; the related object keeps them apart.
+fn related(deployment: &OpenStackDeployment, about: About) -> ObjectReference {
+    let (kind, version, name) = match about {
+        About::Release(name) => ("Release", "helm.sh/v1", name),
+        About::Secret(name) => ("Secret", "v1", name),
+    };
     ObjectReference {
-        kind: Some("Release".into()),
-        api_version: Some("helm.sh/v1".into()),
+        kind: Some(kind.into()),
+        api_version: Some(version.into()),
         namespace: deployment.namespace(),
-        name: Some(release.to_owned()),
+        name: Some(name),
         ..ObjectReference::default()
     }
 }

@@ -11,7 +11,8 @@ use kube::{Api, ResourceExt};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::api::{MANAGED, ValuesKind};
+use super::own::OwnSecrets;
+use crate::api::ValuesKind;
 use crate::desired::Unavailable;
 
 /// An object that the spec names.
@@ -65,20 +66,19 @@ impl Drop for Watched {
     }
 }
 
-/// The watches on the objects that the spec names, and on namespaces.
+/// The watches on the objects that the spec names, on our own Secrets, and on namespaces.
 pub struct Inputs {
     client: kube::Client,
     poke: Arc<Notify>,
     watched: Mutex<BTreeMap<Reference, Watched>>,
     terminating: Arc<Mutex<BTreeSet<String>>>,
     namespaces: AbortHandle,
-    ours: AbortHandle,
+    own: OwnSecrets,
 }
 
 impl Drop for Inputs {
     fn drop(&mut self) {
         self.namespaces.abort();
-        self.ours.abort();
     }
 }
 
@@ -88,8 +88,13 @@ impl Inputs {
         let terminating = Arc::default();
         let namespaces =
             tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
-        let ours = tokio::spawn(ours(client.clone(), Arc::clone(&poke))).abort_handle();
-        Self { client, poke, watched: Mutex::default(), terminating, namespaces, ours }
+        let own = OwnSecrets::new(client.clone(), Arc::clone(&poke));
+        Self { client, poke, watched: Mutex::default(), terminating, namespaces, own }
+    }
+
+    /// Our own Secrets.
+    pub(super) fn own(&self) -> &OwnSecrets {
+        &self.own
     }
 
     /// The namespaces that are being deleted.
@@ -106,15 +111,18 @@ impl Inputs {
         }
     }
 
-    /// Returns when each of the watched objects was read, or was refused.
+    /// Returns when each of the watched objects, and our own Secrets, were read, or were refused.
     pub async fn settled(&self) {
         while self.is_reading() {
             self.poke.notified().await;
         }
     }
 
-    /// Whether one of the watched objects was neither read nor refused yet; the first answer pokes.
+    /// Whether one of the watched objects, or our own Secrets, were neither read nor refused yet; the first answer pokes.
     pub fn is_reading(&self) -> bool {
+        if !self.own.is_heard() {
+            return true;
+        }
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched
             .values()
@@ -200,20 +208,6 @@ async fn namespaces(client: kube::Client, terminating: Arc<Mutex<BTreeSet<String
             poke.notify_one();
         }
     }
-}
-
-/// Pokes when an object of ours is touched: a credential that someone deletes is restored at once.
-async fn ours(client: kube::Client, poke: Arc<Notify>) {
-    let api: Api<PartialObjectMeta<Secret>> = Api::all(client);
-    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
-    events
-        .for_each(|event| {
-            if matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))) {
-                poke.notify_one();
-            }
-            std::future::ready(())
-        })
-        .await;
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 
 use super::Context;
 use super::memory::{ClaimClasses, Memory, Resolved};
+use super::pending::Pending;
 use crate::api::{APPROVE, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
 use crate::catalog::{Catalog, Level};
 use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
@@ -34,8 +35,10 @@ pub struct Wish {
     pub refused: bool,
     /// When to look again for facts that no watch tells.
     pub wake: Option<Timestamp>,
-    /// Whether charts are on their way.
+    /// Whether charts are on their way of which nothing is known.
     pub fetching: bool,
+    /// Charts that are on their way, of which the status told.
+    pub pending: Pending,
 }
 
 impl Context {
@@ -52,15 +55,19 @@ impl Context {
         let mut facts = Facts { helm_major: self.runner.program().version().major.into(), ..Facts::default() };
         facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
         let mut problems = self.tasks.problems();
-        let mut wake = None;
+        let (mut wake, mut pending) = (None, Pending::new());
         if !refused {
             let last = memory.resolved.as_ref().map(|resolved| &resolved.facts.credentials);
             let question = Question { spec, catalog: &self.catalog, selection: &selection, observed: &observed, last };
-            let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.verified).await?;
+            let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.edits).await;
+            let restored: Vec<_> = memory.edits.restored.drain(..).collect();
+            self.cluster.tell(deployment, restored.iter().map(status::restored).collect()).await;
+            let credentials = credentials?;
             facts.credentials = credentials.known;
             facts.missing = credentials.missing;
             facts.values_from = values_from(&self.inputs, spec, &namespace);
             (facts.charts, wake) = self.charts.facts(spec, &self.catalog, &selection);
+            pending = super::pending::remembered(deployment, &self.catalog, &mut facts.charts);
             facts.claim_classes = self.claim_classes(spec, &selection, memory).await?;
             let external = self.vacant(&selection.external, &observed);
             self.withdraw(&name, &external, memory).await?;
@@ -71,12 +78,12 @@ impl Context {
         let desired = memory.resolved(spec, &self.catalog, &selection, facts);
         self.tell_secrets(memory.resolved.as_ref());
         let findings = desired.findings.clone();
-        let pending = |release: &desired::DesiredRelease| {
+        let unknown = |release: &desired::DesiredRelease| {
             release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
         };
-        let fetching = desired.releases.values().any(pending);
+        let fetching = desired.releases.values().any(unknown);
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
-        Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake, fetching })
+        Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake, fetching, pending })
     }
 
     /// The classes of claims, looked up when the spec asks for another one: only then it matters what stands.

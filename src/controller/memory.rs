@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::api::OpenStackDeploymentSpec;
-use crate::cluster::VerifiedSecrets;
+use crate::cluster::SecretEdits;
 use crate::desired::{Desired, Facts};
 use crate::observed::{Failed, Key, ReleaseSeen, RunningSeen};
 
@@ -26,8 +26,8 @@ pub struct Memory {
     pub changes: BTreeMap<Key, (i64, String, Vec<String>)>,
     /// Sweeps that failed, by release: how often in a row, and when last.
     pub sweeps: BTreeMap<Key, (u32, Timestamp)>,
-    /// Our Secrets that someone else edited and that were compared with what runs, as (name, resource version).
-    pub verified: VerifiedSecrets,
+    /// What others did to our Secrets.
+    pub edits: SecretEdits,
     /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
     pub external: Option<BTreeSet<(String, String)>>,
     /// The classes of the releases' claims.

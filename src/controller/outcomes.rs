@@ -76,7 +76,7 @@ impl Memory {
         let inputs = if verb == "uninstall" { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
         let count = known.map_or(0, |failed| failed.count) + 1;
-        let failed = Failed { verb: verb.into(), inputs, at: super::now(), count, message, mend };
+        let failed = Failed { verb: verb.into(), inputs, at: super::now(), count, message, mend, told: false };
         self.failures.insert(key.clone(), failed);
     }
 

@@ -40,7 +40,7 @@ impl Context {
         wish: &Wish,
         started: BTreeSet<String>,
     ) -> Result<(), Error> {
-        let known = !wish.refused && !wish.fetching;
+        let known = !wish.refused && !wish.fetching && wish.pending.is_empty();
         if wish.policy.approved.is_some() && known && plan.is_at_rest() {
             self.cluster.annotate(deployment, APPROVE, None).await?;
         }

@@ -39,12 +39,13 @@ impl Context {
             refused: false,
             wake: None,
             fetching: false,
+            pending: BTreeMap::new(),
         };
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
         if left {
             let rest = "the last objects of its releases are being removed".to_owned();
-            self.publish(deployment, &wish, &plan, &BTreeMap::new(), Some(rest)).await?;
+            self.publish(deployment, &wish, &plan, &BTreeMap::new(), Some(rest), memory).await?;
             return Ok(wake(&plan, &wish, now));
         }
         // An uninstall that ended while no operator looked has told nobody to collect its Jobs.

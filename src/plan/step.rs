@@ -144,7 +144,7 @@ impl Step {
 impl Context<'_> {
     pub(super) fn wanted(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
         match state {
-            State::Running(child) => self.running(name, &release.key, child, Some(&release.inputs)),
+            State::Running(child) => self.running(name, &release.key, child, Some(release)),
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
             State::Unmanaged(_) => Step::Wait(Wait::Unmanaged),
             State::Locked(seen, until) => Step::Wait(locked(seen, until)),
@@ -212,13 +212,14 @@ impl Context<'_> {
         Action::Uninstall { skip_hooks: hopeless || Policy::names(&self.policy.skip_hooks, name) }
     }
 
-    /// A child of ours runs: it goes on, unless what it was started with is not wanted any more and it can't succeed.
-    fn running(&self, name: &str, key: &Key, child: &RunningSeen, inputs: Option<&String>) -> Step {
+    /// A child of ours runs: it goes on, unless what it was started with is not wanted any more, it can't succeed, and there is something to
+    /// start in its place.
+    fn running(&self, name: &str, key: &Key, child: &RunningSeen, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.hook(key);
-        let outdated = child.verb == "upgrade" && inputs != Some(&child.inputs);
+        let outdated = child.verb == "upgrade" && wanted.map(|release| &release.inputs) != Some(&child.inputs);
         // A deletion waits for no healthy hook: nobody wants its result any more.
-        let vain = child.queued || stuck || self.policy.deleting;
-        let stop = outdated && !child.stopping && vain && (!self.policy.paused || self.policy.deleting);
+        let vain = child.queued || stuck;
+        let stop = outdated && !child.stopping && (self.policy.deleting || vain && self.replaces(name, key, wanted));
         // An uninstall whose hooks can never end is stopped once a person said to skip them.
         let hopeless = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == "uninstall" && !child.stopping && !child.skips_hooks && hopeless;
@@ -226,6 +227,16 @@ impl Context<'_> {
             return Step::Do(Action::Stop, Why::Superseded(hook.unwrap_or_else(|| "it had not begun".into())));
         }
         Step::Wait(Wait::Helm { verb: child.verb.clone(), queued: child.queued, hook })
+    }
+
+    /// Whether the table starts anything once helm is gone: what can't be started yet (no chart, no input, no approval) ends nothing.
+    fn replaces(&self, name: &str, key: &Key, wanted: Option<&DesiredRelease>) -> bool {
+        let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
+        let next = match wanted {
+            Some(release) => self.wanted(name, release, state),
+            None => self.unwanted(name, key, state),
+        };
+        matches!(next, Step::Do(..))
     }
 
     /// The hook that helm waits for, in words, and whether it can't succeed.

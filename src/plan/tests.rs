@@ -1,4 +1,5 @@
 use super::*;
+use crate::desired::Blocked;
 use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
 
 mod leaving;
@@ -100,6 +101,39 @@ fn a_running_child_is_stopped_only_when_its_inputs_are_old_and_it_cannot_succeed
 }
 
 #[test]
+fn a_running_child_is_not_stopped_for_what_cannot_be_started_in_its_place() {
+    let key = || Key::new("openstack", "store");
+    let says = |change: &dyn Fn(&mut World)| {
+        let world = world().with(|world| {
+            hook(world, 2);
+            world.observed.running.insert(key(), child("old"));
+        });
+        world.with(change).says("store")
+    };
+    assert!(says(&|_| {}).starts_with("stop helm"));
+    let goes_on = "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied";
+    for reason in ["ChartUnavailable", "ChartPending", "InputsMissing", "InvalidSpec"] {
+        let blocked = Some(Blocked { reason: reason.into(), message: "x".into() });
+        let said = says(&|world| world.desired.releases.get_mut("store").unwrap().blocked.clone_from(&blocked));
+        assert_eq!(said, goes_on, "{reason}");
+    }
+    assert_eq!(says(&|world| world.desired.releases.get_mut("store").unwrap().paused = true), goes_on);
+    assert_eq!(says(&|world| world.policy.paused = true), goes_on);
+    let unapproved = |world: &mut World| {
+        let seen = world.observed.releases.get_mut(&key()).unwrap();
+        (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
+    };
+    assert_eq!(says(&unapproved), goes_on, "it would wait for approval");
+    let unwanted = |world: &mut World| drop(world.desired.releases.remove("store"));
+    assert_eq!(says(&unwanted), goes_on, "its uninstall would wait for approval");
+    let deleting = |world: &mut World| {
+        world.desired.releases.clear();
+        world.policy.deleting = true;
+    };
+    assert!(says(&deleting).starts_with("stop helm"), "a deletion asks for no approval");
+}
+
+#[test]
 fn a_failure_is_retried_later_and_other_inputs_at_once() {
     let failed = |inputs: &str, mend: Mend| {
         world().see("store", seen("failed")).with(|world| {
@@ -110,6 +144,7 @@ fn a_failure_is_retried_later_and_other_inputs_at_once() {
                 count: 2,
                 message: "hook failed".into(),
                 mend,
+                told: false,
             };
             world.observed.failures.insert(Key::new("openstack", "store"), failed);
         })
@@ -205,6 +240,7 @@ fn what_failed_revisions_left_is_swept_after_a_success_and_before_helm_forgets_i
             count: 1,
             message: String::new(),
             mend: Mend::Time,
+            told: false,
         };
         world.observed.failures.insert(Key::new("openstack", "store"), failed);
     };

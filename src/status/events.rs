@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::Report;
 use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
+use crate::credentials::Restored;
 use crate::plan::{Step, Wait};
 
 /// A Kubernetes Event on the resource.
@@ -18,8 +19,36 @@ pub struct Event {
     pub reason: &'static str,
     /// One line, at most 1,000 bytes.
     pub note: String,
-    /// The release that it is about: events of one reason about several releases must not be folded into one.
-    pub release: Option<String>,
+    /// What it is about: events of one reason about several releases must not be folded into one.
+    pub about: Option<About>,
+}
+
+/// What an event is about, beside the resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// A release, by its name in the catalogue.
+    Release(String),
+    /// A Secret in the resource's namespace.
+    Secret(String),
+}
+
+/// That a Secret of ours was put back: told when it was written, whatever the status says.
+pub fn restored(restored: &Restored) -> Event {
+    let about = Some(About::Secret(restored.secret.clone()));
+    Event { about, ..event(true, "CredentialRestored", restored.to_string()) }
+}
+
+/// The reason of an event about a failure.
+const FAILED: &str = "Failed";
+
+impl Event {
+    /// The release whose failure it tells.
+    pub fn failure(&self) -> Option<&str> {
+        match &self.about {
+            Some(About::Release(name)) if self.reason == FAILED => Some(name),
+            Some(About::Release(_) | About::Secret(_)) | None => None,
+        }
+    }
 }
 
 pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
@@ -27,12 +56,12 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
     for (name, child) in &now.children {
         let before = before.children.get(name);
         let said = installing(name, before, child).into_iter().chain(release(name, before, child));
-        let said = said.chain(failed(name, before, child, report));
-        events.extend(said.map(|event| Event { release: Some(name.clone()), ..event }));
+        let said = said.chain(failed(name, child, report));
+        events.extend(said.map(|event| Event { about: Some(About::Release(name.clone())), ..event }));
     }
     for name in gone(&before.children, &now.children) {
         let gone = event(false, "Uninstalled", format!("release {name} is gone"));
-        events.push(Event { release: Some(name.to_owned()), ..gone });
+        events.push(Event { about: Some(About::Release(name.to_owned())), ..gone });
     }
     events.extend(warned(before, report));
     events.extend(turned(before, now));
@@ -86,19 +115,19 @@ fn installing(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Op
     (!known && (recorded || pending)).then(|| event(false, "Installing", format!("helm installs release {name}")))
 }
 
-/// A failure in the words of its own outcome: a helm that was stopped on purpose has none. The wait that follows differs for every failure.
-fn failed(name: &str, before: Option<&ChildStatus>, now: &ChildStatus, report: &Report<'_>) -> Option<Event> {
+/// A failure in the words of its own outcome: a helm that was stopped on purpose has none. What follows it may be said in many ways, one after
+/// the other: that it was told is remembered with it.
+fn failed(name: &str, now: &ChildStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
         Step::Wait(Wait::Backoff { .. }) => true,
         Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,
         Step::Wait(_) | Step::Do(..) | Step::Settle(_) | Step::Ready => false,
     };
-    let failure = report.observed.failures.get(&decision.key)?;
-    let news = before.is_none_or(|child| child.message != now.message);
+    let failure = report.observed.failures.get(&decision.key).filter(|failure| !failure.told)?;
     let revision = now.revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
     let note = format!("release {name} failed{revision}: {}", failure.message);
-    (after && news).then(|| event(true, "Failed", note))
+    after.then(|| event(true, FAILED, note))
 }
 
 fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Option<Event> {
@@ -147,5 +176,5 @@ fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
         note.truncate(end);
         note.push('…');
     }
-    Event { warning, reason, note, release: None }
+    Event { warning, reason, note, about: None }
 }

@@ -1,12 +1,15 @@
-//! Charts in a folder that someone works on while the operator runs.
+//! Charts in a folder that someone works on while the operator runs, and charts that do not come.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
+use cluster::Rule;
 use osdpl::api::{OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::approval::{copy, newer_catalogue};
-use crate::cloud::{Told, services};
+use crate::cloud::{Told, services, with_values};
 use crate::world::{World, story};
 
 /// A folder of charts that the story may change.
@@ -20,6 +23,14 @@ fn folder(world: &World) -> PathBuf {
 fn edit(chart: &Path, number: u32) {
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edited-{number}}}\n");
     std::fs::write(chart.join("templates/edited.yaml"), object).unwrap();
+}
+
+/// An archive in the operator's cache that nobody has touched for hours.
+fn old_archive(world: &World) -> PathBuf {
+    let path = world.cache().join("charts/archives/memcached-2026.0.1-0123456789ab.tgz");
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_hours(2)).unwrap();
+    path
 }
 
 /// Anything at all happens to the resource, so that it is looked at.
@@ -56,7 +67,9 @@ fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused()
         let catalogue = newer_catalogue(world);
         let lock = format!("charts: {{memcached: {{version: 2026.1.0, digest: {digest:?}}}}}\n");
         std::fs::write(catalogue.join("values/lock.yaml"), lock).unwrap();
+        let outdated = old_archive(world);
         let _operator = world.operator().charts(&charts).catalog(&catalogue).start().await;
+        assert!(!outdated.exists(), "what nothing names goes from the cache at a start");
         let before = cloud.status().approval;
         let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| Some(hash) != before.as_ref());
         let hash = world.until("the newer catalogue has its say", newer).await;
@@ -74,5 +87,39 @@ fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused()
             "{message}"
         );
         assert_eq!(world.helm_runs().len(), 4);
+    });
+}
+
+#[test]
+fn a_cloud_is_watched_while_its_charts_do_not_come_and_nothing_is_started_without_them() {
+    story("no-charts", async |world| {
+        // Kubernetes' times are whole seconds: memcached is lost in a later one than it started in, for mariadb takes longer.
+        let slow =
+            Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
+        world.cluster().behaviour("slow", &slow).await.unwrap();
+        let spec = services(&["mariadb", "memcached"]);
+        let operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let before = world.until_ready().await;
+        assert!(operator.stop().await.success());
+
+        // It takes connections and never answers.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let repository = format!("http://{}", silent.local_addr().unwrap());
+        let _operator = world.operator().charts(Path::new(&repository)).start().await;
+        let lost = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "memcached-", "") };
+        world.cluster().behaviour("lost", &lost).await.unwrap();
+        let cloud = world.until_reason(reason::UNHEALTHY).await;
+        assert_eq!(cloud.status().releases, "1/2");
+        assert_eq!(cloud.child("memcached").chart_digest, before.child("memcached").chart_digest);
+        world.cluster().mend("lost").await.unwrap();
+        assert_eq!(world.until_ready().await.status().children, before.status().children);
+
+        world.apply(&with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 256}}}))).await;
+        let waits = |cloud: &OpenStackDeployment| {
+            (cloud.child("memcached").message == "chart memcached is being fetched").then_some(())
+        };
+        world.until("it waits for its chart", waits).await;
+        assert_eq!(world.helm_runs().len(), 2);
     });
 }

@@ -1,14 +1,16 @@
 //! Credentials that are lost, edited, or out of reach for a while: what runs keeps what it runs with.
 
+use std::time::Duration;
+
 use cluster::Component;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use osdpl::api::OpenStackDeployment;
 use serde_json::json;
 
 use crate::cloud::{NAME, Told, services};
-use crate::world::{World, story};
+use crate::world::{World, patience, story};
 
 const MARIADB: &str = "mariadb";
 
@@ -34,6 +36,20 @@ fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
         assert_eq!(world.credentials(MARIADB).await, before);
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 2);
+        let told = async {
+            loop {
+                let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+                match events.into_iter().find(|event| event.reason.as_deref() == Some("CredentialRestored")) {
+                    Some(event) => return event,
+                    None => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            }
+        };
+        let event = patience("it is told", told).await;
+        assert_eq!(event.type_.as_deref(), Some("Warning"));
+        assert_eq!(event.related.and_then(|secret| secret.name), Some(secret()));
+        let note = event.message.unwrap();
+        assert!(note.contains("root put back") && note.contains("spec.services.mariadb.credentials"), "{note}");
     });
 }
 

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use osdpl::api::{OpenStackDeployment, REPAIR, reason};
 use serde_json::json;
 
-use crate::cloud::{Told, services, with_values};
+use crate::cloud::{NAME, Told, services, with_values};
 use crate::world::{World, story};
 
 /// A chart of the stand-ins.
@@ -17,15 +18,8 @@ fn chart(name: &str) -> String {
 }
 
 /// Someone upgrades a release by hand.
-fn upgrade_by_hand(world: &World) {
-    world.helm_prints(&[
-        "upgrade",
-        "memcached",
-        &chart("memcached"),
-        "--reuse-values",
-        "--set",
-        "conf.memcached.memory=512",
-    ]);
+fn upgrade_by_hand(world: &World, release: &str, set: &str) {
+    world.helm_prints(&["upgrade", release, &chart(release), "--reuse-values", "--set", set]);
 }
 
 /// Waits until the operator has said whose revision this is.
@@ -47,7 +41,7 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
         world.apply(&spec).await;
         world.until_ready().await;
 
-        upgrade_by_hand(world);
+        upgrade_by_hand(world, "memcached", "conf.memcached.memory=512");
         until_foreign(world, 2).await;
         // A spec that is new to another release leaves it alone as well.
         let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
@@ -74,6 +68,25 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
         assert_eq!(repaired.child("memcached").revision, Some(5));
         assert_eq!(repaired.annotations().get(REPAIR), None, "it was asked for once");
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 256);
+    });
+}
+
+#[test]
+fn what_a_foreign_upgrade_was_given_is_no_credential_of_ours() {
+    story("by-hand", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&services(&["mariadb"])).await;
+        world.until_ready().await;
+        let before = world.credentials("mariadb").await;
+        upgrade_by_hand(world, "mariadb", "endpoints.oslo_db.auth.admin.password=theirs");
+        world.until_reason(reason::FOREIGN).await;
+        // Nothing remembers it now but helm's records.
+        operator.kill();
+        let secret = format!("{NAME}-credentials-mariadb");
+        world.api::<Secret>().delete(&secret, &DeleteParams::default()).await.unwrap();
+        let _operator = world.operator().start().await;
+        world.until_object::<Secret>("it is restored", &secret, |found| found.is_some()).await;
+        assert_eq!(world.credentials("mariadb").await, before);
     });
 }
 

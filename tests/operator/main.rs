@@ -25,4 +25,5 @@ mod secrets;
 mod spec;
 mod steady;
 mod trouble;
+mod two;
 mod world;

@@ -86,7 +86,9 @@ impl Drop for Lease {
 
 impl Plane {
     async fn start() -> Self {
-        let options = Options::default().with_programs(&[Program::Helm4, Program::Helm3]).with_audit(Audit::default());
+        let options = Options::default()
+            .with_programs(&[Program::Helm4, Program::Helm3])
+            .with_audit(Audit { secret_reads: true });
         let cluster = Cluster::start(options).await.unwrap();
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
         let mut helm = Command::new(cluster.helm(4).unwrap());

@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use serde_json::json;
 
 use crate::cloud::{Told, services, with_values};
-use crate::world::{World, now, story};
+use crate::world::{World, now, patience, story};
 
 /// Two releases without hooks: the smallest cloud with something to compare.
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
@@ -22,10 +22,19 @@ async fn poke(world: &World, spec: &mut serde_json::Value) {
 }
 
 /// Nothing changes: no helm, no write but the answers to `pokes` pokes.
-fn was_quiet(world: &World, since: k8s_openapi::jiff::Timestamp, helms: usize, pokes: usize) {
+async fn was_quiet(world: &World, since: k8s_openapi::jiff::Timestamp, helms: usize, pokes: usize) {
+    let logged = async {
+        // A watch may be told of a write before the audit log is.
+        while world.writes_since(since).len() < pokes {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    patience("the audit log has the answers to the pokes", logged).await;
     assert_eq!(world.helm_runs().len(), helms, "{:?}", world.helm_runs());
     let writes = world.writes_since(since);
     assert!(writes.len() == pokes && writes.iter().all(|write| write.subresource == "status"), "{writes:#?}");
+    let read = world.secrets_read_since(since);
+    assert!(!read.iter().any(|name| name.contains("-credentials-")), "a watch tells what they hold: {read:?}");
 }
 
 /// The notes of all events, each with how often it was told.
@@ -73,7 +82,8 @@ fn one_key(name: &str, helm: u8) {
 
         let began = now();
         poke(world, &mut spec).await;
-        was_quiet(world, began, 3, 1);
+        was_quiet(world, began, 3, 1).await;
+        assert_eq!(world.secrets_read_since(began), [""; 0]);
     });
 }
 
@@ -87,7 +97,8 @@ fn nothing_is_started_or_written_for_a_minute_nor_when_the_operator_starts_again
         poke(world, &mut spec).await;
         let (mut began, told) = (now(), events(world).await);
         tokio::time::sleep(Duration::from_mins(1)).await;
-        was_quiet(world, began, 2, 0);
+        was_quiet(world, began, 2, 0).await;
+        assert_eq!(world.secrets_read_since(began), [""; 0]);
 
         for graceful in [true, false] {
             began = now();
@@ -99,7 +110,7 @@ fn nothing_is_started_or_written_for_a_minute_nor_when_the_operator_starts_again
             operator = world.operator().start().await;
             operator.finds_ready(2).await;
             poke(world, &mut spec).await;
-            was_quiet(world, began, 2, 1);
+            was_quiet(world, began, 2, 1).await;
         }
         assert_eq!(events(world).await, told);
     });

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use cluster::{Node, Rule};
 use k8s_openapi::api::core::v1::{Endpoints, Namespace, Node as KubeNode, Secret, Service};
+use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt};
-use osdpl::api::{ComponentVerdict, OpenStackDeployment, reason};
+use osdpl::api::{ComponentVerdict, reason};
 use serde_json::json;
 
 use crate::approval::copy;
@@ -163,34 +163,6 @@ fn a_service_moves_outside_and_back_only_after_its_uninstall_was_approved() {
         world.apply(&inside).await;
         assert_eq!(world.until_ready().await.status().releases, "4/4");
         assert!(!addresses().await.contains(&"192.0.2.9".to_owned()));
-    });
-}
-
-#[test]
-fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
-    story("two", async |world| {
-        // Two of the same second: the one with the smaller uid counts as older.
-        let age = |cloud: &OpenStackDeployment| (cloud.creation_timestamp(), cloud.uid());
-        let mut clouds = [
-            (world.apply_as(NAME, &services(&["memcached"])).await, "memcached"),
-            (world.apply_as("cumulus", &services(&["mariadb"])).await, "mariadb"),
-        ];
-        clouds.sort_by_key(|(cloud, _)| age(cloud));
-        let [(older, first), (younger, second)] = clouds.map(|(cloud, release)| (cloud.name_any(), release));
-        let _operator = world.operator().start().await;
-        world.until_of(&older, "the older rules", |cloud| cloud.is_ready().then_some(())).await;
-        let told = world
-            .until_of(&younger, "the other is told so", |cloud| {
-                (cloud.reason() == reason::NOT_THE_ONE).then(|| cloud.status().message)
-            })
-            .await;
-        assert!(told.starts_with(&format!("{}/{older} is older", world.namespace)), "{told}");
-        assert_eq!(world.helm_runs().len(), 1);
-
-        world.delete_of(&older).await;
-        world.until_of(&younger, "it rules", |cloud| cloud.is_ready().then_some(())).await;
-        let runs: Vec<_> = world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect();
-        assert_eq!(runs, [format!("upgrade {first}"), format!("uninstall {first}"), format!("upgrade {second}")]);
     });
 }
 

@@ -89,9 +89,19 @@ impl World {
 
     /// What the operator and its helms wrote since then.
     pub fn writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
+        self.asked_since(since).filter(AuditEntry::is_write).collect()
+    }
+
+    /// Which Secrets the operator and its helms read one by one since then.
+    pub fn secrets_read_since(&self, since: Timestamp) -> Vec<String> {
+        self.asked_since(since).filter(|entry| entry.verb == "get").map(|entry| entry.name).collect()
+    }
+
+    /// What the audit log has of the operator and its helms: writes, and what they read of Secrets.
+    fn asked_since(&self, since: Timestamp) -> impl Iterator<Item = AuditEntry> {
         let user = format!("system:serviceaccount:{}:{}", SYSTEM.0, SYSTEM.1);
         let entries = self.cluster().audit().unwrap().into_iter();
-        entries.filter(|entry| entry.received >= since && entry.is_write() && entry.user == user).collect()
+        entries.filter(move |entry| entry.received >= since && entry.user == user)
     }
 
     /// From now on an operator may complain: an API server that has just started forbids everything until it has read the roles.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
-use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs};
+use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs, SecretEdits};
 use crate::controller::ChartSource;
 use crate::controller::gather::{references, values_from};
 use crate::desired::{Blocked, ChartFact, Facts, Selection};
@@ -49,7 +49,7 @@ impl Question<'_> {
             observed: self.observed,
             last: None,
         };
-        let credentials = cluster.credentials(&question, &inputs, &mut BTreeSet::new()).await;
+        let credentials = cluster.credentials(&question, &inputs, &mut SecretEdits::default()).await;
         let credentials = credentials.map_err(plain)?;
         let values_from = values_from(&inputs, spec, &self.selection.namespace);
         let claim_classes = match cluster.claim_classes(&self.selection.releases).await {

@@ -122,6 +122,7 @@ pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &Owne
             seen.was_deployed = newest.was_deployed;
             seen.history.clone_from(&newest.history);
             seen.own_inputs = newest.own.as_ref().and_then(|(_, inputs)| inputs.clone());
+            seen.own_revision = newest.own.as_ref().map(|(revision, _)| *revision);
             match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
                 Some((meta, Ok(body))) => seen.body = Some(current(body, meta)),
                 Some((_, Err(why))) => seen.undecodable = Some(why.clone()),

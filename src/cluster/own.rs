@@ -1,0 +1,216 @@
+//! Our own Secrets, whole, as one watch tells them: a pass asks the API server for none that is here.
+//!
+//! What is held may be older than the truth, never older than what we wrote: an answer of the API server is held like an event, and the
+//! higher resourceVersion counts. What is not held is asked for, so whatever is in doubt is dropped. A write from a state that is not
+//! the newest is refused by the API server (its resourceVersion), and drops what is held.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::api::MANAGED;
+
+/// Namespace and name.
+type Name = (String, String);
+
+#[derive(Default)]
+struct Held {
+    secrets: BTreeMap<Name, Secret>,
+    /// What the list that is under way has told.
+    arriving: BTreeSet<Name>,
+    /// Whether the watch has told everything once, or was refused.
+    heard: bool,
+}
+
+/// The Secrets with our label.
+pub struct OwnSecrets {
+    client: Client,
+    held: Arc<Mutex<Held>>,
+    task: AbortHandle,
+}
+
+impl Drop for OwnSecrets {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl OwnSecrets {
+    /// Watches them all; `poke` is told of every change that is not ours.
+    pub fn new(client: Client, poke: Arc<Notify>) -> Self {
+        let held = Arc::<Mutex<Held>>::default();
+        let task = tokio::spawn(follow(client.clone(), Arc::clone(&held), poke)).abort_handle();
+        Self { client, held, task }
+    }
+
+    /// Whether the watch has told all there are, or was refused: then each is asked for.
+    pub fn is_heard(&self) -> bool {
+        self.held().heard
+    }
+
+    /// A Secret: as it is held, else as the API server has it.
+    ///
+    /// # Errors
+    /// When it has to be asked for, and the API server refuses.
+    pub async fn get(&self, namespace: &str, name: &str) -> Result<Option<Secret>, kube::Error> {
+        let known = self.held().secrets.get(&(namespace.to_owned(), name.to_owned())).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let found = api.get_opt(name).await?;
+        if let Some(secret) = &found {
+            self.put(secret.clone());
+        }
+        Ok(found)
+    }
+
+    /// Holds what the API server answered to a write.
+    pub fn put(&self, secret: Secret) {
+        self.held().put(secret);
+    }
+
+    /// Drops what is held: the API server refused a write from it.
+    pub fn forget(&self, namespace: &str, name: &str) {
+        self.held().secrets.remove(&(namespace.to_owned(), name.to_owned()));
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn follow(client: Client, held: Arc<Mutex<Held>>, poke: Arc<Notify>) {
+    let api: Api<Secret> = Api::all(client);
+    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
+    events
+        .for_each(|event| {
+            if held.lock().unwrap_or_else(PoisonError::into_inner).hear(event) {
+                poke.notify_one();
+            }
+            std::future::ready(())
+        })
+        .await;
+}
+
+impl Held {
+    /// Takes in what the watch tells; returns whether a pass should look.
+    fn hear(&mut self, event: Result<watcher::Event<Secret>, watcher::Error>) -> bool {
+        match event {
+            Ok(watcher::Event::Init) => {
+                self.arriving.clear();
+                false
+            }
+            Ok(watcher::Event::InitApply(secret)) => {
+                self.arriving.insert(name(&secret));
+                self.put(secret);
+                false
+            }
+            Ok(watcher::Event::InitDone) => {
+                let arrived = std::mem::take(&mut self.arriving);
+                self.secrets.retain(|name, _| arrived.contains(name));
+                self.heard = true;
+                true
+            }
+            Ok(watcher::Event::Apply(secret)) => self.put(secret),
+            Ok(watcher::Event::Delete(secret)) => {
+                let name = name(&secret);
+                let is_past = self.secrets.get(&name).is_some_and(|held| is_older(&secret, held));
+                !is_past && self.secrets.remove(&name).is_some()
+            }
+            Err(error) => is_refusal(&error) && !std::mem::replace(&mut self.heard, true),
+        }
+    }
+
+    fn put(&mut self, secret: Secret) -> bool {
+        let name = name(&secret);
+        let known = self.secrets.get(&name);
+        if known.is_some_and(|held| is_older(&secret, held) || secret.resource_version() == held.resource_version()) {
+            return false;
+        }
+        self.secrets.insert(name, secret);
+        true
+    }
+}
+
+/// Whether it can't be watched with these rights. What else goes wrong is tried again.
+fn is_refusal(error: &watcher::Error) -> bool {
+    let refused = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
+    match error {
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => refused(error),
+        watcher::Error::WatchError(_) | watcher::Error::WatchFailed(_) | watcher::Error::NoResourceVersion => false,
+    }
+}
+
+fn name(secret: &Secret) -> Name {
+    (secret.namespace().unwrap_or_default(), secret.name_any())
+}
+
+/// By resourceVersion, which counts up (KEP-5504); what is no number is taken for new.
+fn is_older(secret: &Secret, than: &Secret) -> bool {
+    let version = |secret: &Secret| secret.resource_version().and_then(|version| version.parse::<u64>().ok());
+    version(secret).zip(version(than)).is_some_and(|(one, other)| one < other)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::*;
+
+    fn secret(version: u64) -> Secret {
+        let metadata = ObjectMeta {
+            namespace: Some("cloud".into()),
+            name: Some("credentials".into()),
+            resource_version: Some(version.to_string()),
+            ..ObjectMeta::default()
+        };
+        Secret { metadata, ..Secret::default() }
+    }
+
+    fn version(held: &Held) -> Option<String> {
+        held.secrets.values().next().and_then(ResourceExt::resource_version)
+    }
+
+    #[test]
+    fn what_we_wrote_is_held_until_the_watch_tells_something_newer() {
+        let mut held = Held::default();
+        assert!(held.put(secret(9)));
+        for past in [watcher::Event::Apply(secret(7)), watcher::Event::Delete(secret(8))] {
+            assert!(!held.hear(Ok(past)));
+            assert_eq!(version(&held).as_deref(), Some("9"));
+        }
+        assert!(!held.hear(Ok(watcher::Event::Apply(secret(9)))), "our own write is no news");
+        assert!(held.hear(Ok(watcher::Event::Apply(secret(10)))));
+        assert!(held.hear(Ok(watcher::Event::Delete(secret(11)))));
+        assert_eq!(version(&held), None);
+    }
+
+    #[test]
+    fn what_a_new_list_does_not_tell_is_asked_for() {
+        let mut held = Held::default();
+        held.put(secret(9));
+        assert!(!held.hear(Ok(watcher::Event::Init)));
+        assert!(!held.heard);
+        assert!(held.hear(Ok(watcher::Event::InitDone)));
+        assert!(held.heard && held.secrets.is_empty());
+    }
+
+    #[test]
+    fn a_watch_that_is_refused_keeps_nobody_waiting() {
+        let refused = || {
+            let status = kube::core::Status::failure("secrets is forbidden", "Forbidden").with_code(403);
+            Err(watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status))))
+        };
+        let mut held = Held::default();
+        assert!(!held.hear(Err(watcher::Error::NoResourceVersion)) && !held.heard, "it is tried again");
+        assert!(held.hear(refused()) && held.heard);
+        assert!(!held.hear(refused()), "it is told once");
+    }
+}
