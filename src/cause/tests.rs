@@ -67,7 +67,7 @@ impl World {
     fn told(&self) -> (String, bool) {
         let mut pods = Pods::new();
         for pod in &self.pods {
-            pods.entry(("n", pod.owner.kind, &pod.owner.name)).or_insert_with(Vec::new).push(pod);
+            pods.entry(("n", pod.owner.kind, &pod.owner.name)).or_default().push(pod);
         }
         let services = self.services.iter().map(|(name, selector)| (("n", name.as_str()), selector)).collect();
         let scene =

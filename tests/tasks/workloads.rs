@@ -150,7 +150,7 @@ async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
     let world = World::seen_as("tasks-rights", &kubeconfig).await;
     let problem = loop {
         let problems = world.tasks.problems();
-        if problems.len() >= 6 {
+        if problems.len() >= 7 {
             break problems.join("\n");
         }
         tokio::task::yield_now().await;
