@@ -31,6 +31,7 @@
 //! | [`catalog`] | services, presets, features, OpenStack releases: YAML parsed into types that cannot be wrong |
 //! | [`desired`] | `select` and `resolve`: what is wanted |
 //! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
+//! | [`cause`] | why: from a victim along what it waits for to the root |
 //! | [`plan`] | the table from state to step |
 //! | [`credentials`], [`scrub`] | which must exist; how they never show |
 //! | [`ceph`] | Secrets that describe a Ceph, and what the charts consume of it; not wired into the pipe yet |
@@ -61,6 +62,7 @@
 
 pub mod api;
 pub mod catalog;
+pub mod cause;
 pub mod ceph;
 pub mod charts;
 pub mod cli;

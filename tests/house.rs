@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 14] = [
+const PURE: [&str; 15] = [
     "values",
     "yaml",
     "release",
@@ -20,6 +20,7 @@ const PURE: [&str; 14] = [
     "desired",
     "credentials",
     "health",
+    "cause",
     "plan",
     "status",
 ];

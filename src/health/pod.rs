@@ -4,10 +4,12 @@
 //! that a pod which goes on failing in the same way is no news.
 
 mod cause;
+mod waits;
 mod wire;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+pub use waits::Dependency;
 pub use wire::{Spec, Status};
 
 use crate::observed::Trouble;
@@ -28,6 +30,10 @@ pub struct Unready {
     pub cause: Option<Cause>,
     /// Whether it was ready before, with these very containers.
     pub was_ready: bool,
+    /// The node it is on, if any.
+    pub node: Option<String>,
+    /// What its init container waits for; which of it is missing is not known from the pod alone.
+    pub waits: Vec<Dependency>,
 }
 
 /// What a pod is a pod of, in the pod's namespace.
@@ -109,6 +115,8 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Un
         owner: owner(metadata)?,
         cause: cause::of(metadata.deletion_timestamp.is_some(), spec, status),
         was_ready: status.was_ready(),
+        node: spec.node_name.clone(),
+        waits: waits::of(metadata.namespace.as_deref().unwrap_or_default(), spec, status),
     })
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 pub(super) use store::Health;
 use store::{Change, Store};
 
-use super::partial::{DaemonSet, Deployment, Job, Kind, Partial, Pod, StatefulSet};
+use super::partial::{DaemonSet, Deployment, Job, Kind, Partial, Pod, Service, StatefulSet};
 use super::problems::Problems;
 use super::watch::follow;
 use super::{Options, Spawner};
@@ -75,6 +75,9 @@ pub(super) fn spawn(
     });
     watches.of::<Pod>(&upstream(), Store::add_pods, |store, index, event| {
         store.pods[index].take(event, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status))
+    });
+    watches.of::<Service>(&watcher::Config::default(), Store::add_services, |store, index, event| {
+        store.services[index].take(event, |service| Some(service.spec.selector.clone()))
     });
     let (sender, receiver) = watch::channel(None);
     let (client, scrubber) = (client.clone(), options.scrubber.clone());

@@ -156,6 +156,26 @@ impl Kind for Pod {
     type Data = IgnoredAny;
 }
 
+/// v1 Service.
+#[derive(Clone)]
+pub(super) struct Service;
+
+impl Kind for Service {
+    const GROUP: &str = "";
+    const KIND: &str = "Service";
+    const PLURAL: &str = "services";
+    type Spec = Selected;
+    type Status = IgnoredAny;
+    type Data = IgnoredAny;
+}
+
+/// `spec` of a Service.
+#[derive(Clone, Default, Deserialize)]
+pub(super) struct Selected {
+    #[serde(default)]
+    pub(super) selector: BTreeMap<String, String>,
+}
+
 /// helm's record of a revision, without its payload.
 #[derive(Clone)]
 pub(super) struct RecordHead;

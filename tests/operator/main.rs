@@ -4,6 +4,7 @@
 //! other story has, and an operator under the rights that its chart ships. A story that fails prints what it left.
 
 mod approval;
+mod causes;
 mod charts;
 mod cloud;
 mod commands;

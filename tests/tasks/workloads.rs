@@ -46,7 +46,7 @@ async fn workloads_become_ready_and_say_why_they_do_not() {
         ("no-image", ComponentVerdict::Unhealthy, "0/1", ": ImagePullBackOff example.com/main:1"),
         ("crashing", ComponentVerdict::Unhealthy, "0/1", "crashing-0: container main fails: exit code 1"),
         ("homeless", ComponentVerdict::Unhealthy, "0/1", ": no node can take it: 0/3 nodes are available"),
-        ("waiting", ComponentVerdict::Progressing, "0/1", ": waits in init container init"),
+        ("waiting", ComponentVerdict::Progressing, "0/1", "waits for Service nothing-like-it: it is not there"),
     ] {
         let seen = world
             .workload(name, |workload| {
@@ -150,13 +150,13 @@ async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
     let world = World::seen_as("tasks-rights", &kubeconfig).await;
     let problem = loop {
         let problems = world.tasks.problems();
-        if problems.len() >= 6 {
+        if problems.len() >= 7 {
             break problems.join("\n");
         }
         tokio::task::yield_now().await;
     };
     assert!(!world.tasks.is_ready());
-    for kind in ["deployments", "statefulsets", "daemonsets", "jobs", "pods", "secrets"] {
+    for kind in ["deployments", "statefulsets", "daemonsets", "jobs", "pods", "secrets", "services"] {
         assert!(problem.contains(&format!("watching {kind}: {kind}")), "{problem}");
     }
     assert!(
@@ -165,7 +165,7 @@ async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
     );
 
     let role = json!({"metadata": {"name": "tasks-rights"}, "rules": [
-        {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["list", "watch", "get"]},
+        {"apiGroups": [""], "resources": ["pods", "secrets", "services"], "verbs": ["list", "watch", "get"]},
         {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "daemonsets"], "verbs": ["list", "watch"]},
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]}]});
     let binding = json!({"metadata": {"name": "tasks-rights"},

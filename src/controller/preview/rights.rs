@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{Pod, Secret, Service};
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
@@ -50,6 +50,7 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
         refusal::<DaemonSet>(client, namespace).await?,
         refusal::<Job>(client, namespace).await?,
         refusal::<Pod>(client, namespace).await?,
+        refusal::<Service>(client, namespace).await?,
     ];
     Ok(tries.into_iter().flatten().collect())
 }

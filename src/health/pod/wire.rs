@@ -1,5 +1,7 @@
 //! A pod as the API server shows it, as little of it as is needed.
 
+use std::fmt;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
@@ -9,6 +11,7 @@ use serde::Deserialize;
 pub struct Spec {
     pub(super) init_containers: Vec<Container>,
     pub(super) containers: Vec<Container>,
+    pub(super) node_name: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -16,6 +19,21 @@ pub struct Spec {
 pub(super) struct Container {
     pub(super) name: String,
     pub(super) image: String,
+    pub(super) env: Vec<Variable>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    pub(super) value: String,
+}
+
+/// Its name only: a value may be a password.
+impl fmt::Debug for Variable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)
+    }
 }
 
 /// The fields of `status` that count.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::logs::{Log, Wanted};
-use crate::catalog::WorkloadKind;
+use crate::cause::{Chain, Place, Pods, Scene};
 use crate::health::pod::{OwnerKind, Unready};
 use crate::observed::{JobSeen, Trouble, Workload};
 use crate::tasks::shard::Shard;
@@ -32,6 +32,8 @@ pub(super) struct Store {
     pub(super) workloads: Vec<Shard<Workload>>,
     pub(super) jobs: Vec<Shard<JobSeen>>,
     pub(super) pods: Vec<Shard<Unready>>,
+    /// Selectors.
+    pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
     /// By the pod's uid.
     logs: BTreeMap<String, Fetched>,
 }
@@ -44,12 +46,6 @@ struct Fetched {
     /// Scrubbed.
     text: Option<String>,
 }
-
-/// An object that pods belong to: its namespace, kind and name.
-type Place<'a> = (&'a str, OwnerKind, &'a str);
-
-/// The pods of each owner, the one most worth telling first.
-type Pods<'a> = BTreeMap<Place<'a>, Vec<&'a Unready>>;
 
 impl Store {
     pub(super) fn add_workloads(&mut self) -> usize {
@@ -67,10 +63,16 @@ impl Store {
         self.pods.len() - 1
     }
 
+    pub(super) fn add_services(&mut self) -> usize {
+        self.services.push(Shard::default());
+        self.services.len() - 1
+    }
+
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(Shard::is_listed)
             && self.jobs.iter().all(Shard::is_listed)
             && self.pods.iter().all(Shard::is_listed)
+            && self.services.iter().all(Shard::is_listed)
     }
 
     /// The picture, once everything was listed.
@@ -80,7 +82,7 @@ impl Store {
         }
         let pods = self.pods_by_owner();
         let workloads = self.workloads.iter().flat_map(Shard::entries).map(|(_, workload)| {
-            let place = (workload.namespace.as_str(), owner_kind(workload.kind), workload.name.as_str());
+            let place = (workload.namespace.as_str(), workload.kind.into(), workload.name.as_str());
             afflicted(workload, pods.get(&place).map_or(&[], Vec::as_slice))
         });
         let jobs = self
@@ -88,7 +90,31 @@ impl Store {
             .iter()
             .flat_map(Shard::entries)
             .map(|(_, job)| self.explained(job, pods.get(&of_job(job)).map_or(&[], Vec::as_slice)));
-        Some(Health { workloads: workloads.collect(), jobs: jobs.collect() })
+        Some(self.traced(workloads.collect(), jobs.collect(), &pods))
+    }
+
+    /// With what waits told along the chain to its root.
+    fn traced(&self, mut workloads: Vec<Workload>, mut jobs: Vec<JobSeen>, pods: &Pods<'_>) -> Health {
+        let services = self.services.iter().flat_map(Shard::entries);
+        let services = services.map(|((namespace, name), selector)| ((namespace.as_str(), name.as_str()), selector));
+        let scene = Scene {
+            workloads: workloads.iter().collect(),
+            jobs: jobs.iter().collect(),
+            pods: pods.clone(),
+            services: services.collect(),
+        };
+        // Of one that has all it wants, a pod that comes is no news.
+        let workload = |workload| scene.of_workload(workload).filter(|_| workload.trouble.is_some());
+        let of_workloads: Vec<Option<Chain>> = workloads.iter().map(workload).collect();
+        let of_jobs: Vec<Option<Chain>> = jobs.iter().map(|job| scene.of_job(job).filter(|_| !job.complete)).collect();
+        drop(scene);
+        for (workload, chain) in workloads.iter_mut().zip(of_workloads) {
+            tell(&mut workload.trouble, chain);
+        }
+        for (job, chain) in jobs.iter_mut().zip(of_jobs) {
+            tell(&mut job.trouble, chain);
+        }
+        Health { workloads, jobs }
     }
 
     fn pods_by_owner(&self) -> Pods<'_> {
@@ -183,11 +209,10 @@ fn of_job(job: &JobSeen) -> Place<'_> {
     (&job.namespace, OwnerKind::Job, &job.name)
 }
 
-fn owner_kind(kind: WorkloadKind) -> OwnerKind {
-    match kind {
-        WorkloadKind::Deployment => OwnerKind::Deployment,
-        WorkloadKind::StatefulSet => OwnerKind::StatefulSet,
-        WorkloadKind::DaemonSet => OwnerKind::DaemonSet,
+/// Who waits is told with the root; that the root is stuck is its own matter.
+fn tell(trouble: &mut Option<Trouble>, chain: Option<Chain>) {
+    if let Some(chain) = chain.filter(Chain::is_victim) {
+        *trouble = Some(Trouble { stuck: false, message: chain.to_string() });
     }
 }
 

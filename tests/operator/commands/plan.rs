@@ -53,7 +53,7 @@ fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }
 
-const ALL: [&str; 6] = ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods"];
+const ALL: [&str; 7] = ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services"];
 
 #[test]
 fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
@@ -122,7 +122,7 @@ fn refused_reads_and_another_operators_catalogue_are_named() {
         let output = World::run_as(&curious, &["plan", "-n", &world.namespace]);
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{text}");
-        for what in ["secrets", "pods"] {
+        for what in ["secrets", "pods", "services"] {
             let refused = format!("{what} is forbidden: User \"system:serviceaccount:{}:curious\"", world.namespace);
             assert!(text.contains(&refused), "{text}");
         }

@@ -2,8 +2,9 @@ use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::catalog::WorkloadKind;
 use crate::health::{job, pod, workload};
-use crate::tasks::partial::{Deployment, Job, Kind, Partial, Pod};
+use crate::tasks::partial::{Deployment, Job, Kind, Partial, Pod, Service};
 
 fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
     Event::Apply(serde_json::from_value(value).unwrap())
@@ -15,11 +16,14 @@ fn listed() -> Store {
     store.add_workloads();
     store.add_jobs();
     store.add_pods();
+    store.add_services();
     assert_eq!(store.picture(), None);
     store.workloads[0].take::<Deployment>(Event::InitDone, |_| None);
     store.jobs[0].take::<Job>(Event::InitDone, |_| None);
     assert_eq!(store.picture(), None);
     store.pods[0].take::<Pod>(Event::InitDone, |_| None);
+    assert_eq!(store.picture(), None);
+    store.services[0].take::<Service>(Event::InitDone, |_| None);
     assert_eq!(store.picture(), Some(Health::default()));
     store
 }

@@ -1,0 +1,142 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::health::{job, pod, workload};
+
+/// Deployments, `DaemonSets`, Jobs and unready pods, in few words.
+#[derive(Default)]
+struct World {
+    workloads: Vec<Workload>,
+    jobs: Vec<JobSeen>,
+    pods: Vec<Unready>,
+    services: Vec<(String, BTreeMap<String, String>)>,
+}
+
+impl World {
+    fn workload(mut self, kind: WorkloadKind, component: &str, ready: i32) -> Self {
+        let (application, own) = component.split_once('/').unwrap();
+        let labels = json!({"application": application, "component": own});
+        let metadata = json!({"name": own, "namespace": "n", "labels": labels,
+            "annotations": {"meta.helm.sh/release-name": application}});
+        let status = json!({"readyReplicas": ready, "numberReady": ready, "desiredNumberScheduled": 3});
+        let read = |value: Value| serde_json::from_value(value).unwrap();
+        let spec = serde_json::from_value(json!({"replicas": 1})).unwrap();
+        let status = serde_json::from_value(status).unwrap();
+        self.workloads.push(workload::observe(kind, &read(metadata), &spec, &status).unwrap());
+        let labels = serde_json::from_value(labels).unwrap();
+        self.services.push((own.to_owned(), labels));
+        self
+    }
+
+    fn job(mut self, name: &str) -> Self {
+        let metadata = json!({"name": name, "namespace": "n", "labels": {"release_group": "nova"}});
+        let metadata = serde_json::from_value(metadata).unwrap();
+        self.jobs.push(job::observe(&metadata, &job::Spec::default(), &job::Status::default()).unwrap());
+        self
+    }
+
+    fn pod(mut self, kind: &str, owner: &str, node: &str, spec: &Value, status: &Value) -> Self {
+        let metadata = json!({"name": format!("{owner}-0"), "namespace": "n", "uid": owner, "ownerReferences":
+            [{"apiVersion": "v1", "kind": kind, "name": owner, "uid": "o", "controller": true}]});
+        let mut spec = spec.clone();
+        spec["nodeName"] = json!(node);
+        let metadata = serde_json::from_value(metadata).unwrap();
+        let spec = serde_json::from_value(spec).unwrap();
+        self.pods.push(pod::observe(&metadata, &spec, &serde_json::from_value(status.clone()).unwrap()).unwrap());
+        self
+    }
+
+    /// A pod in its waiting init container, with this environment.
+    fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
+        let mut all = json!({"DEPENDENCY_SERVICE": ""});
+        all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());
+        let env: Vec<Value> =
+            all.as_object().unwrap().iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let spec = json!({"initContainers": [{"name": "init", "image": "entrypoint", "env": env}]});
+        let status = json!({"phase": "Pending", "initContainerStatuses": [{"name": "init", "state": {"running": {}}}]});
+        self.pod(kind, owner, node, &spec, &status)
+    }
+
+    fn pulls(self, kind: &str, owner: &str, node: &str) -> Self {
+        let spec = json!({"containers": [{"name": "main", "image": "quay.io/none:1"}]});
+        let status = json!({"containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ErrImagePull"}}}]});
+        self.pod(kind, owner, node, &spec, &status)
+    }
+
+    /// What is told of the first workload, with whether it can't go on.
+    fn told(&self) -> (String, bool) {
+        let mut pods = Pods::new();
+        for pod in &self.pods {
+            pods.entry(("n", pod.owner.kind, &pod.owner.name)).or_default().push(pod);
+        }
+        let services = self.services.iter().map(|(name, selector)| (("n", name.as_str()), selector)).collect();
+        let scene =
+            Scene { workloads: self.workloads.iter().collect(), jobs: self.jobs.iter().collect(), pods, services };
+        let chain = scene.of_workload(&self.workloads[0]).unwrap();
+        (chain.to_string(), chain.stuck)
+    }
+}
+
+use WorkloadKind::{DaemonSet, StatefulSet};
+
+#[test]
+fn the_chain_goes_through_pods_on_the_same_node_to_the_root() {
+    let on_node = |application: &str, component: &str| {
+        let labels = json!({"application": application, "component": component});
+        json!({"DEPENDENCY_POD_JSON": json!([{"labels": labels, "requireSameNode": true}]).to_string()})
+    };
+    let told = World::default()
+        .workload(DaemonSet, "nova/compute", 2)
+        .workload(DaemonSet, "neutron/ovs-agent", 2)
+        .workload(DaemonSet, "openvswitch/server", 2)
+        .waits("DaemonSet", "compute", "n3", &on_node("neutron", "ovs-agent"))
+        .waits("DaemonSet", "ovs-agent", "n3", &on_node("openvswitch", "server"))
+        .pulls("DaemonSet", "server", "n3")
+        .told();
+    let expected =
+        "waits for neutron/ovs-agent on n3 ← openvswitch/server on n3: server-0: ImagePullBackOff quay.io/none:1";
+    assert_eq!(told, (expected.to_owned(), true));
+}
+
+#[test]
+fn a_service_leads_to_what_is_behind_it_and_one_that_answers_is_passed_over() {
+    let environment = json!({"DEPENDENCY_SERVICE": "n:cache,n:server"});
+    let world = |ready| {
+        World::default()
+            .workload(StatefulSet, "keystone/api", 0)
+            .workload(StatefulSet, "memcached/cache", 1)
+            .workload(StatefulSet, "mariadb/server", ready)
+            .waits("StatefulSet", "api", "n1", &environment)
+    };
+    let told = world(0).pulls("StatefulSet", "server", "n2").told();
+    assert_eq!(told, ("waits for mariadb/server: server-0: ImagePullBackOff quay.io/none:1".to_owned(), true));
+    assert_eq!(world(0).told().0, "waits for mariadb/server");
+    assert_eq!(world(1).told().0, "api-0: waits in init container init");
+}
+
+#[test]
+fn what_is_not_there_is_a_root() {
+    for (variable, value, expected) in [
+        ("DEPENDENCY_SERVICE", "n:none", "waits for Service none: it is not there"),
+        ("DEPENDENCY_JOBS", "none", "waits for Job none: it is not there"),
+        ("DEPENDENCY_JOBS_JSON", r#"[{"name": "none"}]"#, "waits for Job none: it is not there"),
+        ("DEPENDENCY_DAEMONSET", "none", "waits for DaemonSet none: it is not there"),
+        ("DEPENDENCY_JOBS", "db-sync", "waits for Job db-sync"),
+        ("DEPENDENCY_POD_JSON", "nonsense", "api-0: waits in init container init"),
+    ] {
+        let world = World::default().workload(StatefulSet, "keystone/api", 0).job("db-sync");
+        let told = world.waits("StatefulSet", "api", "n1", &json!({variable: value})).told();
+        assert_eq!(told.0, expected, "{variable}");
+    }
+}
+
+#[test]
+fn those_who_wait_for_each_other_are_told_once_around() {
+    let told = World::default()
+        .workload(StatefulSet, "nova/api", 0)
+        .workload(StatefulSet, "neutron/server", 0)
+        .waits("StatefulSet", "api", "n1", &json!({"DEPENDENCY_SERVICE": "n:server"}))
+        .waits("StatefulSet", "server", "n1", &json!({"DEPENDENCY_SERVICE": "n:api"}))
+        .told();
+    assert_eq!(told, ("waits for neutron/server ← nova/api: they wait for each other".to_owned(), true));
+}
