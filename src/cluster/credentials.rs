@@ -134,7 +134,7 @@ impl Store<'_> {
         let version =
             (secret_name.clone(), secret.as_ref().and_then(ResourceExt::resource_version).unwrap_or_default());
         let mut data = secret.as_mut().and_then(|secret| secret.data.take()).unwrap_or_default();
-        let mut put_back = Vec::new();
+        let (mut put_back, mut complete) = (Vec::new(), true);
         let mut changed = secret.as_ref().is_some_and(|held| !is_labelled(held, deployment));
         for (name, recipe) in names {
             let stored = data.get(&name.1).and_then(|value| String::from_utf8(value.0.clone()).ok());
@@ -145,6 +145,7 @@ impl Store<'_> {
                 Ok(value) => value,
                 Err(problem) => {
                     found.missing.insert(name.clone(), problem);
+                    complete = false;
                     continue;
                 }
             };
@@ -162,7 +163,8 @@ impl Store<'_> {
             return self.write(restored, secret, data, edits).await;
         }
         edits.verified.retain(|(name, _)| *name != secret_name);
-        edits.verified.insert(version);
+        // What could not be compared is no more trusted in the next pass than in this one.
+        edits.verified.extend(complete.then_some(version));
         Ok(())
     }
 

@@ -92,6 +92,11 @@ impl Inputs {
         Self { client, poke, watched: Mutex::default(), terminating, namespaces, own }
     }
 
+    /// Drops what is held of our own Secrets: they were removed, and the watch may tell so only later.
+    pub fn forget_own(&self) {
+        self.own.forget_all();
+    }
+
     /// Our own Secrets.
     pub(super) fn own(&self) -> &OwnSecrets {
         &self.own

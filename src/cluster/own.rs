@@ -81,6 +81,11 @@ impl OwnSecrets {
         self.held().secrets.remove(&(namespace.to_owned(), name.to_owned()));
     }
 
+    /// Drops everything that is held.
+    pub fn forget_all(&self) {
+        self.held().secrets.clear();
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

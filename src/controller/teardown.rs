@@ -60,6 +60,7 @@ impl Context {
             });
             let leftovers = Leftovers { secrets: kept.collect(), releases: names.keys().cloned().collect() };
             self.cluster.purge(&name, &namespace, &leftovers).await?;
+            self.inputs.forget_own();
         }
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cluster::Component;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
-use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use osdpl::api::OpenStackDeployment;
 use serde_json::json;
 
@@ -33,6 +33,12 @@ fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
             found.is_some_and(|found| found.metadata.resource_version != touched.metadata.resource_version)
         };
         world.until_object::<Secret>("it is put back", &secret(), put_back).await;
+        assert_eq!(world.credentials(MARIADB).await, before);
+        let unlabelled = Patch::Merge(json!({"metadata": {"labels": {osdpl::api::MANAGED: null}}}));
+        world.api::<Secret>().patch(&secret(), &by_hand, &unlabelled).await.unwrap();
+        let labelled =
+            |found: Option<&Secret>| found.is_some_and(|found| found.labels().contains_key(osdpl::api::MANAGED));
+        world.until_object::<Secret>("it has its label again", &secret(), labelled).await;
         assert_eq!(world.credentials(MARIADB).await, before);
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 2);
