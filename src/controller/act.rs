@@ -45,7 +45,8 @@ impl Context {
         for name in names {
             let Some(decision) = plan.decisions.get_mut(&name) else { continue };
             if let Some(sweep) = &decision.sweep {
-                self.sweep(&decision.key, sweep, &wish.observed, memory).await;
+                let again = self.sweep(&decision.key, sweep, &wish.observed, memory).await;
+                plan.wake = plan.wake.into_iter().chain(again).min();
             }
             let Step::Do(action, why) = decision.step.clone() else { continue };
             tracing::info!(release = %decision.key, %action, %why, "step");

@@ -2,7 +2,7 @@
 //!
 //! It never holds a release up: what can't be removed now is said in the log and tried again, by this operator or the next one.
 
-use k8s_openapi::jiff::SignedDuration;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::Context;
 use super::memory::Memory;
@@ -11,16 +11,18 @@ use crate::plan::delay;
 use crate::release::Sweep;
 
 impl Context {
-    /// Sweeps after a release, unless that failed a moment ago.
-    pub(super) async fn sweep(&self, key: &Key, sweep: &Sweep, observed: &Observed, memory: &mut Memory) {
+    /// Sweeps after a release, unless that failed a moment ago; returns when to try again.
+    pub(super) async fn sweep(
+        &self,
+        key: &Key,
+        sweep: &Sweep,
+        observed: &Observed,
+        memory: &mut Memory,
+    ) -> Option<Timestamp> {
         let now = super::now();
         let failed = memory.sweeps.get(key).copied();
-        let waits = failed.is_some_and(|(count, at)| {
-            let delay = delay(key, count, Mend::Hand).unwrap_or(SignedDuration::MAX);
-            at.checked_add(delay).is_ok_and(|until| until > now)
-        });
-        if waits {
-            return;
+        if let Some(until) = failed.map(|failed| again(key, failed)).filter(|until| *until > now) {
+            return Some(until);
         }
         match self.cluster.sweep(key, sweep, &others(key, observed)).await {
             Ok(removed) => {
@@ -29,13 +31,21 @@ impl Context {
                     let removed = removed.join(", ");
                     tracing::info!(release = %key, removed, "removed what failed revisions left behind");
                 }
+                None
             }
             Err(error) => {
-                memory.sweeps.insert(key.clone(), (failed.map_or(0, |(count, _)| count) + 1, now));
+                let failed = (failed.map_or(0, |(count, _)| count) + 1, now);
+                memory.sweeps.insert(key.clone(), failed);
                 tracing::warn!(release = %key, %error, "what failed revisions left behind is not all removed yet");
+                Some(again(key, failed))
             }
         }
     }
+}
+
+fn again(key: &Key, (count, at): (u32, Timestamp)) -> Timestamp {
+    let delay = delay(key, count, Mend::Hand).unwrap_or(SignedDuration::MAX);
+    at.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
 /// The revisions of all other releases of ours that say what is theirs: the newest, and the deployed one.
