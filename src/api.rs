@@ -2,11 +2,13 @@
 //!
 //! Pure room. The CRD in `crds/` is generated from these types by `osdpl crd` and diffed by a test.
 
+mod cause;
 mod rules;
 mod schema;
 mod spec;
 mod status;
 
+pub use cause::CauseObject;
 pub use schema::{SchemaError, crd, crd_yaml};
 pub use spec::{
     Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec,

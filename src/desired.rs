@@ -5,6 +5,7 @@
 //! 2. presets, in the order named; 3. features; then `spec.images`, which rewrites what came before;
 //! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`.
 
+mod claims;
 mod features;
 mod images;
 mod installed;
@@ -18,6 +19,7 @@ mod unknown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+pub use claims::{ClaimClasses, claim_classes};
 pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
 pub use nulls::lost_nulls;
@@ -106,8 +108,8 @@ pub struct Facts {
     pub refused: BTreeMap<String, Blocked>,
     /// Charts by release, or why they can't be had.
     pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
-    /// The class of the volume claims that a release has already, by release: it stays, whatever `spec.storageClass` says by now.
-    pub claim_classes: BTreeMap<String, String>,
+    /// The classes of the volume claims that releases have already: they stay, whatever `spec.storageClass` says by now.
+    pub claim_classes: ClaimClasses,
     /// Helm's major version.
     pub helm_major: u64,
 }

@@ -8,12 +8,16 @@
 //! workload  a Deployment, StatefulSet or DaemonSet as the API server shows it → observed::Workload
 //! job       a Job → observed::JobSeen
 //! pod       a pod that is not ready → why, and for whom
+//! storage   a volume claim, a StorageClass → observed::Claim, observed::Class
+//! node      whether a node is there
 //! ```
 //!
 //! Pure: no client, no clock.
 
 pub mod job;
+pub mod node;
 pub mod pod;
+pub mod storage;
 pub mod workload;
 
 use crate::api::{ComponentStatus, ComponentVerdict};

@@ -8,7 +8,12 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::{Component, WorkloadKind};
 
+mod cause;
+mod storage;
+
 pub use crate::release::{Key, Past};
+pub use cause::Cause;
+pub use storage::{Claim, ClaimPhase, Class};
 
 /// Everything that `plan` and `status` may look at.
 #[derive(Clone, Debug, Default, PartialEq)]

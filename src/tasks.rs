@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! releases  helm's records, by their metadata; their bodies only when something happens
-//! health    workloads, Jobs, and the pods that are not ready
+//! health    workloads, Jobs, the pods that are not ready, and what tells why: Services, volume claims, StorageClasses
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
 //! ```
@@ -17,7 +17,7 @@ mod releases;
 mod shard;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,8 @@ use tokio::task::JoinSet;
 
 pub use watch::Scope;
 
-use crate::observed::{JobSeen, Key, Owner, ReleaseSeen, Workload};
+use crate::cause::{Chain, Victim};
+use crate::observed::{Cause, Claim, JobSeen, Key, Owner, ReleaseSeen, Workload};
 use crate::scrub::Scrubber;
 use problems::Problems;
 
@@ -47,6 +48,8 @@ pub struct Options {
     pub scope: Scope,
     /// Whether the maker of a record lives.
     pub owner: OwnerOf,
+    /// Kinds, as the API server's paths name them, that are not looked at because they may not be read: what they would tell stays unsaid.
+    pub without: BTreeSet<&'static str>,
     /// Takes secrets out of logs and of what helm says; the newest one counts.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
 }
@@ -69,12 +72,28 @@ impl Seen {
     pub fn jobs(&self) -> &[JobSeen] {
         &self.health.jobs
     }
+
+    /// The volume claims of releases.
+    pub fn claims(&self) -> &[Claim] {
+        &self.health.claims
+    }
+
+    /// What is not ready, each with the chain to its root.
+    pub fn victims(&self) -> &[Victim] {
+        &self.health.victims
+    }
+
+    /// Each root once, with its victims.
+    pub fn causes(&self) -> &[Cause] {
+        &self.health.causes
+    }
 }
 
 /// The running tasks; they end when this is dropped.
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<Key, ReleaseSeen>>>>,
     health: latest::Receiver<Option<Arc<health::Health>>>,
+    shared: health::Shared,
     problems: Problems,
     _running: Spawner,
 }
@@ -85,10 +104,10 @@ impl Tasks {
         let problems = Problems::default();
         let mut spawner = Spawner::default();
         let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
-        let health = health::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
+        let (health, shared) = health::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
         let (board, poke) = (problems.clone(), Arc::clone(poke));
         spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
-        Self { releases, health, problems, _running: spawner }
+        Self { releases, health, shared, problems, _running: spawner }
     }
 
     /// Waits until everything was seen once; before, [`Tasks::observe`] tells nothing, which must not be taken for an empty
@@ -111,6 +130,11 @@ impl Tasks {
             releases: self.releases.borrow().clone().unwrap_or_default(),
             health: self.health.borrow().clone().unwrap_or_default(),
         }
+    }
+
+    /// Why a pod is not ready, from it to its root; nothing for one that is, or that is of no release.
+    pub fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
+        self.shared.of_pod(namespace, name)
     }
 
     /// What keeps the tasks from seeing the cluster, one line each; what they tell may be out of date then.

@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::health::{job, pod, workload};
+use crate::health::{job, pod, storage, workload};
+use crate::observed::{Claim, ClaimPhase, Class};
 
 /// Deployments, `DaemonSets`, Jobs and unready pods, in few words.
 #[derive(Default)]
@@ -10,6 +11,8 @@ struct World {
     jobs: Vec<JobSeen>,
     pods: Vec<Unready>,
     services: Vec<(String, BTreeMap<String, String>)>,
+    claims: Vec<Claim>,
+    classes: Vec<Class>,
 }
 
 impl World {
@@ -39,7 +42,7 @@ impl World {
         let metadata = json!({"name": format!("{owner}-0"), "namespace": "n", "uid": owner, "ownerReferences":
             [{"apiVersion": "v1", "kind": kind, "name": owner, "uid": "o", "controller": true}]});
         let mut spec = spec.clone();
-        spec["nodeName"] = json!(node);
+        spec["nodeName"] = if node.is_empty() { Value::Null } else { json!(node) };
         let metadata = serde_json::from_value(metadata).unwrap();
         let spec = serde_json::from_value(spec).unwrap();
         self.pods.push(pod::observe(&metadata, &spec, &serde_json::from_value(status.clone()).unwrap()).unwrap());
@@ -63,19 +66,57 @@ impl World {
         self.pod(kind, owner, node, &spec, &status)
     }
 
+    fn claim(mut self, name: &str, class: Option<&str>, phase: &str) -> Self {
+        let metadata = serde_json::from_value(json!({"name": name, "namespace": "n"})).unwrap();
+        let spec = json!({"storageClassName": class, "resources": {"requests": {"storage": "10Gi"}}});
+        let (spec, status) =
+            (serde_json::from_value(spec).unwrap(), serde_json::from_value(json!({"phase": phase})).unwrap());
+        self.claims.extend(storage::claim(&metadata, &spec, &status));
+        self
+    }
+
+    fn class(mut self, name: &str) -> Self {
+        let metadata = serde_json::from_value(json!({"name": name})).unwrap();
+        self.classes.extend(storage::class(&metadata, "example.com/disks"));
+        self
+    }
+
+    /// A pod without a node, with these claims and these words of the scheduler.
+    fn homeless(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
+        let volumes: Vec<_> = claims.iter().map(|name| json!({"persistentVolumeClaim": {"claimName": name}})).collect();
+        let condition =
+            json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": scheduler});
+        self.pod(kind, owner, "", &json!({"volumes": volumes}), &json!({"conditions": [condition]}))
+    }
+
     /// What is told of the first workload, with whether it can't go on.
     fn told(&self) -> (String, bool) {
+        self.seen(|scene| scene.of_workload(scene.workloads[0]))
+    }
+
+    /// The same of the first Job.
+    fn told_of_job(&self) -> (String, bool) {
+        self.seen(|scene| scene.of_job(scene.jobs[0]))
+    }
+
+    fn seen(&self, look: impl FnOnce(&Scene<'_>) -> Option<Chain>) -> (String, bool) {
         let mut pods = Pods::new();
         for pod in &self.pods {
             pods.entry(("n", pod.owner.kind, &pod.owner.name)).or_default().push(pod);
         }
         let services = self.services.iter().map(|(name, selector)| (("n", name.as_str()), selector)).collect();
-        let scene =
-            Scene { workloads: self.workloads.iter().collect(), jobs: self.jobs.iter().collect(), pods, services };
-        let chain = scene.of_workload(&self.workloads[0]).unwrap();
-        (chain.to_string(), chain.stuck)
+        let claims = self.claims.iter().map(|claim| ((claim.namespace.as_str(), claim.name.as_str()), claim)).collect();
+        let classes = Some(self.classes.iter().map(|class| (class.name.as_str(), class)).collect());
+        let facts = Facts { claims, classes, ..Facts::default() };
+        let (workloads, jobs) = (self.workloads.iter().collect(), self.jobs.iter().collect());
+        let scene = Scene { workloads, jobs, pods: &pods, services: Some(services), facts: &facts };
+        let chain = look(&scene).unwrap();
+        let told = if chain.is_victim() { chain.to_string() } else { chain.why.clone().unwrap_or_default() };
+        (told, chain.stuck)
     }
 }
+
+mod claims;
 
 use WorkloadKind::{DaemonSet, StatefulSet};
 
@@ -139,4 +180,17 @@ fn those_who_wait_for_each_other_are_told_once_around() {
         .waits("StatefulSet", "server", "n1", &json!({"DEPENDENCY_SERVICE": "n:api"}))
         .told();
     assert_eq!(told, ("waits for neutron/server ← nova/api: they wait for each other".to_owned(), true));
+}
+
+#[test]
+fn what_a_jobs_own_release_lost_is_told_and_of_other_releases_nothing_is_guessed() {
+    let environment = json!({"DEPENDENCY_SERVICE": "n:server"});
+    let world = |release: &str| {
+        let mut world = World::default().job("nova-wait").waits("Job", "nova-wait", "n1", &environment);
+        let labels = json!({"application": "nova", "component": "server", "release_group": release});
+        world.services.push(("server".into(), serde_json::from_value(labels).unwrap()));
+        world.told_of_job()
+    };
+    assert_eq!(world("nova"), ("waits for nova/server: it was deleted".to_owned(), true));
+    assert_eq!(world("other"), ("nova-wait-0: waits in init container init".to_owned(), false));
 }

@@ -1,5 +1,6 @@
 //! `osdpl operator`: the process in the cluster.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ impl Arguments {
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
         let judge = fence.clone();
         let owner: crate::tasks::OwnerOf = Arc::new(move |instance: &str| judge.owner(instance));
-        let options = Options { scope: Scope::All, owner, scrubber: scrubbing };
+        let options = Options { scope: Scope::All, owner, without: BTreeSet::new(), scrubber: scrubbing };
         let tasks = Tasks::spawn(&client, &options, &poke);
         let metrics = Metrics::default();
         let stop = CancellationToken::new();

@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::Context;
-use super::memory::{ClaimClasses, Memory, Resolved};
+use super::memory::{Memory, Resolved};
 use super::pending::Pending;
 use crate::api::{APPROVE, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
 use crate::catalog::{Catalog, Level};
@@ -68,7 +68,7 @@ impl Context {
             facts.values_from = values_from(&self.inputs, spec, &namespace);
             (facts.charts, wake) = self.charts.facts(spec, &self.catalog, &selection);
             pending = super::pending::remembered(deployment, &self.catalog, &mut facts.charts);
-            facts.claim_classes = self.claim_classes(spec, &selection, memory).await?;
+            facts.claim_classes = desired::claim_classes(self.tasks.observe().claims(), &selection.releases);
             let external = self.vacant(&selection.external, &observed);
             self.withdraw(&name, &external, memory).await?;
             let (ready, troubles) = self.cluster.external(&name, &external).await?;
@@ -84,23 +84,6 @@ impl Context {
         let fetching = desired.releases.values().any(unknown);
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
         Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake, fetching, pending })
-    }
-
-    /// The classes of claims, looked up when the spec asks for another one: only then it matters what stands.
-    async fn claim_classes(
-        &self,
-        spec: &OpenStackDeploymentSpec,
-        selection: &Selection,
-        memory: &mut Memory,
-    ) -> Result<BTreeMap<String, String>, Error> {
-        let same = |known: &&ClaimClasses| known.wanted == spec.storage_class && known.releases == selection.releases;
-        if let Some(known) = memory.claim_classes.as_ref().filter(same) {
-            return Ok(known.found.clone());
-        }
-        let found = self.cluster.claim_classes(&selection.releases).await?;
-        let (wanted, releases) = (spec.storage_class.clone(), selection.releases.clone());
-        memory.claim_classes = Some(ClaimClasses { wanted, releases, found: found.clone() });
-        Ok(found)
     }
 
     /// What is; `names` tells what the spec calls releases.

@@ -30,20 +30,8 @@ pub struct Memory {
     pub edits: SecretEdits,
     /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
     pub external: Option<BTreeSet<(String, String)>>,
-    /// The classes of the releases' claims.
-    pub claim_classes: Option<ClaimClasses>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
-}
-
-/// The classes of claims that there are, and what they were looked up for.
-pub struct ClaimClasses {
-    /// `spec.storageClass`.
-    pub wanted: Option<String>,
-    /// The releases.
-    pub releases: BTreeMap<String, Key>,
-    /// The classes, by release.
-    pub found: BTreeMap<String, String>,
 }
 
 /// What a watch must have seen before a release is planned again.

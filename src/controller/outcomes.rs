@@ -2,21 +2,23 @@
 
 use super::Context;
 use super::memory::{CatchingUp, Memory};
+use crate::cause;
 use crate::desired::DesiredRelease;
 use crate::helm::{Exit, Failure, Outcome, Stop, Subject};
-use crate::observed::{Failed, JobSeen, Key, Mend, RunningSeen};
+use crate::observed::{Claim, Failed, Key, Mend, RunningSeen};
 use crate::plan::Action;
+use crate::tasks::Seen;
 
 impl Context {
     /// Takes in what became of the children that ended.
     pub(super) async fn outcomes(&self, memory: &mut Memory) {
-        let jobs = self.tasks.observe();
+        let seen = self.tasks.observe();
         for outcome in self.runner.take_outcomes() {
             let key = outcome.release.clone();
             let record = self.cluster.newest_record(&key).await;
             let inputs = memory.started.remove(&key).unwrap_or_default();
             let recorded = matches!(&record, Ok(Some((newest, _))) if *newest >= i64::from(outcome.attempt.revision()));
-            remember(&outcome, inputs.clone(), recorded, jobs.jobs(), memory);
+            remember(&outcome, inputs.clone(), recorded, &seen, memory);
             let child = RunningSeen {
                 verb: outcome.verb.to_owned(),
                 inputs,
@@ -43,7 +45,7 @@ impl Context {
 }
 
 /// Keeps a failure for the next plan; `recorded` says whether helm has made a record of the attempt.
-fn remember(outcome: &Outcome, inputs: String, recorded: bool, jobs: &[JobSeen], memory: &mut Memory) {
+fn remember(outcome: &Outcome, inputs: String, recorded: bool, seen: &Seen, memory: &mut Memory) {
     let key = &outcome.release;
     let seconds = outcome.duration.as_secs_f64();
     // What is gone already is as good as uninstalled.
@@ -59,12 +61,13 @@ fn remember(outcome: &Outcome, inputs: String, recorded: bool, jobs: &[JobSeen],
     }
     tracing::warn!(release = %key, verb = outcome.verb, seconds, exit = ?outcome.exit, text = outcome.text, "helm failed");
     let mut message = outcome.text.clone();
-    let mut own = jobs.iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
+    let mut own =
+        seen.jobs().iter().filter(|job| job.namespace == key.namespace && job.release == key.name && !job.complete);
     if let Some((job, trouble)) = own.find_map(|job| Some((job, job.trouble.as_ref()?))) {
         message = format!("Job {}: {} ({message})", job.name, trouble.message);
     }
     let mend = mend(outcome.failure.as_ref(), recorded);
-    if let Some(advice) = advice(outcome, mend) {
+    if let Some(advice) = advice(outcome, mend, seen.claims()) {
         message = format!("{message}; {advice}");
     }
     memory.count(key, outcome.verb, inputs, message, mend);
@@ -120,7 +123,7 @@ fn mend(failure: Option<&Failure>, recorded: bool) -> Mend {
 }
 
 /// What to do about a failure that time does not mend.
-fn advice(outcome: &Outcome, mend: Mend) -> Option<String> {
+fn advice(outcome: &Outcome, mend: Mend, claims: &[Claim]) -> Option<String> {
     let again = format!("annotate the resource with {}=<release> to have it tried soon", crate::api::REPAIR);
     match (mend, outcome.failure.as_ref()) {
         (Mend::Time, _) => None,
@@ -130,7 +133,7 @@ fn advice(outcome: &Outcome, mend: Mend) -> Option<String> {
         )),
         (Mend::Hand, Some(Failure::Immutable(objects))) => {
             let namespace = &outcome.release.namespace;
-            let commands: Vec<_> = objects.iter().map(|object| delete(namespace, object)).collect();
+            let commands: Vec<_> = objects.iter().map(|object| delete(namespace, object, claims)).collect();
             let how = if commands.is_empty() { String::new() } else { format!(": {}", commands.join("; ")) };
             Some(format!("what can't be changed has to be deleted first, or the change taken back{how}; then {again}"))
         }
@@ -143,14 +146,10 @@ fn advice(outcome: &Outcome, mend: Mend) -> Option<String> {
     }
 }
 
-/// Pods of a `StatefulSet` are left running: the new one takes them over.
-fn delete(namespace: &str, object: &Subject) -> String {
+fn delete(namespace: &str, object: &Subject, claims: &[Claim]) -> String {
     let kind = object.kind.to_lowercase();
     if kind.starts_with("statefulset") {
-        return format!(
-            "kubectl -n {namespace} delete {kind} {} --cascade=orphan (its pods go on), with its claims that are still Pending and their pods",
-            object.name
-        );
+        return cause::remedy(claims.iter(), namespace, &object.name);
     }
     format!("kubectl -n {namespace} delete {kind} {}", object.name)
 }

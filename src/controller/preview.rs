@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, Level};
 use crate::cluster::{Cluster, Error};
 use crate::desired::{self, Desired, Facts, Finding, Selection, resolve};
 use crate::helm::Instance;
-use crate::observed::{Key, Observed, Owner, RunningSeen};
+use crate::observed::{Claim, Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::scrub::Scrubber;
 use crate::tasks::{Options, Tasks};
@@ -69,7 +69,7 @@ pub async fn preview(
     let mut unknown = Vec::new();
     let first = selection(deployment, &deployment.spec, catalog);
     let namespaces = namespaces(deployment, &first);
-    let mut observed = observe(client, catalog, &namespaces, &first, &mut unknown).await?;
+    let (mut observed, claims) = observe(client, catalog, &namespaces, &first, &mut unknown).await?;
     let anchored = desired::anchored(&first, &deployment.spec, catalog, &observed);
     let (spec, selection) = match &anchored {
         Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, catalog)),
@@ -84,7 +84,8 @@ pub async fn preview(
     let mut guessed = BTreeSet::new();
     let mut scrubber = Scrubber::new(Vec::<String>::new());
     if !deleting && !selection.is_refused() {
-        let question = facts::Question { spec, live, catalog, selection: &selection, observed: &observed };
+        let question =
+            facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: &claims };
         let mut found = question.facts(&cluster, charts, &mut unknown).await?;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
         desired = resolve(spec, catalog, &selection, &found.facts);
@@ -114,18 +115,18 @@ fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeS
     known.chain(deployment.namespace()).collect()
 }
 
-/// What is, by the operator's own watches.
+/// What is, and the claims of releases, by the operator's own watches.
 async fn observe(
     client: &Client,
     catalog: &Catalog,
     namespaces: &BTreeSet<String>,
     selection: &Selection,
     unknown: &mut Vec<String>,
-) -> Result<Observed, Error> {
-    let scope = rights::scope(client, namespaces, unknown).await?;
+) -> Result<(Observed, Vec<Claim>), Error> {
+    let rights::Sight { scope, without } = rights::sight(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
-    let tasks =
-        Tasks::spawn(client, &Options { scope, owner: owner(client, unknown).await?, scrubber }, &Arc::default());
+    let options = Options { scope, owner: owner(client, unknown).await?, without, scrubber };
+    let tasks = Tasks::spawn(client, &options, &Arc::default());
     if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
         let seconds = PATIENCE.as_secs();
         let why = tasks.problems().join("; ");
@@ -139,7 +140,7 @@ async fn observe(
         release.release = desired::identify(key, release, &names, catalog);
     }
     let (workloads, jobs) = (seen.workloads().to_vec(), seen.jobs().to_vec());
-    Ok(Observed { releases, workloads, jobs, ..Observed::default() })
+    Ok((Observed { releases, workloads, jobs, ..Observed::default() }, seen.claims().to_vec()))
 }
 
 /// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.

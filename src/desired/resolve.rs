@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::layers::Source;
-use super::{Blocked, Desired, DesiredRelease, Facts, Finding, Provider, Selection, overrides};
+use super::{Blocked, Desired, DesiredRelease, Facts, Finding, Provider, Selection, claims, overrides};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Component, Fragment, Level, Release};
 use crate::expr::Scope;
-use crate::values::{Path, Values, canonical, digest, fold, leaves};
+use crate::values::{Path, Values, canonical, digest, fold};
 
 /// Bumped when the operator itself gives helm something else for the same values: such a change waits for approval as well.
 const EPOCH: &str = "1";
@@ -17,7 +17,7 @@ const EPOCH: &str = "1";
 /// Merges the layers of every selected release.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     let mut desired = Desired { releases: BTreeMap::new(), findings: selection.findings.clone() };
-    desired.findings.extend(kept_classes(spec, catalog, selection, facts));
+    desired.findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     for name in selection.releases.keys() {
         let release = resolve_release(name, spec, catalog, selection, facts, &mut desired.findings);
         desired.releases.extend(release.map(|release| (name.clone(), release)));
@@ -94,31 +94,6 @@ fn storage_class(variables: &mut Values) -> Option<&mut Value> {
     variables.get_mut("spec")?.get_mut("storageClass")
 }
 
-/// Claims never change their class, and a StatefulSet whose template asks for another one can't be upgraded.
-fn kept_classes(
-    spec: &OpenStackDeploymentSpec,
-    catalog: &Catalog,
-    selection: &Selection,
-    facts: &Facts,
-) -> Option<Finding> {
-    let wanted = spec.storage_class.as_deref()?;
-    let mut kept: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, class) in &facts.claim_classes {
-        let own = catalog.release(name).and_then(|(service, _)| overrides(spec, service, name));
-        // A class of the release's own in its values is no change of this one.
-        let chosen = own.is_some_and(|own| leaves(&own.overrides.values).into_iter().any(|(_, value)| value == class));
-        if class != wanted && !chosen && selection.releases.contains_key(name) {
-            kept.entry(class).or_default().push(name);
-        }
-    }
-    let (class, names) = kept.into_iter().next()?;
-    let message = format!(
-        "the claims of {} keep class {class}, since claims never change theirs; {wanted} is for releases that have none yet",
-        names.join(", ")
-    );
-    Some(Finding { level: Level::Warning, field: "spec.storageClass".into(), message })
-}
-
 fn inputs(problems: &[Finding]) -> Blocked {
     let message = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     Blocked { reason: reason::INPUTS.into(), message }
@@ -128,7 +103,7 @@ fn inputs(problems: &[Finding]) -> Blocked {
 pub(super) fn scope(selection: &Selection, facts: &Facts, name: &str) -> Scope {
     let mut variables = selection.variables.clone();
     variables.insert("credentials".into(), json!(facts.credentials));
-    if let Some((class, slot)) = facts.claim_classes.get(name).zip(storage_class(&mut variables)) {
+    if let Some((class, slot)) = claims::kept(&facts.claim_classes, name).zip(storage_class(&mut variables)) {
         *slot = json!(class);
     }
     let release = selection.variables.get("releases").and_then(|releases| releases.get(name)).cloned();

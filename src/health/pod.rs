@@ -34,6 +34,8 @@ pub struct Unready {
     pub node: Option<String>,
     /// What its init container waits for; which of it is missing is not known from the pod alone.
     pub waits: Vec<Dependency>,
+    /// The volume claims that it mounts, while no node has taken it: an unbound one may be why.
+    pub claims: Vec<String>,
 }
 
 /// What a pod is a pod of, in the pod's namespace.
@@ -117,6 +119,7 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Un
         was_ready: status.was_ready(),
         node: spec.node_name.clone(),
         waits: waits::of(metadata.namespace.as_deref().unwrap_or_default(), spec, status),
+        claims: if spec.node_name.is_none() { spec.claims() } else { Vec::new() },
     })
 }
 

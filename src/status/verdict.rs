@@ -173,8 +173,7 @@ fn stuck(report: &Report<'_>) -> Option<String> {
         let workloads = &report.observed.workloads;
         let mut own = workloads.iter().filter(|w| w.namespace == key.namespace && w.release == key.name);
         let trouble = own.find_map(|workload| {
-            // A claim is bound a moment after its pod appears, and never where its class does not exist.
-            let stuck = |trouble: &&Trouble| trouble.stuck || trouble.message.contains("PersistentVolumeClaim");
+            let stuck = |trouble: &&Trouble| trouble.stuck;
             workload.trouble.as_ref().filter(stuck).filter(|_| workload.ready < workload.desired)
         })?;
         Some(format!("{name}: {}", trouble.message))

@@ -16,14 +16,15 @@ use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 pub(super) use store::Health;
-use store::{Change, Store};
+use store::{Change, Store, add};
 
-use super::partial::{DaemonSet, Deployment, Job, Kind, Partial, Pod, Service, StatefulSet};
+use super::partial::{Claim, Class, DaemonSet, Deployment, Job, Kind, Partial, Pod, Service, StatefulSet};
 use super::problems::Problems;
-use super::watch::follow;
+use super::watch::{News, follow};
 use super::{Options, Spawner};
 use crate::catalog::WorkloadKind;
-use crate::health::{job, pod, workload};
+use crate::cause::Chain;
+use crate::health::{job, pod, storage, workload};
 
 /// helm's label on every object of a release that is no hook.
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
@@ -36,7 +37,7 @@ const FETCHES: usize = 2;
 
 /// The store, and the news that something in it changed.
 #[derive(Clone, Default)]
-struct Shared {
+pub(super) struct Shared {
     store: Arc<Mutex<Store>>,
     changed: Arc<Notify>,
 }
@@ -45,6 +46,11 @@ impl Shared {
     /// A watch that panicked in here lists anew when it starts again.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why a pod is not ready, from it to its root.
+    pub(super) fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
+        self.store().of_pod(namespace, name)
     }
 
     fn apply(&self, change: impl FnOnce(&mut Store) -> Change) {
@@ -61,7 +67,7 @@ pub(super) fn spawn(
     options: &Options,
     problems: &Problems,
     poke: Arc<Notify>,
-) -> watch::Receiver<Option<Arc<Health>>> {
+) -> (watch::Receiver<Option<Arc<Health>>>, Shared) {
     let shared = Shared::default();
     let helm = || watcher::Config::default().labels(OWNED_BY_HELM);
     let upstream = || watcher::Config::default().labels(job::RELEASE_GROUP);
@@ -70,22 +76,43 @@ pub(super) fn spawn(
     watches.of_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
     watches.of_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
     // Hooks lack helm's label, and some of upstream's Jobs its own: which count is decided object by object.
-    watches.of::<Job>(&watcher::Config::default(), Store::add_jobs, |store, index, event| {
-        store.jobs[index].take(event, |job| job::observe(&job.metadata, &job.spec, &job.status))
-    });
-    watches.of::<Pod>(&upstream(), Store::add_pods, |store, index, event| {
-        store.pods[index].take(event, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status))
-    });
-    watches.of::<Service>(&watcher::Config::default(), Store::add_services, |store, index, event| {
-        store.services[index].take(event, |service| Some(service.spec.selector.clone()))
-    });
+    let all = watcher::Config::default();
+    watches.of::<Job>(
+        &all,
+        |store| add(&mut store.jobs),
+        |store, index, news| store.jobs[index].take(news, |job| job::observe(&job.metadata, &job.spec, &job.status)),
+    );
+    watches.of::<Pod>(
+        &upstream(),
+        |store| add(&mut store.pods),
+        |store, index, news| store.pods[index].take(news, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status)),
+    );
+    watches.of::<Service>(
+        &all,
+        |store| add(&mut store.services),
+        |store, index, news| store.services[index].take(news, |service| Some(service.spec.selector.clone())),
+    );
+    watches.of::<Claim>(
+        &all,
+        |store| add(&mut store.claims),
+        |store, index, news| {
+            store.claims[index].take(news, |claim| storage::claim(&claim.metadata, &claim.spec, &claim.status))
+        },
+    );
+    watches.of::<Class>(
+        &all,
+        |store| add(&mut store.classes),
+        |store, index, news| {
+            store.classes[index].take(news, |class| storage::class(&class.metadata, &class.provisioner))
+        },
+    );
     let (sender, receiver) = watch::channel(None);
-    let (client, scrubber) = (client.clone(), options.scrubber.clone());
+    let (client, scrubber, painted) = (client.clone(), options.scrubber.clone(), shared.clone());
     spawner.spawn("health", problems, move || {
         let logs = logs::Logs::new(client.clone(), scrubber.clone());
-        paint(shared.clone(), logs, sender.clone(), Arc::clone(&poke))
+        paint(painted.clone(), logs, sender.clone(), Arc::clone(&poke))
     });
-    receiver
+    (receiver, shared)
 }
 
 struct Watches<'a> {
@@ -101,11 +128,15 @@ impl Watches<'_> {
     where
         K: Kind<Spec = workload::Spec, Status = workload::Status>,
     {
-        self.of::<K>(selector, Store::add_workloads, move |store, index, event| {
-            store.workloads[index].take(event, |object: &Partial<K>| {
-                workload::observe(kind, &object.metadata, &object.spec, &object.status)
-            })
-        });
+        self.of::<K>(
+            selector,
+            |store| add(&mut store.workloads),
+            move |store, index, news| {
+                store.workloads[index].take(news, |object: &Partial<K>| {
+                    workload::observe(kind, &object.metadata, &object.spec, &object.status)
+                })
+            },
+        );
     }
 
     /// One watch for each namespace, each with a shard of its own.
@@ -113,16 +144,19 @@ impl Watches<'_> {
         &mut self,
         selector: &watcher::Config,
         add: fn(&mut Store) -> usize,
-        take: impl Fn(&mut Store, usize, watcher::Event<Partial<K>>) -> bool + Clone + Send + 'static,
+        take: impl Fn(&mut Store, usize, News<K>) -> bool + Clone + Send + 'static,
     ) {
+        if self.options.without.contains(K::PLURAL) {
+            return;
+        }
         for api in self.options.scope.apis::<K>(self.client) {
             let index = add(&mut self.shared.store());
             let (shared, selector, problems) = (self.shared.clone(), selector.clone(), self.problems.clone());
             let take = take.clone();
             self.spawner.spawn(K::PLURAL, self.problems, move || {
                 let (shared, take) = (shared.clone(), take.clone());
-                follow(api.clone(), selector.clone(), problems.clone(), move |event| {
-                    shared.apply(|store| if take(store, index, event) { Change::Some } else { Change::None });
+                follow(api.clone(), selector.clone(), problems.clone(), move |news| {
+                    shared.apply(|store| if take(store, index, news) { Change::Some } else { Change::None });
                 })
             });
         }

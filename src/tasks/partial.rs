@@ -7,17 +7,20 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::Resource;
 use kube::core::NamespaceResourceScope;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::health::{job, pod, workload};
+use crate::health::storage;
 
-/// Annotations that are kept: helm's mark of ownership.
-const KEPT_ANNOTATIONS: &str = "meta.helm.sh/";
+mod kinds;
+
+pub(super) use kinds::{Claim, Class, DaemonSet, Deployment, Job, Pod, Record, RecordHead, Service, StatefulSet};
+
+/// Annotations that are kept: helm's mark of ownership, and the one that makes a StorageClass the default.
+const KEPT_ANNOTATIONS: [&str; 2] = ["meta.helm.sh/", storage::DEFAULT_CLASS];
 
 /// A kind of object, and which of its fields count.
 pub(super) trait Kind: Clone + Send + Sync + 'static {
@@ -25,6 +28,8 @@ pub(super) trait Kind: Clone + Send + Sync + 'static {
     const VERSION: &str = "v1";
     const KIND: &str;
     const PLURAL: &str;
+    /// Whether its objects are in no namespace.
+    const CLUSTER_WIDE: bool = false;
     /// Whether the API server shall send metadata only.
     const METADATA_ONLY: bool = false;
     type Spec: Part;
@@ -49,6 +54,9 @@ pub(super) struct Partial<K: Kind> {
     pub(super) status: K::Status,
     #[serde(default)]
     pub(super) data: K::Data,
+    /// A StorageClass has no spec: this stands beside its metadata.
+    #[serde(default)]
+    pub(super) provisioner: String,
 }
 
 /// Its identity only: a Secret's data must not show.
@@ -89,125 +97,6 @@ impl<K: Kind> Resource for Partial<K> {
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
     }
-}
-
-/// apps/v1 Deployment.
-#[derive(Clone)]
-pub(super) struct Deployment;
-
-impl Kind for Deployment {
-    const GROUP: &str = "apps";
-    const KIND: &str = "Deployment";
-    const PLURAL: &str = "deployments";
-    type Spec = workload::Spec;
-    type Status = workload::Status;
-    type Data = IgnoredAny;
-}
-
-/// apps/v1 `StatefulSet`.
-#[derive(Clone)]
-pub(super) struct StatefulSet;
-
-impl Kind for StatefulSet {
-    const GROUP: &str = "apps";
-    const KIND: &str = "StatefulSet";
-    const PLURAL: &str = "statefulsets";
-    type Spec = workload::Spec;
-    type Status = workload::Status;
-    type Data = IgnoredAny;
-}
-
-/// apps/v1 `DaemonSet`.
-#[derive(Clone)]
-pub(super) struct DaemonSet;
-
-impl Kind for DaemonSet {
-    const GROUP: &str = "apps";
-    const KIND: &str = "DaemonSet";
-    const PLURAL: &str = "daemonsets";
-    type Spec = workload::Spec;
-    type Status = workload::Status;
-    type Data = IgnoredAny;
-}
-
-/// batch/v1 Job.
-#[derive(Clone)]
-pub(super) struct Job;
-
-impl Kind for Job {
-    const GROUP: &str = "batch";
-    const KIND: &str = "Job";
-    const PLURAL: &str = "jobs";
-    type Spec = job::Spec;
-    type Status = job::Status;
-    type Data = IgnoredAny;
-}
-
-/// v1 Pod.
-#[derive(Clone)]
-pub(super) struct Pod;
-
-impl Kind for Pod {
-    const GROUP: &str = "";
-    const KIND: &str = "Pod";
-    const PLURAL: &str = "pods";
-    type Spec = pod::Spec;
-    type Status = pod::Status;
-    type Data = IgnoredAny;
-}
-
-/// v1 Service.
-#[derive(Clone)]
-pub(super) struct Service;
-
-impl Kind for Service {
-    const GROUP: &str = "";
-    const KIND: &str = "Service";
-    const PLURAL: &str = "services";
-    type Spec = Selected;
-    type Status = IgnoredAny;
-    type Data = IgnoredAny;
-}
-
-/// `spec` of a Service.
-#[derive(Clone, Default, Deserialize)]
-pub(super) struct Selected {
-    #[serde(default)]
-    pub(super) selector: BTreeMap<String, String>,
-}
-
-/// helm's record of a revision, without its payload.
-#[derive(Clone)]
-pub(super) struct RecordHead;
-
-impl Kind for RecordHead {
-    const GROUP: &str = "";
-    const KIND: &str = "Secret";
-    const PLURAL: &str = "secrets";
-    const METADATA_ONLY: bool = true;
-    type Spec = IgnoredAny;
-    type Status = IgnoredAny;
-    type Data = IgnoredAny;
-}
-
-/// helm's record of a revision, with its payload.
-#[derive(Clone)]
-pub(super) struct Record;
-
-impl Kind for Record {
-    const GROUP: &str = "";
-    const KIND: &str = "Secret";
-    const PLURAL: &str = "secrets";
-    type Spec = IgnoredAny;
-    type Status = IgnoredAny;
-    type Data = Payload;
-}
-
-/// `data` of a record's Secret.
-#[derive(Clone, Default, Deserialize)]
-pub(super) struct Payload {
-    #[serde(default)]
-    pub(super) release: ByteString,
 }
 
 /// Metadata without the fields that nobody reads.
@@ -264,7 +153,7 @@ impl<'de> Deserialize<'de> for Annotations {
             fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Annotations, A::Error> {
                 let mut kept = BTreeMap::new();
                 while let Some(key) = entries.next_key::<String>()? {
-                    if key.starts_with(KEPT_ANNOTATIONS) {
+                    if KEPT_ANNOTATIONS.iter().any(|kept| key.starts_with(kept)) {
                         kept.insert(key, entries.next_value()?);
                     } else {
                         entries.next_value::<IgnoredAny>()?;

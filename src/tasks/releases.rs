@@ -22,7 +22,7 @@ use records::Records;
 
 use super::partial::RecordHead;
 use super::problems::Problems;
-use super::watch::follow;
+use super::watch::{News, follow};
 use super::{Options, OwnerOf, Spawner};
 use crate::observed::{Key, Owner, ReleaseSeen};
 use crate::release::SECRET_TYPE;
@@ -69,8 +69,10 @@ pub(super) fn spawn(
         let (shared, selector, noted) = (shared.clone(), selector.clone(), problems.clone());
         spawner.spawn("releases", problems, move || {
             let shared = shared.clone();
-            follow(api.clone(), selector.clone(), noted.clone(), move |event| {
-                if shared.records().take(index, event) {
+            follow(api.clone(), selector.clone(), noted.clone(), move |news| {
+                if let News::Event(event) = news
+                    && shared.records().take(index, event)
+                {
                     shared.changed.notify_one();
                 }
             })

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kube::runtime::watcher::Event;
 
 use super::partial::{Kind, Partial};
+use super::watch::News;
 
 /// An object's namespace and name.
 pub(super) type Name = (String, String);
@@ -15,18 +16,23 @@ pub(super) struct Shard<V> {
     current: BTreeMap<Name, V>,
     arriving: Option<BTreeMap<Name, V>>,
     listed: bool,
+    excused: bool,
 }
 
 impl<V> Default for Shard<V> {
     fn default() -> Self {
-        Self { current: BTreeMap::new(), arriving: None, listed: false }
+        Self { current: BTreeMap::new(), arriving: None, listed: false, excused: false }
     }
 }
 
 impl<V: PartialEq> Shard<V> {
-    /// Takes an event; `read` makes the value of an object, or nothing of one that does not count. Returns whether any
+    /// Takes what a watch tells; `read` makes the value of an object, or nothing of one that does not count. Returns whether any
     /// value changed.
-    pub(super) fn take<K: Kind>(&mut self, event: Event<Partial<K>>, read: impl Fn(&Partial<K>) -> Option<V>) -> bool {
+    pub(super) fn take<K: Kind>(&mut self, news: impl Into<News<K>>, read: impl Fn(&Partial<K>) -> Option<V>) -> bool {
+        let event = match news.into() {
+            News::Event(event) => event,
+            News::Refused => return !std::mem::replace(&mut self.excused, true),
+        };
         match event {
             Event::Init => {
                 self.arriving = Some(BTreeMap::new());
@@ -64,6 +70,11 @@ impl<V: PartialEq> Shard<V> {
     /// Whether everything there was has been seen once.
     pub(super) fn is_listed(&self) -> bool {
         self.listed
+    }
+
+    /// Whether nobody waits for it any more: everything there was has been seen, or that failed.
+    pub(super) fn is_settled(&self) -> bool {
+        self.listed || self.excused
     }
 
     /// The values, by the objects' names.

@@ -37,9 +37,25 @@ impl Scope {
     /// One API for each watch of a kind.
     pub(super) fn apis<K: Kind>(&self, client: &Client) -> Vec<Api<Partial<K>>> {
         match self {
+            _ if K::CLUSTER_WIDE => vec![Api::all(client.clone())],
             Self::All => vec![Api::all(client.clone())],
             Self::Namespaces(names) => names.iter().map(|name| Api::namespaced(client.clone(), name)).collect(),
         }
+    }
+}
+
+/// What a watch has to tell.
+#[expect(clippy::large_enum_variant, reason = "handed on at once and never kept")]
+pub(super) enum News<K: Kind> {
+    /// Something was seen.
+    Event(watcher::Event<Partial<K>>),
+    /// It does not get through.
+    Refused,
+}
+
+impl<K: Kind> From<watcher::Event<Partial<K>>> for News<K> {
+    fn from(event: watcher::Event<Partial<K>>) -> Self {
+        Self::Event(event)
     }
 }
 
@@ -48,7 +64,7 @@ pub(super) async fn follow<K: Kind>(
     api: Api<Partial<K>>,
     selector: watcher::Config,
     problems: Problems,
-    mut take: impl FnMut(watcher::Event<Partial<K>>),
+    mut take: impl FnMut(News<K>),
 ) {
     let mut config = selector.clone().streaming_lists();
     loop {
@@ -60,10 +76,13 @@ pub(super) async fn follow<K: Kind>(
                     if !matches!(event, watcher::Event::Init) {
                         problems.works(WATCHING, K::PLURAL);
                     }
-                    take(event);
+                    take(News::Event(event));
                 }
                 Err(error) if refuses_streaming(&error) => break,
-                Err(error) => note::<K>(&problems, &error),
+                Err(error) => {
+                    note::<K>(&problems, &error);
+                    take(News::Refused);
+                }
             }
         }
         config = selector.clone().page_size(PAGE);

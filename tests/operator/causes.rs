@@ -1,12 +1,15 @@
 //! Faults, from the fault to the line that a person reads and back.
 
+use std::process::Command;
+
 use cluster::Rule;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
+use serde_json::json;
 
 use crate::cloud::{Told, services};
-use crate::world::story;
+use crate::world::{World, story};
 
 #[test]
 fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
@@ -40,5 +43,88 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
         world.cluster().mend("no-image").await.unwrap();
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 4);
+    });
+}
+
+impl World {
+    /// Runs the kubectl commands that a message tells, word for word, and returns how many they were.
+    fn obey(&self, message: &str) -> usize {
+        let commands = message.split("kubectl ").skip(1);
+        let commands = commands.map(|text| text.split([';', '(', ')', ',']).next().unwrap().trim());
+        let run = |command: &str| {
+            let mut kubectl = Command::new(self.cluster().kubectl().unwrap());
+            kubectl.arg("--kubeconfig").arg(self.cluster().kubeconfig()).args(command.split(' '));
+            let output = kubectl.output().unwrap();
+            assert!(output.status.success(), "kubectl {command}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        commands.map(run).count()
+    }
+}
+
+#[test]
+fn a_storage_class_that_does_not_exist_is_told_with_the_claim_and_what_to_do() {
+    story("unbound", async |world| {
+        let mut spec = services(&["keystone", "mariadb", "memcached", "rabbitmq"]);
+        spec["storageClass"] = json!("nope");
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let told = world
+            .until("the claim is told", |cloud| {
+                let health = cloud.status().health;
+                let reason = health.get("mariadb")?.get("server")?.reason.clone();
+                reason.contains("claim ").then_some(reason)
+            })
+            .await;
+        let namespace = &world.namespace;
+        let delete = format!("kubectl -n {namespace} delete");
+        let expected = format!(
+            "mariadb-server-0: claim mysql-data-mariadb-server-0 (5Gi) waits: StorageClass \"nope\" does not exist; make it, or delete what asks \
+             for it ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0), then correct spec.storageClass"
+        );
+        assert_eq!(told, expected);
+        let message = world
+            .until("the cloud's message is about it", |cloud| {
+                let message = cloud.condition("Ready")?.message;
+                message.contains("StorageClass \"nope\" does not exist").then_some(message)
+            })
+            .await;
+        assert!(message.starts_with("mariadb: mariadb-server-0: claim "), "{message}");
+        let rabbit = world
+            .until("the other one is told too", |cloud| {
+                let reason = cloud.status().health.get("rabbitmq")?.get("server")?.reason.clone();
+                reason.contains("claim ").then_some(reason)
+            })
+            .await;
+        assert_eq!((world.obey(&told), world.obey(&rabbit)), (2, 2));
+        spec["storageClass"] = json!("general");
+        world.apply(&spec).await;
+        world.until_ready().await;
+    });
+}
+
+#[test]
+fn who_corrects_the_class_first_is_told_what_is_left_to_delete() {
+    story("unbound-later", async |world| {
+        let mut spec = services(&["mariadb"]);
+        spec["storageClass"] = json!("nope");
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let unbound = |cloud: &osdpl::api::OpenStackDeployment| {
+            let reason = cloud.status().health.get("mariadb")?.get("server")?.reason.clone();
+            reason.contains("claim mysql-data-mariadb-server-0 ").then_some(())
+        };
+        world.until("the claim is told", unbound).await;
+        spec["storageClass"] = json!("general");
+        world.apply(&spec).await;
+        let told = world
+            .until("helm can't change the claims", |cloud| {
+                let message = cloud.child("mariadb").message;
+                message.contains("what can't be changed has to be deleted first").then_some(message)
+            })
+            .await;
+        assert_eq!(world.obey(&told), 2, "{told}");
+        assert!(told.contains("osdpl.dev/repair=<release>"), "{told}");
+        world.annotate("osdpl.dev/repair", json!("mariadb")).await;
+        world.until_ready().await;
     });
 }

@@ -77,7 +77,12 @@ impl World {
         let (sender, scrubber) = watch::channel(Arc::new(Scrubber::new([PASSWORD])));
         let poke = Arc::new(Notify::new());
         let owner = Arc::new(|instance: &str| if instance == ALIVE { Owner::Alive } else { Owner::Dead });
-        let options = osdpl::tasks::Options { scope: Scope::Namespaces(vec![namespace.to_owned()]), owner, scrubber };
+        let options = osdpl::tasks::Options {
+            scope: Scope::Namespaces(vec![namespace.to_owned()]),
+            owner,
+            without: std::collections::BTreeSet::new(),
+            scrubber,
+        };
         let seer = self::client(kubeconfig).await;
         let tasks = Tasks::spawn(&seer, &options, &poke);
         Self { client, namespace: namespace.to_owned(), tasks, poke, _scrubber: sender }

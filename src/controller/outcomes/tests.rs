@@ -21,7 +21,7 @@ fn failed(failure: Failure) -> Outcome {
 /// What is remembered of a failure.
 fn remembered(failure: Failure, recorded: bool) -> Failed {
     let mut memory = Memory::default();
-    remember(&failed(failure), "0a1b".into(), recorded, &[], &mut memory);
+    remember(&failed(failure), "0a1b".into(), recorded, &Seen::default(), &mut memory);
     memory.failures[&Key::new("cloud", "nova")].clone()
 }
 
@@ -53,7 +53,10 @@ fn what_time_does_not_mend_is_told_with_what_to_do() {
         remembered(Failure::Immutable(vec![object("Job", "nova-setup"), object("StatefulSet", "db")]), true).message;
     assert!(told.starts_with("helm said no; "), "{told}");
     assert!(told.contains("kubectl -n cloud delete job nova-setup; "), "{told}");
-    assert!(told.contains("kubectl -n cloud delete statefulset db --cascade=orphan (its pods go on), with its claims that are still Pending and their pods; then annotate"), "{told}");
+    assert!(
+        told.contains("kubectl -n cloud delete statefulset db --cascade=orphan (its pods go on); then annotate"),
+        "{told}"
+    );
     let told = remembered(Failure::Unrenderable, false).message;
     assert!(told.contains("not tried again until they, or the chart, change"), "{told}");
 }
@@ -63,7 +66,7 @@ fn failures_in_a_row_are_counted_for_the_same_inputs() {
     let mut memory = Memory::default();
     let outcome = failed(Failure::Unreachable);
     let mut count = |inputs: &str| {
-        remember(&outcome, inputs.into(), false, &[], &mut memory);
+        remember(&outcome, inputs.into(), false, &Seen::default(), &mut memory);
         memory.failures[&outcome.release].count
     };
     assert_eq!((count("a"), count("a"), count("b"), count("b")), (1, 2, 1, 2));

@@ -11,8 +11,8 @@ use crate::catalog::Catalog;
 use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs, SecretEdits};
 use crate::controller::ChartSource;
 use crate::controller::gather::{references, values_from};
-use crate::desired::{Blocked, ChartFact, Facts, Selection};
-use crate::observed::Observed;
+use crate::desired::{Blocked, ChartFact, Facts, Selection, claim_classes};
+use crate::observed::{Claim, Observed};
 
 /// What the facts are for.
 pub struct Question<'a> {
@@ -22,6 +22,8 @@ pub struct Question<'a> {
     pub catalog: &'a Catalog,
     pub selection: &'a Selection,
     pub observed: &'a Observed,
+    /// The claims of releases.
+    pub claims: &'a [Claim],
 }
 
 /// The facts.
@@ -52,13 +54,7 @@ impl Question<'_> {
         let credentials = cluster.credentials(&question, &inputs, &mut SecretEdits::default()).await;
         let credentials = credentials.map_err(plain)?;
         let values_from = values_from(&inputs, spec, &self.selection.namespace);
-        let claim_classes = match cluster.claim_classes(&self.selection.releases).await {
-            Ok(classes) => classes,
-            Err(error) => {
-                unknown.push(format!("the classes of the claims there are: {}", plain(error)));
-                BTreeMap::new()
-            }
-        };
+        let claim_classes = claim_classes(self.claims, &self.selection.releases);
         let (helm_major, mut guessed) = self.helm(unknown);
         let charts = match charts {
             Some(source) => self.obtained(source).await,

@@ -1,10 +1,12 @@
-//! Which reads the caller may do: each that a plan needs is tried, with a page of one.
+//! Which reads the caller may do: each that is wanted is tried, with a page of one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
@@ -13,14 +15,22 @@ use serde::de::DeserializeOwned;
 use crate::cluster::Error;
 use crate::tasks::Scope;
 
+/// What the caller may see.
+pub struct Sight {
+    /// Where to look.
+    pub scope: Scope,
+    /// Kinds that are refused and that a plan can do without.
+    pub without: BTreeSet<&'static str>,
+}
+
 /// Where to look: everywhere, as the operator does, else in the namespaces of the resource's releases.
 ///
 /// # Errors
 /// When the caller may not even look there: every refused read is named.
-pub async fn scope(client: &Client, namespaces: &BTreeSet<String>, unknown: &mut Vec<String>) -> Result<Scope, Error> {
+pub async fn sight(client: &Client, namespaces: &BTreeSet<String>, unknown: &mut Vec<String>) -> Result<Sight, Error> {
     let everywhere = refusals(client, None).await?;
     if everywhere.is_empty() {
-        return Ok(Scope::All);
+        return Ok(Sight { scope: Scope::All, without: without(client, &[None], unknown).await? });
     }
     let mut refused = Vec::new();
     for namespace in namespaces {
@@ -28,7 +38,7 @@ pub async fn scope(client: &Client, namespaces: &BTreeSet<String>, unknown: &mut
     }
     if !refused.is_empty() {
         return Err(Error::Object(format!(
-            "a plan needs reads that are refused to you (`osdpl status` shows what the operator says):\n  {}",
+            "reads that are needed are refused to you (`osdpl status` shows what the operator says):\n  {}",
             refused.join("\n  ")
         )));
     }
@@ -38,7 +48,8 @@ pub async fn scope(client: &Client, namespaces: &BTreeSet<String>, unknown: &mut
         names.join(", "),
         everywhere.first().map(String::as_str).unwrap_or_default()
     ));
-    Ok(Scope::Namespaces(names))
+    let places: Vec<_> = namespaces.iter().map(|namespace| Some(namespace.as_str())).collect();
+    Ok(Sight { without: without(client, &places, unknown).await?, scope: Scope::Namespaces(names) })
 }
 
 /// The API server's words for each kind that may not be listed.
@@ -50,23 +61,56 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
         refusal::<DaemonSet>(client, namespace).await?,
         refusal::<Job>(client, namespace).await?,
         refusal::<Pod>(client, namespace).await?,
-        refusal::<Service>(client, namespace).await?,
     ];
     Ok(tries.into_iter().flatten().collect())
 }
 
+/// The kinds that only tell more: what is not seen of them is said.
+async fn without(
+    client: &Client,
+    places: &[Option<&str>],
+    unknown: &mut Vec<String>,
+) -> Result<BTreeSet<&'static str>, Error> {
+    let mut refused = BTreeMap::new();
+    for place in places {
+        let tries = [
+            (Service::URL_PATH_SEGMENT, refusal::<Service>(client, *place).await?),
+            (PersistentVolumeClaim::URL_PATH_SEGMENT, refusal::<PersistentVolumeClaim>(client, *place).await?),
+        ];
+        refused.extend(tries.into_iter().filter_map(|(kind, words)| Some((kind, words?))));
+    }
+    let classes = refused_by(Api::<StorageClass>::all(client.clone())).await?;
+    refused.extend(classes.map(|words| (StorageClass::URL_PATH_SEGMENT, words)));
+    unknown.extend(refused.iter().map(|(kind, words)| format!("{}: {words}", what(kind))));
+    Ok(refused.into_keys().collect())
+}
+
+/// What a kind would have told.
+fn what(kind: &str) -> &'static str {
+    match kind {
+        Service::URL_PATH_SEGMENT => "what is behind the Services that pods wait for",
+        PersistentVolumeClaim::URL_PATH_SEGMENT => {
+            "the volume claims that pods wait for, and the classes of those there are"
+        }
+        _ => "which StorageClasses there are",
+    }
+}
+
 async fn refusal<K>(client: &Client, namespace: Option<&str>) -> Result<Option<String>, Error>
 where
-    K: Resource<Scope = NamespaceResourceScope>
-        + Metadata<Ty = ObjectMeta>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned,
+    K: Resource<Scope = NamespaceResourceScope> + Metadata<Ty = ObjectMeta> + Clone + Debug + DeserializeOwned,
 {
     let api: Api<K> = match namespace {
         Some(namespace) => Api::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
     };
+    refused_by(api).await
+}
+
+async fn refused_by<K>(api: Api<K>) -> Result<Option<String>, Error>
+where
+    K: Resource + Metadata<Ty = ObjectMeta> + Clone + Debug + DeserializeOwned,
+{
     match api.list_metadata(&ListParams::default().limit(1)).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(Some(status.message)),

@@ -12,6 +12,19 @@ pub struct Spec {
     pub(super) init_containers: Vec<Container>,
     pub(super) containers: Vec<Container>,
     pub(super) node_name: Option<String>,
+    pub(super) volumes: Vec<Volume>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Volume {
+    pub(super) persistent_volume_claim: Option<Claim>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Claim {
+    pub(super) claim_name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -95,6 +108,13 @@ pub(super) struct Running {
 pub(super) struct Terminated {
     pub(super) exit_code: i32,
     pub(super) reason: String,
+}
+
+impl Spec {
+    pub(super) fn claims(&self) -> Vec<String> {
+        let claims = self.volumes.iter().filter_map(|volume| volume.persistent_volume_claim.as_ref());
+        claims.map(|claim| claim.claim_name.clone()).collect()
+    }
 }
 
 impl Status {

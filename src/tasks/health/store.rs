@@ -1,16 +1,16 @@
 //! What the watches have seen, and the picture that it makes.
 
+mod failures;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::logs::{Log, Wanted};
-use crate::cause::{Chain, Place, Pods, Scene};
-use crate::health::pod::{OwnerKind, Unready};
-use crate::observed::{JobSeen, Trouble, Workload};
-use crate::tasks::shard::Shard;
+use failures::Fetched;
 
-/// How often a log is asked for that cannot be had.
-const ATTEMPTS: u32 = 3;
+use crate::cause::{Chain, Facts, Place, Pods, Scene, Services, Victim};
+use crate::health::pod::{OwnerKind, Unready};
+use crate::observed::{Cause, Claim, Class, JobSeen, Key, Trouble, Workload};
+use crate::tasks::shard::Shard;
 
 /// Whether anything changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub(super) enum Change {
 pub(in crate::tasks) struct Health {
     pub(in crate::tasks) workloads: Vec<Workload>,
     pub(in crate::tasks) jobs: Vec<JobSeen>,
+    pub(in crate::tasks) claims: Vec<Claim>,
+    pub(in crate::tasks) victims: Vec<Victim>,
+    pub(in crate::tasks) causes: Vec<Cause>,
 }
 
 /// What the watches have seen.
@@ -34,45 +37,27 @@ pub(super) struct Store {
     pub(super) pods: Vec<Shard<Unready>>,
     /// Selectors.
     pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
+    pub(super) claims: Vec<Shard<Claim>>,
+    pub(super) classes: Vec<Shard<Class>>,
     /// By the pod's uid.
     logs: BTreeMap<String, Fetched>,
 }
 
-/// The log of a container's last failure.
-struct Fetched {
-    restarts: i32,
-    attempts: u32,
-    in_flight: bool,
-    /// Scrubbed.
-    text: Option<String>,
+/// One more shard, for one more watch.
+pub(super) fn add<V: PartialEq>(shards: &mut Vec<Shard<V>>) -> usize {
+    shards.push(Shard::default());
+    shards.len() - 1
 }
 
 impl Store {
-    pub(super) fn add_workloads(&mut self) -> usize {
-        self.workloads.push(Shard::default());
-        self.workloads.len() - 1
-    }
-
-    pub(super) fn add_jobs(&mut self) -> usize {
-        self.jobs.push(Shard::default());
-        self.jobs.len() - 1
-    }
-
-    pub(super) fn add_pods(&mut self) -> usize {
-        self.pods.push(Shard::default());
-        self.pods.len() - 1
-    }
-
-    pub(super) fn add_services(&mut self) -> usize {
-        self.services.push(Shard::default());
-        self.services.len() - 1
-    }
-
+    /// Whether enough was seen to speak: what only tells more must not silence the rest.
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(Shard::is_listed)
             && self.jobs.iter().all(Shard::is_listed)
             && self.pods.iter().all(Shard::is_listed)
             && self.services.iter().all(Shard::is_listed)
+            && self.claims.iter().all(Shard::is_listed)
+            && self.classes.iter().all(Shard::is_settled)
     }
 
     /// The picture, once everything was listed.
@@ -80,41 +65,51 @@ impl Store {
         if !self.is_listed() {
             return None;
         }
-        let pods = self.pods_by_owner();
-        let workloads = self.workloads.iter().flat_map(Shard::entries).map(|(_, workload)| {
-            let place = (workload.namespace.as_str(), workload.kind.into(), workload.name.as_str());
-            afflicted(workload, pods.get(&place).map_or(&[], Vec::as_slice))
-        });
-        let jobs = self
-            .jobs
-            .iter()
-            .flat_map(Shard::entries)
-            .map(|(_, job)| self.explained(job, pods.get(&of_job(job)).map_or(&[], Vec::as_slice)));
-        Some(self.traced(workloads.collect(), jobs.collect(), &pods))
+        let (pods, facts) = (self.pods_by_owner(), self.facts());
+        let workloads = self.workloads.iter().flat_map(Shard::entries);
+        let mut workloads: Vec<Workload> =
+            workloads.map(|(_, workload)| afflicted(workload, of(&pods, &of_workload(workload)), &facts)).collect();
+        let jobs = self.jobs.iter().flat_map(Shard::entries);
+        let mut jobs: Vec<JobSeen> = jobs.map(|(_, job)| explained(job, of(&pods, &of_job(job)), &facts)).collect();
+        let victims = self.scene(&workloads, &jobs, &pods, &facts, traced);
+        tell(&mut workloads, &mut jobs, &victims);
+        let victims: Vec<Victim> = victims.into_iter().flatten().collect();
+        let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
+        let (claims, causes) = (claims.collect(), crate::cause::roots(&victims));
+        Some(Health { workloads, jobs, claims, victims, causes })
     }
 
-    /// With what waits told along the chain to its root.
-    fn traced(&self, mut workloads: Vec<Workload>, mut jobs: Vec<JobSeen>, pods: &Pods<'_>) -> Health {
+    /// Why a pod is not ready.
+    pub(super) fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
+        let picture = self.picture()?;
+        let (pods, facts) = (self.pods_by_owner(), self.facts());
+        self.scene(&picture.workloads, &picture.jobs, &pods, &facts, |scene| scene.of_pod(namespace, name))
+    }
+
+    fn scene<T>(
+        &self,
+        workloads: &[Workload],
+        jobs: &[JobSeen],
+        pods: &Pods<'_>,
+        facts: &Facts<'_>,
+        look: impl FnOnce(&Scene<'_>) -> T,
+    ) -> T {
         let services = self.services.iter().flat_map(Shard::entries);
-        let services = services.map(|((namespace, name), selector)| ((namespace.as_str(), name.as_str()), selector));
-        let scene = Scene {
-            workloads: workloads.iter().collect(),
-            jobs: jobs.iter().collect(),
-            pods: pods.clone(),
-            services: services.collect(),
-        };
-        // Of one that has all it wants, a pod that comes is no news.
-        let workload = |workload| scene.of_workload(workload).filter(|_| workload.trouble.is_some());
-        let of_workloads: Vec<Option<Chain>> = workloads.iter().map(workload).collect();
-        let of_jobs: Vec<Option<Chain>> = jobs.iter().map(|job| scene.of_job(job).filter(|_| !job.complete)).collect();
-        drop(scene);
-        for (workload, chain) in workloads.iter_mut().zip(of_workloads) {
-            tell(&mut workload.trouble, chain);
+        let services: Services<'_> =
+            services.map(|((namespace, name), selector)| ((namespace.as_str(), name.as_str()), selector)).collect();
+        let services = (!self.services.is_empty()).then_some(services);
+        look(&Scene { workloads: workloads.iter().collect(), jobs: jobs.iter().collect(), pods, services, facts })
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        let claims = self.claims.iter().flat_map(Shard::entries);
+        let classes = self.classes.iter().flat_map(Shard::entries).map(|(_, class)| (class.name.as_str(), class));
+        let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
+        Facts {
+            claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
+            classes: self.classes.iter().any(Shard::is_listed).then(|| classes.collect()),
+            logs: logs.collect(),
         }
-        for (job, chain) in jobs.iter_mut().zip(of_jobs) {
-            tell(&mut job.trouble, chain);
-        }
-        Health { workloads, jobs }
     }
 
     fn pods_by_owner(&self) -> Pods<'_> {
@@ -127,105 +122,77 @@ impl Store {
         }
         all
     }
+}
 
-    fn explained(&self, job: &JobSeen, pods: &[&Unready]) -> JobSeen {
-        let mut job = job.clone();
-        if job.complete {
-            job.trouble = None;
-            return job;
-        }
-        let Some(pod) = pods.first() else { return job };
-        let Some(mut trouble) = pod.trouble() else { return job };
-        if let Some(given_up) = job.trouble.take() {
-            trouble = Trouble { stuck: true, message: format!("{}; {}", given_up.message, trouble.message) };
-        }
-        if let Some(text) = self.logs.get(&pod.uid).and_then(|log| log.text.as_ref()) {
-            trouble.message = format!("{}; its log ends: {text}", trouble.message);
-        }
-        job.trouble = Some(trouble);
-        job
-    }
-
-    /// Whoever fetched logs is gone: they will never be kept.
-    pub(super) fn forget_fetches(&mut self) {
-        for log in self.logs.values_mut() {
-            log.in_flight = false;
-        }
-    }
-
-    /// At most so many logs that are missing to explain failing Jobs. Those of pods that are gone are forgotten.
-    pub(super) fn wanted_logs(&mut self, most: usize) -> Vec<Wanted> {
-        let wanted = self.failures();
-        self.logs.retain(|uid, _| wanted.iter().any(|wanted| wanted.uid == *uid));
-        let mut missing = Vec::new();
-        for wanted in wanted {
-            if missing.len() < most && self.ask(&wanted) {
-                missing.push(wanted);
-            }
-        }
-        missing
-    }
-
-    /// The failed container of the pod that each failing Job is explained with.
-    fn failures(&self) -> Vec<Wanted> {
-        let pods = self.pods_by_owner();
-        let failing = self.jobs.iter().flat_map(Shard::entries).filter(|(_, job)| !job.complete);
-        let first = failing.filter_map(|(_, job)| {
-            let pod = pods.get(&of_job(job))?.first()?;
-            let failing = pod.cause.as_ref()?.failing.clone()?;
-            let (namespace, pod, uid) = (job.namespace.clone(), pod.name.clone(), pod.uid.clone());
-            Some(Wanted { namespace, pod, uid, failing })
-        });
-        first.collect()
-    }
-
-    /// Whether that log has to be fetched now; if so it counts as asked for.
-    fn ask(&mut self, wanted: &Wanted) -> bool {
-        let restarts = wanted.failing.restarts;
-        let fresh = || Fetched { restarts, attempts: 0, in_flight: false, text: None };
-        let log = self.logs.entry(wanted.uid.clone()).or_insert_with(fresh);
-        if log.restarts != restarts && !log.in_flight {
-            // The text of the failure before stays until the newer one is there.
-            log.restarts = restarts;
-            log.attempts = 0;
-        } else if log.in_flight || log.attempts >= ATTEMPTS || (log.attempts > 0 && log.text.is_some()) {
-            return false;
-        }
-        log.attempts += 1;
-        log.in_flight = true;
-        true
-    }
-
-    /// Keeps a log that was asked for.
-    pub(super) fn keep_log(&mut self, fetched: Log) {
-        if let Some(log) = self.logs.get_mut(&fetched.uid) {
-            log.in_flight = false;
-            log.text = fetched.text.or(log.text.take());
-        }
-    }
+fn of<'a>(pods: &'a Pods<'a>, place: &Place<'a>) -> &'a [&'a Unready] {
+    pods.get(place).map_or(&[], Vec::as_slice)
 }
 
 fn of_job(job: &JobSeen) -> Place<'_> {
     (&job.namespace, OwnerKind::Job, &job.name)
 }
 
-/// Who waits is told with the root; that the root is stuck is its own matter.
-fn tell(trouble: &mut Option<Trouble>, chain: Option<Chain>) {
-    if let Some(chain) = chain.filter(Chain::is_victim) {
-        *trouble = Some(Trouble { stuck: false, message: chain.to_string() });
+fn of_workload(workload: &Workload) -> Place<'_> {
+    (&workload.namespace, workload.kind.into(), &workload.name)
+}
+
+/// From each workload, and then from each Job, to its root.
+fn traced(scene: &Scene<'_>) -> Vec<Option<Victim>> {
+    let workloads = scene.workloads.iter().map(|workload| {
+        // Of one that has all it wants, a pod that comes is no news.
+        let chain = scene.of_workload(workload).filter(|_| workload.trouble.is_some())?;
+        Some(Victim { release: Key::new(&workload.namespace, &workload.release), chain })
+    });
+    let jobs = scene.jobs.iter().map(|job| {
+        let chain = scene.of_job(job).filter(|_| !job.complete)?;
+        Some(Victim { release: Key::new(&job.namespace, &job.release), chain })
+    });
+    workloads.chain(jobs).collect()
+}
+
+/// Who waits is told with the root; that the root is stuck is its own matter, but for a Job of the same release: helm waits for it in vain.
+fn tell(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Victim>]) {
+    let waits = |victim: &&Victim| victim.chain.is_victim();
+    for (workload, victim) in workloads.iter_mut().zip(victims) {
+        if let Some(Victim { chain, .. }) = victim.as_ref().filter(waits) {
+            workload.trouble = Some(Trouble { stuck: false, message: chain.to_string() });
+        }
+    }
+    for (job, victim) in jobs.iter_mut().zip(&victims[workloads.len()..]) {
+        if let Some(Victim { chain, release }) = victim.as_ref().filter(waits) {
+            let vain = chain.stuck && chain.release.as_ref() == Some(release);
+            job.trouble = Some(Trouble { stuck: vain, message: chain.to_string() });
+        }
     }
 }
 
 /// The workload with what its pods tell. Of one that has all it wants, a pod that comes or goes is no news.
-fn afflicted(workload: &Workload, pods: &[&Unready]) -> Workload {
+fn afflicted(workload: &Workload, pods: &[&Unready], facts: &Facts<'_>) -> Workload {
     let Workload { desired, ready, updated, outdated, .. } = *workload;
     let whole = ready >= desired && updated >= desired && outdated == 0;
     let first = pods.first().filter(|_| !whole);
     Workload {
-        trouble: first.and_then(|pod| pod.trouble()),
+        trouble: first.and_then(|pod| Some(facts.told(&workload.namespace, pod)?.trouble)),
         was_available: workload.was_available || first.is_some_and(|pod| pod.was_ready),
         ..workload.clone()
     }
+}
+
+/// The Job with what its pods tell.
+fn explained(job: &JobSeen, pods: &[&Unready], facts: &Facts<'_>) -> JobSeen {
+    let mut job = job.clone();
+    if job.complete {
+        job.trouble = None;
+        return job;
+    }
+    let Some(pod) = pods.first() else { return job };
+    let Some(told) = facts.told(&job.namespace, pod) else { return job };
+    let mut trouble = told.trouble;
+    if let Some(given_up) = job.trouble.take() {
+        trouble = Trouble { stuck: true, message: format!("{}; {}", given_up.message, trouble.message) };
+    }
+    job.trouble = Some(trouble);
+    job
 }
 
 #[cfg(test)]

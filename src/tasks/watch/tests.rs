@@ -46,8 +46,8 @@ async fn an_api_server_without_streaming_lists_and_a_malformed_object_are_surviv
     let (problems, seen, done) = (Problems::default(), Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
     let (noted, told) = (Arc::clone(&seen), Arc::clone(&done));
     let (board, selector) = (problems.clone(), watcher::Config::default());
-    let watch = tokio::spawn(follow(api, selector, board, move |event| {
-        if let Event::InitApply(object) | Event::Apply(object) = event {
+    let watch = tokio::spawn(follow(api, selector, board, move |news| {
+        if let News::Event(Event::InitApply(object) | Event::Apply(object)) = news {
             noted.lock().unwrap().push(object.metadata.name.unwrap());
             told.notify_one();
         }

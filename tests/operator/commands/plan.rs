@@ -53,7 +53,8 @@ fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }
 
-const ALL: [&str; 7] = ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services"];
+const ALL: [&str; 8] =
+    ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
 
 #[test]
 fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
@@ -71,6 +72,11 @@ fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
         assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
         assert!(ready.contains(&format!("unknown: releases outside of {}: ", world.namespace)), "{ready}");
         assert!(ready.contains("is forbidden: User"), "the refused reads are named: {ready}");
+        assert!(ready.contains("unknown: which StorageClasses there are: "), "{ready}");
+        let less = world.reader("less", &ALL[..6]).await;
+        let ready = world.plan_as(&less, &[]);
+        assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
+        assert!(ready.contains("unknown: what is behind the Services that pods wait for: services is forb"), "{ready}");
 
         let mut changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
         changed["services"]["mariadb"]["releases"]["mariadb"]["values"] =
@@ -122,7 +128,7 @@ fn refused_reads_and_another_operators_catalogue_are_named() {
         let output = World::run_as(&curious, &["plan", "-n", &world.namespace]);
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success(), "{text}");
-        for what in ["secrets", "pods", "services"] {
+        for what in ["secrets", "pods"] {
             let refused = format!("{what} is forbidden: User \"system:serviceaccount:{}:curious\"", world.namespace);
             assert!(text.contains(&refused), "{text}");
         }

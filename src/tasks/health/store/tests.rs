@@ -1,9 +1,11 @@
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
+use super::failures::ATTEMPTS;
 use super::*;
 use crate::catalog::WorkloadKind;
 use crate::health::{job, pod, workload};
+use crate::tasks::health::logs::Log;
 use crate::tasks::partial::{Deployment, Job, Kind, Partial, Pod, Service};
 
 fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
@@ -13,10 +15,10 @@ fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
 /// A store that has listed everything: nothing.
 fn listed() -> Store {
     let mut store = Store::default();
-    store.add_workloads();
-    store.add_jobs();
-    store.add_pods();
-    store.add_services();
+    add(&mut store.workloads);
+    add(&mut store.jobs);
+    add(&mut store.pods);
+    add(&mut store.services);
     assert_eq!(store.picture(), None);
     store.workloads[0].take::<Deployment>(Event::InitDone, |_| None);
     store.jobs[0].take::<Job>(Event::InitDone, |_| None);

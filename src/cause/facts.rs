@@ -1,0 +1,44 @@
+//! What the cluster says of a pod that the pod itself does not.
+
+use std::collections::BTreeMap;
+
+use super::{claim, object};
+use crate::api::CauseObject;
+use crate::health::pod::Unready;
+use crate::observed::{Claim, Class, Trouble};
+
+/// What is known beside workloads and pods.
+#[derive(Default)]
+pub struct Facts<'a> {
+    /// Volume claims, by namespace and name: those of releases, and all that wait.
+    pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
+    /// `StorageClasses`, by name; `None` where they may not be read.
+    pub classes: Option<BTreeMap<&'a str, &'a Class>>,
+    /// Scrubbed ends of the logs of failed containers, by the pod's uid.
+    pub logs: BTreeMap<&'a str, &'a str>,
+}
+
+/// Why a pod is not ready, and where that is to be seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Why.
+    pub trouble: Trouble,
+    /// What to look at, the pod first.
+    pub look: Vec<CauseObject>,
+}
+
+impl Facts<'_> {
+    /// Why a pod is not ready, if that can be told.
+    pub fn told(&self, namespace: &str, pod: &Unready) -> Option<Told> {
+        let look = vec![object("Pod", namespace, &pod.name)];
+        let mut told = Told { trouble: pod.trouble()?, look };
+        if let Some(waiting) = claim::waiting(self, namespace, pod) {
+            told.trouble = Trouble { stuck: waiting.stuck, message: format!("{}: {}", pod.name, waiting.message) };
+            told.look.push(object("PersistentVolumeClaim", namespace, waiting.claim));
+        }
+        if let Some(log) = self.logs.get(pod.uid.as_str()) {
+            told.trouble.message = format!("{}; its log ends: {log}", told.trouble.message);
+        }
+        Some(told)
+    }
+}

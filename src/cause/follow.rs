@@ -1,0 +1,194 @@
+//! From a victim to its root: through what its waiting init container waits for, pod by pod.
+
+use std::collections::BTreeMap;
+
+use super::{Chain, Link, Scene, Told, object, place};
+use crate::api::CauseObject;
+use crate::catalog::{Component, WorkloadKind};
+use crate::health::job::RELEASE_GROUP;
+use crate::health::pod::{Dependency, OwnerKind, Unready};
+use crate::health::{has_no_nodes, verdict};
+use crate::observed::{JobSeen, Key, Trouble, Workload};
+
+/// Why something is waited for that nobody has made.
+const ABSENT: &str = "it is not there";
+
+/// Why something is waited for that helm has made.
+const GONE: &str = "it was deleted";
+
+/// Something that may have a cause.
+#[derive(Clone, Copy)]
+enum Suspect<'a> {
+    Workload(&'a Workload, Option<&'a str>),
+    Job(&'a JobSeen),
+    /// It is not there, or nothing of ours is behind it.
+    Absent(&'static str, &'a str, &'a str),
+    /// A workload of the release that waits for it, which is gone: by its pods' labels.
+    Gone(&'a str, &'a BTreeMap<String, String>),
+}
+
+impl<'a> Scene<'a> {
+    /// Why a workload is not ready, if any of its pods says so.
+    pub fn of_workload(&self, workload: &'a Workload) -> Option<Chain> {
+        self.pods.get(&place(workload))?.first()?;
+        Some(self.follow(Suspect::Workload(workload, None), None))
+    }
+
+    /// Why a Job is not complete, if its pod says so.
+    pub fn of_job(&self, job: &'a JobSeen) -> Option<Chain> {
+        self.pods.get(&of_job(job))?.first()?;
+        Some(self.follow(Suspect::Job(job), None))
+    }
+
+    /// Why a pod is not ready; nothing for one that is, or that is of nothing that is known.
+    pub fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
+        let of = |place: &super::Place<'_>| place.0 == namespace;
+        let mut all = self.pods.iter().filter(|(place, _)| of(place));
+        let (at, pod) = all.find_map(|(at, pods)| Some((at, *pods.iter().find(|pod| pod.name == name)?)))?;
+        let workload = self.workloads.iter().copied().find(|workload| place(workload) == *at);
+        let suspect = match workload {
+            Some(workload) => Suspect::Workload(workload, None),
+            None => Suspect::Job(self.jobs.iter().copied().find(|job| of_job(job) == *at)?),
+        };
+        Some(self.follow(suspect, Some(pod)))
+    }
+
+    /// `given` is the pod to begin with, where one is asked for and not the one most worth telling.
+    fn follow(&self, victim: Suspect<'a>, given: Option<&'a Unready>) -> Chain {
+        let mut links = vec![link(victim)];
+        let (mut suspect, mut pod) = (victim, given.or_else(|| self.pod(victim)));
+        loop {
+            let next = pod.and_then(|pod| pod.waits.iter().find_map(|dependency| self.unmet(suspect, pod, dependency)));
+            let Some(next) = next else {
+                let Why { told, look } = self.why(suspect, pod, given.is_some() && links.len() == 1);
+                let stuck = told.as_ref().is_some_and(|told| told.stuck);
+                return Chain { links, why: told.map(|told| told.message), stuck, look, release: release(suspect) };
+            };
+            let found = link(next);
+            let again = links.contains(&found);
+            links.push(found);
+            if again {
+                let why = Some("they wait for each other".into());
+                return Chain { links, why, stuck: true, look: Vec::new(), release: release(next) };
+            }
+            (suspect, pod) = (next, self.pod(next));
+        }
+    }
+
+    /// The pod of it that is most worth telling, on its node where one counts.
+    fn pod(&self, suspect: Suspect<'a>) -> Option<&'a Unready> {
+        let (place, node) = match suspect {
+            Suspect::Workload(workload, node) => (place(workload), node),
+            Suspect::Job(job) => (of_job(job), None),
+            Suspect::Absent(..) | Suspect::Gone(..) => return None,
+        };
+        let pods = self.pods.get(&place)?;
+        pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
+    }
+
+    /// What is behind a dependency, if it is not there yet. What nothing is known of counts as there.
+    fn unmet(&self, victim: Suspect<'a>, pod: &'a Unready, dependency: &'a Dependency) -> Option<Suspect<'a>> {
+        match dependency {
+            Dependency::Job { namespace, name } => {
+                let job = self.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
+                let absent = Suspect::Absent("Job", namespace, name);
+                job.map_or(Some(absent), |job| (!job.complete).then_some(Suspect::Job(job)))
+            }
+            Dependency::DaemonSet { namespace, name } => {
+                let own = |w: &&&Workload| w.kind == WorkloadKind::DaemonSet && w.namespace == *namespace;
+                let found = self.workloads.iter().filter(own).find(|workload| workload.name == *name);
+                let absent = Suspect::Absent("DaemonSet", namespace, name);
+                found
+                    .map_or(Some(absent), |workload| (workload.ready == 0).then_some(Suspect::Workload(workload, None)))
+            }
+            Dependency::Service { namespace, name } => {
+                let Some(selector) = self.services.as_ref()?.get(&(namespace.as_str(), name.as_str())) else {
+                    return Some(Suspect::Absent("Service", namespace, name));
+                };
+                let Some(workload) = self.labelled(namespace, selector) else {
+                    return gone(victim, namespace, selector);
+                };
+                (workload.ready == 0).then_some(Suspect::Workload(workload, None))
+            }
+            Dependency::Pod { namespace, labels, same_node } => {
+                let Some(workload) = self.labelled(namespace, labels) else { return gone(victim, namespace, labels) };
+                let node = pod.node.as_deref().filter(|_| *same_node);
+                let here = node.is_some() && self.pod(Suspect::Workload(workload, node)).is_some();
+                (here || workload.ready == 0).then_some(Suspect::Workload(workload, node))
+            }
+        }
+    }
+
+    /// The workload whose pods have these labels, by upstream's three.
+    fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
+        let component =
+            Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
+        let release = labels.get(RELEASE_GROUP);
+        let same = |w: &&Workload| w.namespace == namespace && w.component == component;
+        let mut found = self.workloads.iter().copied().filter(same);
+        found.find(|workload| release.is_none_or(|release| workload.release == *release))
+    }
+
+    /// Why a root is as it is. What is kept of a workload or Job is told of the pod most worth telling; of another one that pod itself tells.
+    fn why(&self, suspect: Suspect<'a>, pod: Option<&Unready>, given: bool) -> Why {
+        let namespace = link(suspect).object.namespace;
+        let own = pod.and_then(|pod| self.facts.told(&namespace, pod));
+        let kept = match suspect {
+            Suspect::Absent(..) => Some(Trouble { stuck: false, message: ABSENT.into() }),
+            Suspect::Gone(..) => Some(Trouble { stuck: true, message: GONE.into() }),
+            Suspect::Workload(workload, None) if has_no_nodes(workload) => {
+                Some(Trouble { stuck: true, message: verdict(workload).reason })
+            }
+            Suspect::Workload(..) => None,
+            Suspect::Job(job) => job.trouble.clone().filter(|_| !given),
+        };
+        let (trouble, look) = own.map_or((None, Vec::new()), |Told { trouble, look }| (Some(trouble), look));
+        Why { told: kept.or(trouble), look }
+    }
+}
+
+struct Why {
+    told: Option<Trouble>,
+    look: Vec<CauseObject>,
+}
+
+fn of_job(job: &JobSeen) -> super::Place<'_> {
+    (&job.namespace, OwnerKind::Job, &job.name)
+}
+
+fn release(suspect: Suspect<'_>) -> Option<Key> {
+    match suspect {
+        Suspect::Workload(workload, _) => Some(Key::new(&workload.namespace, &workload.release)),
+        Suspect::Job(job) => Some(Key::new(&job.namespace, &job.release)),
+        Suspect::Gone(namespace, labels) => Some(Key::new(namespace, labels.get(RELEASE_GROUP)?)),
+        Suspect::Absent(..) => None,
+    }
+}
+
+/// What pods with these labels were of, where they are of the victim's own release: helm has made it before anything could wait for it.
+/// Of other releases nothing is known then; pods may be made by anybody.
+fn gone<'a>(victim: Suspect<'a>, namespace: &'a str, labels: &'a BTreeMap<String, String>) -> Option<Suspect<'a>> {
+    let own = release(victim)?;
+    let same = own.namespace == namespace && labels.get(RELEASE_GROUP) == Some(&own.name);
+    (same && labels.contains_key("component")).then_some(Suspect::Gone(namespace, labels))
+}
+
+fn link(suspect: Suspect<'_>) -> Link {
+    match suspect {
+        Suspect::Workload(workload, node) => Link {
+            label: node.map_or(workload.component.to_string(), |node| format!("{} on {node}", workload.component)),
+            object: object(&format!("{:?}", workload.kind), &workload.namespace, &workload.name),
+        },
+        Suspect::Job(job) => {
+            Link { label: format!("Job {}", job.name), object: object("Job", &job.namespace, &job.name) }
+        }
+        Suspect::Gone(namespace, labels) => {
+            let label = |name: &str| labels.get(name).map(String::as_str).unwrap_or_default();
+            let name = format!("{}/{}", label("application"), label("component"));
+            Link { object: object("Release", namespace, label("release_group")), label: name }
+        }
+        Suspect::Absent(kind, namespace, name) => {
+            Link { label: format!("{kind} {name}"), object: object(kind, namespace, name) }
+        }
+    }
+}

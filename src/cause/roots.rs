@@ -1,0 +1,47 @@
+//! Each root once, with its victims.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::Chain;
+use crate::api::CauseObject;
+use crate::observed::{Cause, Key};
+
+/// Something that is not ready, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// The release that it belongs to.
+    pub release: Key,
+    /// From it to its root.
+    pub chain: Chain,
+}
+
+/// Each root once, with its victims: what can't go on without help first, then what most wait for.
+pub fn roots(victims: &[Victim]) -> Vec<Cause> {
+    let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
+    for Victim { release, chain } in victims {
+        let message = chain.root();
+        let cause = roots.entry(message.clone()).or_insert_with(|| Cause {
+            objects: objects(chain),
+            message,
+            stuck: chain.stuck,
+            releases: chain.release.iter().cloned().collect(),
+            victims: Vec::new(),
+            told: chain.why.is_some(),
+        });
+        cause.releases.insert(release.clone());
+        if let Some(victim) = chain.links.first().filter(|_| chain.is_victim())
+            && !cause.victims.contains(&victim.label)
+        {
+            cause.victims.push(victim.label.clone());
+        }
+    }
+    let mut causes: Vec<Cause> = roots.into_values().filter(|cause| cause.told || !cause.victims.is_empty()).collect();
+    causes.sort_by_key(|cause| (Reverse(cause.stuck), Reverse(cause.victims.len()), cause.message.clone()));
+    causes
+}
+
+/// The root itself, and what else to look at.
+fn objects(chain: &Chain) -> Vec<CauseObject> {
+    chain.links.last().map(|link| link.object.clone()).into_iter().chain(chain.look.iter().cloned()).collect()
+}

@@ -1,0 +1,62 @@
+//! Volume claims and StorageClasses as the API server shows them, as little of them as is needed.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+
+use super::job::RELEASE_GROUP;
+use crate::observed::{Claim, ClaimPhase, Class};
+use crate::release::{self, Key};
+
+/// The annotation of the class that claims get which name none (Kubernetes: `pkg/apis/storage/util`).
+pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+/// The fields of a claim's `spec` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Spec {
+    storage_class_name: Option<String>,
+    resources: Resources,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Resources {
+    requests: Requests,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Requests {
+    storage: String,
+}
+
+/// The fields of a claim's `status` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    phase: String,
+}
+
+/// The claim, if it belongs to a release or waits: of others' volumes nothing has to be known.
+pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
+    let namespace = metadata.namespace.clone()?;
+    let labelled = || Some(Key::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));
+    let release = release::owner(metadata).or_else(labelled);
+    let phase = match status.phase.as_str() {
+        "Bound" => ClaimPhase::Bound,
+        "Lost" => ClaimPhase::Lost,
+        _ => ClaimPhase::Pending,
+    };
+    if release.is_none() && phase == ClaimPhase::Bound {
+        return None;
+    }
+    let (class, size) = (spec.storage_class_name.clone(), spec.resources.requests.storage.clone());
+    Some(Claim { name: metadata.name.clone()?, namespace, release, class, size, phase })
+}
+
+/// The class.
+pub fn class(metadata: &ObjectMeta, provisioner: &str) -> Option<Class> {
+    let marked = metadata.annotations.as_ref().and_then(|annotations| annotations.get(DEFAULT_CLASS));
+    let is_default = marked.is_some_and(|value| value == "true");
+    Some(Class { name: metadata.name.clone()?, provisioner: provisioner.to_owned(), is_default })
+}
