@@ -8,7 +8,7 @@ mod schema;
 mod spec;
 mod status;
 
-pub use cause::CauseObject;
+pub use cause::{CauseObject, CauseStatus};
 pub use schema::{SchemaError, crd, crd_yaml};
 pub use spec::{
     Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec,

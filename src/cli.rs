@@ -13,6 +13,7 @@ mod render;
 mod status;
 mod unknown;
 mod wait;
+mod why;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,10 @@ enum Command {
     Approve(approve::Arguments),
     /// Show the cloud: releases, components, what it waits for.
     Status(status::Arguments),
+    /// Say why something is not ready: the whole chain to its root, and where to look.
+    ///
+    /// It reads what `plan` reads, with your rights, and ends with code 2 where something is not ready.
+    Why(why::Arguments),
     /// Wait until the cloud is Ready.
     Wait(wait::Arguments),
     /// Lock, pull and list charts.
@@ -95,6 +100,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plan(arguments) => arguments.run().await,
         Command::Approve(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
+        Command::Why(arguments) => arguments.run().await,
         Command::Wait(arguments) => arguments.run().await,
         Command::Charts(arguments) => arguments.run().await.map(|()| ExitCode::SUCCESS),
         Command::Completions(arguments) => Ok(arguments.run(Arguments::command())),

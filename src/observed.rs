@@ -24,6 +24,8 @@ pub struct Observed {
     pub workloads: Vec<Workload>,
     /// Jobs of releases, hooks included.
     pub jobs: Vec<JobSeen>,
+    /// What is to be mended of workloads and Jobs, each root once, the gravest first.
+    pub causes: Vec<Cause>,
     /// The children that run now.
     pub running: BTreeMap<Key, RunningSeen>,
     /// Operations of ours that failed and were not followed by a success, by release.

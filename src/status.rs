@@ -2,6 +2,7 @@
 //!
 //! Pure room. Equal inputs give equal statuses, so that nothing is written when nothing changed; transition times are kept from `previous`.
 
+mod causes;
 mod children;
 mod conditions;
 mod events;
@@ -67,6 +68,7 @@ pub fn report(
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
         approval: waiting.then(|| report.plan.hash.clone()),
         conditions: conditions::conditions(&before.conditions, &verdict, report, now),
+        causes: causes::causes(&before.causes, report, now),
         children,
         health,
     };

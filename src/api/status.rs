@@ -6,6 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::CauseStatus;
+
 /// What the operator sees of the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -40,6 +42,9 @@ pub struct OpenStackDeploymentStatus {
     /// Each release by its name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<String, ChildStatus>,
+    /// What is to be mended, each thing once with what waits for it, the gravest first; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CauseStatus>,
     /// The health of each application's components.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub health: BTreeMap<String, BTreeMap<String, ComponentStatus>>,

@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt};
 use super::common::Target;
 use super::output;
 use super::wait::is_ready;
-use crate::api::{ChildStatus, ComponentVerdict, OpenStackDeployment};
+use crate::api::{CauseStatus, ChildStatus, ComponentVerdict, OpenStackDeployment};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -104,8 +104,26 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
             }
         }
     }
+    text.push_str(&causes(&status.causes));
     if let Some(hash) = &status.approval {
         let _ = writeln!(text, "\nChanges wait for approval: osdpl plan, then osdpl approve {hash}");
+    }
+    text
+}
+
+/// What is to be mended, with where to look and who waits for it.
+fn causes(causes: &[CauseStatus]) -> String {
+    let mut text = String::new();
+    if !causes.is_empty() {
+        text.push_str("\nCauses (`osdpl why` tells the whole chains):\n");
+    }
+    for cause in causes {
+        let _ = writeln!(text, "  {}", cause.message);
+        let objects: Vec<_> = cause.objects.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "      see {}", objects.join(", "));
+        if !cause.victims.is_empty() {
+            let _ = writeln!(text, "      waiting for it: {}", cause.victims.join(", "));
+        }
     }
     text
 }

@@ -112,6 +112,7 @@ impl Context {
             releases,
             workloads: seen.workloads().to_vec(),
             jobs: seen.jobs().to_vec(),
+            causes: seen.causes().to_vec(),
             running,
             failures: memory.failures.clone(),
             external_ready: BTreeSet::new(),

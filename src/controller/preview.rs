@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, Level};
 use crate::cluster::{Cluster, Error};
 use crate::desired::{self, Desired, Facts, Finding, Selection, resolve};
 use crate::helm::Instance;
-use crate::observed::{Claim, Key, Observed, Owner, RunningSeen};
+use crate::observed::{Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::scrub::Scrubber;
 use crate::tasks::{Options, Tasks};
@@ -50,6 +50,10 @@ pub struct Preview {
     pub exact: bool,
     /// What could not be found out, one line each.
     pub unknown: Vec<String>,
+    /// What of that concerns the cluster.
+    pub unseen: Vec<String>,
+    /// The operator's own watches, which go on.
+    pub tasks: Tasks,
     /// Knows every secret at hand.
     pub scrubber: Scrubber,
 }
@@ -69,7 +73,10 @@ pub async fn preview(
     let mut unknown = Vec::new();
     let first = selection(deployment, &deployment.spec, catalog);
     let namespaces = namespaces(deployment, &first);
-    let (mut observed, claims) = observe(client, catalog, &namespaces, &first, &mut unknown).await?;
+    let mut unseen = Vec::new();
+    let (mut observed, tasks) = observe(client, catalog, &namespaces, &first, &mut unseen).await?;
+    unknown.extend(unseen.iter().cloned());
+    let seen = tasks.observe();
     let anchored = desired::anchored(&first, &deployment.spec, catalog, &observed);
     let (spec, selection) = match &anchored {
         Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, catalog)),
@@ -85,7 +92,7 @@ pub async fn preview(
     let mut scrubber = Scrubber::new(Vec::<String>::new());
     if !deleting && !selection.is_refused() {
         let question =
-            facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: &claims };
+            facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: seen.claims() };
         let mut found = question.facts(&cluster, charts, &mut unknown).await?;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
         desired = resolve(spec, catalog, &selection, &found.facts);
@@ -106,7 +113,8 @@ pub async fn preview(
         plan(&desired, &observed, catalog, &policy(deployment), super::now())
     };
     let findings = desired.findings.clone();
-    Ok(Preview { exact: guessed.is_empty(), desired, observed, plan, recorded, findings, refused, unknown, scrubber })
+    let exact = guessed.is_empty();
+    Ok(Preview { desired, observed, plan, recorded, findings, refused, exact, unknown, unseen, tasks, scrubber })
 }
 
 /// Where the resource's releases are, wanted or not.
@@ -115,14 +123,14 @@ fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeS
     known.chain(deployment.namespace()).collect()
 }
 
-/// What is, and the claims of releases, by the operator's own watches.
+/// What is, by the operator's own watches.
 async fn observe(
     client: &Client,
     catalog: &Catalog,
     namespaces: &BTreeSet<String>,
     selection: &Selection,
     unknown: &mut Vec<String>,
-) -> Result<(Observed, Vec<Claim>), Error> {
+) -> Result<(Observed, Tasks), Error> {
     let rights::Sight { scope, without } = rights::sight(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
     let options = Options { scope, owner: owner(client, unknown).await?, without, scrubber };
@@ -139,8 +147,8 @@ async fn observe(
     for (key, release) in &mut releases {
         release.release = desired::identify(key, release, &names, catalog);
     }
-    let (workloads, jobs) = (seen.workloads().to_vec(), seen.jobs().to_vec());
-    Ok((Observed { releases, workloads, jobs, ..Observed::default() }, seen.claims().to_vec()))
+    let (workloads, jobs, causes) = (seen.workloads().to_vec(), seen.jobs().to_vec(), seen.causes().to_vec());
+    Ok((Observed { releases, workloads, jobs, causes, ..Observed::default() }, tasks))
 }
 
 /// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Report, verdict::Verdict};
+use super::{Report, causes, verdict::Verdict};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::plan::{Step, Wait};
@@ -32,10 +32,11 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, report: &Report<'_>, 
     let ready = verdict.reason == reason::READY;
     let progressing = verdict.progressing && !verdict.stalled;
     let said = || (verdict.reason, verdict.message.clone());
-    let degraded = verdict.degraded.clone();
+    let led = || (verdict.reason, causes::led(verdict.message.clone(), report, false));
+    let degraded = verdict.degraded.clone().map(|(reason, message)| (reason, causes::led(message, report, true)));
     let truths = [
         (condition::READY, ready, (verdict.reason, format!("{}{}", verdict.message, warnings(report)))),
-        (condition::PROGRESSING, progressing, if progressing { said() } else { none() }),
+        (condition::PROGRESSING, progressing, if progressing { led() } else { none() }),
         (condition::DEGRADED, degraded.is_some(), degraded.unwrap_or_else(none)),
         (
             condition::PAUSED,
@@ -43,7 +44,7 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, report: &Report<'_>, 
             if report.spec.paused { (reason::PAUSED, held(report)) } else { none() },
         ),
         // kstatus reads these two before Ready: exactly one of "at work", "stuck", "done" may be said.
-        (condition::RECONCILING, progressing, if progressing { said() } else { none() }),
+        (condition::RECONCILING, progressing, if progressing { led() } else { none() }),
         (condition::STALLED, verdict.stalled, if verdict.stalled { said() } else { none() }),
     ];
     let condition = |(type_, holds, (reason, message)): (&str, bool, (&str, String))| {

@@ -37,8 +37,40 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
         let root = cloud.status().health["mariadb"]["server"].reason.clone();
         assert!(root.starts_with("mariadb-server-0: ImagePullBackOff "), "{root}");
         assert_eq!(reason, format!("waits for mariadb/server: {root}"));
+        let causes = cloud.status().causes;
+        assert_eq!(causes.len(), 1, "the same root is told once: {causes:?}");
+        assert_eq!(causes[0].message, format!("mariadb/server: {root}"));
+        assert_eq!(causes[0].victims, ["keystone/api"]);
+        let namespace = &world.namespace;
+        let objects: Vec<_> = causes[0].objects.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            objects,
+            [format!("StatefulSet {namespace}/mariadb-server"), format!("Pod {namespace}/mariadb-server-0")]
+        );
         let degraded = cloud.condition("Degraded").unwrap();
-        assert!(degraded.status == "True" && degraded.message.contains(&root), "{degraded:?}");
+        let line = format!("mariadb/server: {root} (keystone/api waiting)");
+        assert_eq!((degraded.status.as_str(), degraded.message.as_str()), ("True", line.as_str()));
+
+        let status = String::from_utf8(world.run(&["status"]).stdout).unwrap();
+        let told =
+            format!("  mariadb/server: {root}\n      see {}\n      waiting for it: keystone/api\n", objects.join(", "));
+        assert!(status.contains(&told), "{status}");
+        let chain = format!("keystone/api waits for\n  ← mariadb/server: {root}\n");
+        let look = format!(
+            "\nLook at:\n  kubectl -n {namespace} describe pod mariadb-server-0\n  kubectl -n {namespace} describe statefulset \
+             mariadb-server\n  kubectl -n {namespace} describe deployment keystone-api\n"
+        );
+        assert_eq!(world.why("keystone/api"), (2, format!("{chain}{look}")));
+        let (code, told) = world.why("keystone");
+        let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
+        assert!(code == 2 && told.starts_with(release) && told.contains(&chain), "{told}");
+        assert!(world.why("").1.starts_with("keystone/api waits for\n"));
+        assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
+        let unknown = world.osdpl_fails(&["why", "keystne"]);
+        assert!(
+            unknown.contains("is called \"keystne\"") && unknown.contains("did you mean \"keystone\"?"),
+            "{unknown}"
+        );
 
         world.cluster().mend("no-image").await.unwrap();
         world.until_ready().await;
@@ -47,6 +79,13 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
 }
 
 impl World {
+    /// How `osdpl why` ends, and what it prints.
+    fn why(&self, what: &str) -> (i32, String) {
+        let words = if what.is_empty() { vec!["why"] } else { vec!["why", what] };
+        let output = self.run(&words);
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    }
+
     /// Runs the kubectl commands that a message tells, word for word, and returns how many they were.
     fn obey(&self, message: &str) -> usize {
         let commands = message.split("kubectl ").skip(1);

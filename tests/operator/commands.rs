@@ -13,7 +13,8 @@ use crate::cloud::{NAME, Told, services};
 use crate::world::{World, story};
 
 impl World {
-    fn run(&self, arguments: &[&str]) -> Output {
+    /// What an `osdpl` command prints and how it ends.
+    pub fn run(&self, arguments: &[&str]) -> Output {
         Self::run_as(self.cluster().kubeconfig(), arguments)
     }
 

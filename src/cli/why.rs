@@ -1,0 +1,73 @@
+//! `osdpl why`: from what is not ready along what it waits for to what has to be mended, with the objects to look at.
+
+mod answer;
+mod asked;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client, ResourceExt};
+
+use super::common::{CatalogOption, Target, readable};
+use super::output;
+use crate::catalog::did_you_mean;
+use crate::controller::{Preview, preview};
+use answer::Answer;
+use asked::Names;
+
+#[derive(Args)]
+pub struct Arguments {
+    /// A service, a release, a component (nova/compute), a workload, a Job or a pod; all that is not ready where unset.
+    what: Option<String>,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    catalog: CatalogOption,
+}
+
+impl Arguments {
+    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+        let catalog = self.catalog.load()?;
+        let client = self.target.cluster.client().await?;
+        let deployment = self.target.find(&client).await?;
+        let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
+        for unseen in &preview.unseen {
+            eprintln!("not seen: {unseen}");
+        }
+        let names = Names::new(&catalog, &preview);
+        let answer = match &self.what {
+            None => Answer::of_all(&preview),
+            Some(word) => match names.find(word) {
+                Some(asked) => Answer::of(&asked, &preview),
+                None => match of_pod(&client, &preview, &names, word).await? {
+                    Some(answer) => answer,
+                    None => bail!(
+                        "nothing of {}/{} is called {word:?}, no service, release, component, workload, Job or pod{}; see `osdpl status`",
+                        deployment.namespace().unwrap_or_default(),
+                        deployment.name_any(),
+                        did_you_mean(word, names.all().iter().map(String::as_str))
+                    ),
+                },
+            },
+        };
+        output::print(answer.text());
+        Ok(if answer.is_ready() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    }
+}
+
+/// The answer for a pod of a release, if there is one with this name.
+async fn of_pod(client: &Client, preview: &Preview, names: &Names<'_>, word: &str) -> anyhow::Result<Option<Answer>> {
+    for namespace in names.namespaces() {
+        if let Some(chain) = preview.tasks.of_pod(namespace, word) {
+            return Ok(Some(Answer::of_pod(namespace, word, &chain)));
+        }
+        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        if let Some(pod) = pods.get_opt(word).await.map_err(readable)? {
+            let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
+            return Ok(Some(Answer::of_quiet_pod(word, &phase)));
+        }
+    }
+    Ok(None)
+}

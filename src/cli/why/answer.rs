@@ -1,0 +1,180 @@
+//! What is answered, as text.
+
+use std::fmt::Write as _;
+
+use super::asked::{Asked, of_component};
+use crate::api::{CauseObject, ComponentVerdict};
+use crate::cause::{Chain, Victim};
+use crate::controller::Preview;
+use crate::health::{self, JobVerdict};
+use crate::observed::{JobSeen, Key, Workload};
+use crate::plan::{Step, Wait};
+
+/// Lines about each thing that was asked for, and the objects to look at.
+#[derive(Default)]
+pub struct Answer {
+    lines: Vec<String>,
+    look: Vec<CauseObject>,
+    waiting: bool,
+}
+
+impl Answer {
+    /// All that is not ready.
+    pub fn of_all(preview: &Preview) -> Self {
+        let mut answer = Self::default();
+        for victim in preview.tasks.observe().victims() {
+            answer.chain(&victim.chain);
+        }
+        let silent = preview.plan.decisions.iter().filter(|(_, decision)| decision.step != Step::Ready);
+        for (name, decision) in silent {
+            if !preview.tasks.observe().victims().iter().any(|victim| victim.release == decision.key) {
+                answer.release(name, preview);
+            }
+        }
+        if !answer.waiting {
+            answer.lines.push("everything is ready".into());
+        }
+        answer
+    }
+
+    /// What was asked for.
+    pub fn of(asked: &Asked<'_>, preview: &Preview) -> Self {
+        let mut answer = Self::default();
+        match asked {
+            Asked::Releases(names) => names.iter().for_each(|name| answer.release(name, preview)),
+            Asked::Workloads(name, workloads) => answer.workloads(name, workloads, preview),
+            Asked::Job(job) => answer.job(job, preview),
+        }
+        answer
+    }
+
+    /// A pod that is not ready.
+    pub fn of_pod(namespace: &str, name: &str, chain: &Chain) -> Self {
+        let mut answer = Self::default();
+        let pod = CauseObject { kind: "Pod".into(), namespace: namespace.into(), name: name.into() };
+        answer.chain(chain);
+        answer.lines.insert(0, format!("pod {name} is of {}", chain.links[0].object));
+        answer.look.insert(0, pod);
+        answer
+    }
+
+    /// A pod that waits for nothing.
+    pub fn of_quiet_pod(name: &str, phase: &str) -> Self {
+        let how = if phase == "Succeeded" { "is through" } else { "is ready, or of no release" };
+        Self { lines: vec![format!("pod {name} {how} ({phase})")], ..Self::default() }
+    }
+
+    /// Whether all that was asked for is ready.
+    pub fn is_ready(&self) -> bool {
+        !self.waiting
+    }
+
+    /// The answer as text.
+    pub fn text(&self) -> String {
+        let mut text = self.lines.join("\n") + "\n";
+        let mut look: Vec<&CauseObject> = Vec::new();
+        for object in &self.look {
+            if !look.contains(&object) {
+                look.push(object);
+            }
+        }
+        if !look.is_empty() {
+            text.push_str("\nLook at:\n");
+        }
+        for object in look {
+            let _ = writeln!(text, "  {}", command(object));
+        }
+        text
+    }
+
+    fn release(&mut self, name: &str, preview: &Preview) {
+        let Some(decision) = preview.plan.decisions.get(name) else { return };
+        let what = match &decision.step {
+            Step::Ready => return self.lines.push(format!("release {name} is ready")),
+            Step::Settle(lines) => lines.join("; "),
+            Step::Wait(wait) => wait.to_string(),
+            Step::Do(action, why) => format!("{action}: {why}"),
+        };
+        self.waiting = true;
+        self.lines.push(format!("release {name} is not ready: {what}"));
+        let Key { namespace, name } = decision.key.clone();
+        self.chains(preview, |victim| victim.release == decision.key);
+        if let Step::Wait(Wait::Needs(components)) = &decision.step {
+            for component in components {
+                self.workloads(&component.to_string(), &of_component(preview, component), preview);
+            }
+        }
+        self.look.push(CauseObject { kind: "Release".into(), namespace, name });
+    }
+
+    fn workloads(&mut self, name: &str, workloads: &[&Workload], preview: &Preview) {
+        let verdict = match workloads.iter().find(|workload| preview.observed.is_scaled_away(workload)) {
+            Some(workload) => health::scaled_away(workload),
+            None => health::aggregate(workloads),
+        };
+        if verdict.status == ComponentVerdict::Ready {
+            return self.lines.push(format!("{name} is ready ({})", verdict.ready));
+        }
+        self.waiting = true;
+        let objects: Vec<CauseObject> = workloads.iter().map(|workload| object(workload)).collect();
+        let told = self.chains(preview, |victim| objects.contains(&victim.chain.links[0].object));
+        if !told {
+            let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
+            self.lines.push(format!("{name} is {:?} ({}){reason}", verdict.status, verdict.ready));
+            self.look.extend(objects);
+        }
+    }
+
+    fn job(&mut self, job: &JobSeen, preview: &Preview) {
+        let why = match health::job(job) {
+            JobVerdict::Complete => return self.lines.push(format!("Job {} is complete", job.name)),
+            JobVerdict::Running(why) | JobVerdict::Failing(why) | JobVerdict::Failed(why) => why,
+        };
+        self.waiting = true;
+        let own = CauseObject { kind: "Job".into(), namespace: job.namespace.clone(), name: job.name.clone() };
+        if !self.chains(preview, |victim| victim.chain.links[0].object == own) {
+            let why = if why.is_empty() { "it runs".to_owned() } else { why };
+            self.lines.push(format!("Job {} is not complete: {why}", job.name));
+            self.look.push(own);
+        }
+    }
+
+    /// The chains of those that are meant. Returns whether there were any.
+    fn chains(&mut self, preview: &Preview, meant: impl Fn(&Victim) -> bool) -> bool {
+        let seen = preview.tasks.observe();
+        let mut any = false;
+        for victim in seen.victims().iter().filter(|victim| meant(victim)) {
+            self.chain(&victim.chain);
+            any = true;
+        }
+        any
+    }
+
+    /// One thing to a line, each because of the next; the objects from the root back.
+    fn chain(&mut self, chain: &Chain) {
+        self.waiting = true;
+        let last = chain.links.len() - 1;
+        for (place, link) in chain.links.iter().enumerate() {
+            let why = chain.why.as_ref().filter(|_| place == last).map(|why| format!(": {why}")).unwrap_or_default();
+            let how = if place == 0 && last > 0 { " waits for" } else { "" };
+            self.lines.push(format!("{}{}{how}{why}", if place == 0 { "" } else { "  ← " }, link.label));
+        }
+        self.look.extend(chain.look.iter().cloned());
+        self.look.extend(chain.links.iter().rev().map(|link| link.object.clone()));
+    }
+}
+
+fn object(workload: &Workload) -> CauseObject {
+    let Workload { kind, namespace, name, .. } = workload;
+    CauseObject { kind: format!("{kind:?}"), namespace: namespace.clone(), name: name.clone() }
+}
+
+/// The command that shows an object.
+fn command(object: &CauseObject) -> String {
+    let CauseObject { kind, namespace, name } = object;
+    match (kind.as_str(), namespace.as_str()) {
+        ("Release", namespace) => format!("helm -n {namespace} status {name}"),
+        (kind, "") => format!("kubectl describe {} {name}", kind.to_lowercase()),
+        (kind, namespace) => format!("kubectl -n {namespace} describe {} {name}", kind.to_lowercase()),
+    }
+}

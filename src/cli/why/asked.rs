@@ -1,0 +1,89 @@
+//! What a word on the command line means.
+
+use std::collections::BTreeSet;
+
+use crate::catalog::{Catalog, Component};
+use crate::controller::Preview;
+use crate::observed::{JobSeen, Workload};
+
+/// What is asked for.
+pub enum Asked<'a> {
+    /// These releases, by their names in the catalogue.
+    Releases(Vec<&'a str>),
+    /// These workloads, under this name.
+    Workloads(String, Vec<&'a Workload>),
+    /// This Job.
+    Job(&'a JobSeen),
+}
+
+/// All names that mean something.
+pub struct Names<'a> {
+    catalog: &'a Catalog,
+    preview: &'a Preview,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(catalog: &'a Catalog, preview: &'a Preview) -> Self {
+        Self { catalog, preview }
+    }
+
+    /// A service, then a release, a component, a workload, a Job.
+    pub fn find(&self, word: &str) -> Option<Asked<'a>> {
+        let releases: Vec<&str> = self.releases().filter(|name| self.service(name) == Some(word)).collect();
+        if !releases.is_empty() {
+            return Some(Asked::Releases(releases));
+        }
+        if let Some(release) = self.releases().find(|name| *name == word) {
+            return Some(Asked::Releases(vec![release]));
+        }
+        let of = |holds: &dyn Fn(&Workload) -> bool| -> Vec<&'a Workload> {
+            self.workloads().filter(|w| holds(w)).collect()
+        };
+        let component = of(&|workload| workload.component.to_string() == word);
+        let named = of(&|workload| workload.name == word);
+        if let Some(found) = [component, named].into_iter().find(|found| !found.is_empty()) {
+            return Some(Asked::Workloads(word.to_owned(), found));
+        }
+        self.jobs().find(|job| job.name == word).map(Asked::Job)
+    }
+
+    /// Every word that [`Self::find`] finds something for.
+    pub fn all(&self) -> Vec<String> {
+        let releases = self.releases().flat_map(|name| [Some(name), self.service(name)]).flatten().map(str::to_owned);
+        let workloads = self.workloads().flat_map(|workload| [workload.component.to_string(), workload.name.clone()]);
+        let all: BTreeSet<String> = releases.chain(workloads).chain(self.jobs().map(|job| job.name.clone())).collect();
+        all.into_iter().collect()
+    }
+
+    /// Where the resource's releases are.
+    pub fn namespaces(&self) -> BTreeSet<&'a str> {
+        self.preview.plan.decisions.values().map(|decision| decision.key.namespace.as_str()).collect()
+    }
+
+    fn releases(&self) -> impl Iterator<Item = &'a str> {
+        self.preview.plan.decisions.keys().map(String::as_str)
+    }
+
+    fn service(&self, release: &str) -> Option<&'a str> {
+        self.catalog.release(release).map(|(service, _)| service)
+    }
+
+    fn workloads(&self) -> impl Iterator<Item = &'a Workload> {
+        let ours = |workload: &&Workload| self.is_ours(&workload.namespace, &workload.release);
+        self.preview.observed.workloads.iter().filter(ours)
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &'a JobSeen> {
+        self.preview.observed.jobs.iter().filter(|job| self.is_ours(&job.namespace, &job.release))
+    }
+
+    fn is_ours(&self, namespace: &str, release: &str) -> bool {
+        let decisions = &self.preview.plan.decisions;
+        decisions.values().any(|decision| decision.key.namespace == namespace && decision.key.name == release)
+    }
+}
+
+/// The workloads of a component, of all releases.
+pub fn of_component<'a>(preview: &'a Preview, component: &Component) -> Vec<&'a Workload> {
+    preview.observed.workloads.iter().filter(|workload| workload.component == *component).collect()
+}
