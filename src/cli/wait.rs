@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output;
-use crate::api::{OpenStackDeployment, condition};
+use crate::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
 /// The exit code where it can't go on without a person.
 const STALLED: u8 = 2;
@@ -45,10 +45,10 @@ impl Arguments {
                     output::line(format_args!("{name} can't go on without help: {message}"));
                     return ExitCode::from(STALLED);
                 }
-                let message = deployment.status.map(|status| status.message).unwrap_or_default();
-                if message != last {
-                    output::line(&message);
-                    last = message;
+                let message = current(&deployment).map(|status| status.message.as_str()).unwrap_or_default();
+                if message != last && !message.is_empty() {
+                    output::line(message);
+                    message.clone_into(&mut last);
                 }
             }
             ExitCode::FAILURE
@@ -70,10 +70,13 @@ fn stalled(deployment: &OpenStackDeployment) -> Option<&str> {
 
 /// The condition, if the status speaks of the current spec and says that it holds.
 fn holding<'a>(deployment: &'a OpenStackDeployment, kind: &str) -> Option<&'a Condition> {
-    let status = deployment.status.as_ref()?;
-    let current = status.observed_generation == deployment.metadata.generation;
-    let found = status.conditions.iter().find(|condition| condition.type_ == kind && condition.status == "True");
-    found.filter(|_| current)
+    let mut conditions = current(deployment)?.conditions.iter();
+    conditions.find(|condition| condition.type_ == kind && condition.status == "True")
+}
+
+/// The status, if it speaks of the current spec.
+fn current(deployment: &OpenStackDeployment) -> Option<&OpenStackDeploymentStatus> {
+    deployment.status.as_ref().filter(|status| status.observed_generation == deployment.metadata.generation)
 }
 
 #[cfg(test)]
@@ -96,6 +99,7 @@ mod tests {
         assert_eq!(stalled(&cloud(2, "Stalled", "True")), Some("why"));
         assert_eq!(stalled(&cloud(1, "Stalled", "True")), None);
         assert_eq!(stalled(&cloud(2, "Stalled", "False")), None);
+        assert!(current(&cloud(1, "Ready", "True")).is_none(), "what was said of the spec before is no news");
         assert!(is_ready(&cloud(2, "Ready", "True")) && !is_ready(&cloud(1, "Ready", "True")));
     }
 }
