@@ -3,25 +3,28 @@
 //! Pure room. The CRD in `crds/` is generated from these types by `osdpl crd` and diffed by a test.
 
 mod cause;
+mod choice;
 mod rules;
 mod schema;
 mod spec;
 mod status;
 
 pub use cause::{CauseObject, CauseStatus};
+pub use choice::{Approval, DeletionPolicy, DriftPolicy};
 pub use schema::{SchemaError, crd, crd_yaml};
 pub use spec::{
-    Approval, Charts, Common, DeletionPolicy, External, Images, OpenStackDeployment, OpenStackDeploymentSpec,
-    Overrides, ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
+    Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides, ReleaseOverrides,
+    SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
 };
 pub use status::{
-    ChildStatus, ComponentStatus, ComponentVerdict, OpenStackDeploymentStatus, Phase, ReleaseStatus, condition, reason,
+    ChildStatus, ComponentStatus, ComponentVerdict, ObjectDrift, OpenStackDeploymentStatus, Phase, ReleaseStatus,
+    condition, reason,
 };
 
 /// The annotation by which a person lets a waiting plan go; its value is the hash that status and `osdpl plan` print.
 pub const APPROVE: &str = "osdpl.dev/approve";
-/// The annotation by which a person has a release repaired: foreign revisions are overwritten, and what had failed for a reason that only a
-/// hand mends is tried soon. A release's name, several separated by commas, or `all`.
+/// The annotation by which a person has a release repaired: foreign revisions are overwritten, edited and deleted objects put back, and what had
+/// failed for a reason that only a hand mends is tried soon. A release's name, several separated by commas, or `all`.
 pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation that lets a deletion skip hooks that can never end: a release's name, several separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";

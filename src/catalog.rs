@@ -20,6 +20,7 @@ pub use file::{CredentialKind, Group, Level, WorkloadKind};
 pub use fragment::{Body, Fragment};
 pub use keys::{KeyTree, KeyType};
 
+use crate::drift::Tolerated;
 use crate::expr::Expression;
 use crate::values::{Path, Values};
 
@@ -43,6 +44,8 @@ pub struct Catalog {
     pub lock: BTreeMap<String, file::Pin>,
     /// What keys each chart knows.
     pub keys: BTreeMap<String, KeyTree>,
+    /// What others may write into releases' objects.
+    pub tolerated: Tolerated,
 }
 
 /// One service.

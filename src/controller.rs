@@ -159,6 +159,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return Ok(Action::await_change());
     }
     let wish = context.gather(&deployment, &mut memory).await?;
+    context.attend(&wish);
     let now = now();
     let empty = Desired::default();
     let desired = if wish.refused { &empty } else { &*wish.desired };
@@ -193,6 +194,7 @@ fn cloud_state(status: &OpenStackDeploymentStatus, plan: &Plan, running: usize) 
         awaiting: plan.awaiting().count(),
         running,
         failing: plan.decisions.values().filter(|decision| failing(&decision.step)).count(),
+        drifted: status.children.values().filter(|child| !child.drift.is_empty()).count(),
     }
 }
 

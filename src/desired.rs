@@ -26,7 +26,7 @@ pub use nulls::lost_nulls;
 pub use resolve::{redacted, resolve, resolve_release};
 pub use select::select;
 
-use crate::api::{ReleaseOverrides, ValuesKind};
+use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, WorkloadKind};
 use crate::observed::Key;
 use crate::values::{Layer, Path, Values};
@@ -203,6 +203,8 @@ pub struct DesiredRelease {
     pub chart_digest: Option<String>,
     /// Whether the spec pauses it.
     pub paused: bool,
+    /// What is done about objects that others changed.
+    pub drift: DriftPolicy,
     /// Why it can't be submitted.
     pub blocked: Option<Blocked>,
 }

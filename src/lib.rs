@@ -32,6 +32,7 @@
 //! | [`desired`] | `select` and `resolve`: what is wanted |
 //! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
 //! | [`cause`] | why: from a victim along what it waits for to the root |
+//! | [`drift`] | what others did to a release's objects, by the objects' own word |
 //! | [`plan`] | the table from state to step |
 //! | [`credentials`], [`scrub`] | which must exist; how they never show |
 //! | [`ceph`] | Secrets that describe a Ceph, and what the charts consume of it; not wired into the pipe yet |
@@ -70,6 +71,7 @@ pub mod cluster;
 pub mod controller;
 pub mod credentials;
 pub mod desired;
+pub mod drift;
 pub mod expr;
 pub mod files;
 pub mod health;

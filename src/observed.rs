@@ -3,14 +3,17 @@
 //! Pure room: plain data, gathered by the shell (`tasks`, `helm`, `cluster`) and read by `plan` and `status`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::{Component, WorkloadKind};
+use crate::drift;
 
 mod cause;
 mod storage;
 
+pub use crate::drift::DriftSeen;
 pub use crate::release::{Key, Past};
 pub use cause::Cause;
 pub use storage::{Claim, ClaimPhase, Class};
@@ -30,8 +33,12 @@ pub struct Observed {
     pub running: BTreeMap<Key, RunningSeen>,
     /// Operations of ours that failed and were not followed by a success, by release.
     pub failures: BTreeMap<Key, Failed>,
+    /// How often a release was applied again because of what others did to its objects, without a pause long enough to call it settled.
+    pub repairs: BTreeMap<Key, Repaired>,
     /// External services whose addresses are published: needs on their components are met.
     pub external_ready: BTreeSet<String>,
+    /// What others did to the objects of releases, by release, where they are looked after and their newest revision is ours and deployed.
+    pub drift: Arc<BTreeMap<Key, DriftSeen>>,
     /// Namespaces that are being deleted: nothing can start in them.
     pub terminating: BTreeSet<String>,
 }
@@ -70,6 +77,13 @@ pub struct ReleaseSeen {
 }
 
 impl Observed {
+    /// The objects of a release that others changed since its newest revision.
+    pub fn drifted(&self, key: &Key) -> &[drift::Drifted] {
+        let revision = self.releases.get(key).map(|seen| seen.revision);
+        let found = self.drift.get(key).filter(|found| Some(found.revision) == revision);
+        found.map_or(&[], |found| found.objects.as_slice())
+    }
+
     /// Whether someone scaled it to 0 beside helm. What was asked for is what the applied manifest says: values may say 0 pods on purpose, in as
     /// many places as there are charts, and all of them end there.
     pub fn is_scaled_away(&self, workload: &Workload) -> bool {
@@ -81,6 +95,15 @@ impl Observed {
         let body = self.releases.get(&key).and_then(|seen| seen.body.as_ref());
         body.is_some_and(|body| body.workloads.contains(&identity) && !body.at_rest.contains(&identity))
     }
+}
+
+/// Repairs of a release in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// How many.
+    pub count: u32,
+    /// When the last one began.
+    pub at: Timestamp,
 }
 
 impl ReleaseSeen {
@@ -135,6 +158,8 @@ pub struct BodySeen {
     pub hook_jobs: BTreeSet<(String, String)>,
     /// Whether every pre-install hook was satisfied: decides how a pending install is recovered.
     pub pre_install_satisfied: bool,
+    /// The objects of the manifest that are looked after, with what it says of them.
+    pub left: Arc<BTreeMap<drift::Id, drift::Left>>,
     /// How big the record is as it is stored, in bytes; see [`crate::release::RECORD_LIMIT`].
     pub stored: usize,
 }

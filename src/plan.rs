@@ -4,6 +4,7 @@
 //! state to step. Nothing is remembered between passes: helm's records say what was done, the policy what is allowed.
 
 mod backoff;
+mod drift;
 mod prepare;
 mod settle;
 mod state;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::jiff::Timestamp;
 
 pub use backoff::delay;
+pub use drift::{Mending, in_a_row};
 pub use settle::{component_available, settling};
 pub use state::{State, classify};
 pub use step::{Action, Decision, Step, Wait, Why};
@@ -90,7 +92,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let state = classify(Some(release), &release.key, observed, now);
         let step = context.wanted(name, release, state);
         let sweep = context.sweep(&state, &step).filter(|_| !release.paused);
-        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep });
+        let mending = context.mending(name, release).filter(|_| matches!(state, State::InSync(_)));
+        decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep, mending });
     }
     let wanted: BTreeSet<&Key> = desired.releases.values().map(|release| &release.key).collect();
     let unwanted = context.ours().filter(|(key, _)| !wanted.contains(key)).collect::<Vec<_>>();
@@ -99,9 +102,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let label = if decisions.contains_key(&name) { key.to_string() } else { name.clone() };
         let step = context.unwanted(&name, key, state);
         let sweep = context.sweep(&state, &step);
-        decisions.insert(label, Decision { key: key.clone(), step, sweep });
+        decisions.insert(label, Decision { key: key.clone(), step, sweep, mending: None });
     }
-    plan.wake = decisions.values().filter_map(|decision| decision.step.wake()).min();
+    plan.wake = decisions.values().filter_map(Decision::wake).min();
     plan.decisions = decisions;
     plan
 }

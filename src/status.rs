@@ -5,6 +5,7 @@
 mod causes;
 mod children;
 mod conditions;
+mod drift;
 mod events;
 mod verdict;
 
@@ -51,9 +52,9 @@ pub fn report(
     now: Timestamp,
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let before = previous.cloned().unwrap_or_default();
-    let children = children::children(report);
+    let children = children::children(&before, report, now);
     let health = children::health(report);
-    let verdict = verdict::verdict(report, &health);
+    let verdict = verdict::verdict(report, &health, &children);
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
     let components = health.values().flatten().count();
     let healthy = children::healthy(&health);
@@ -61,13 +62,13 @@ pub fn report(
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
         phase: Some(verdict.phase),
-        message: shortened(&format!("{}{}", verdict.message, conditions::warnings(report))),
+        message: shortened(&format!("{}{}", verdict.message, conditions::warnings(report, &children))),
         releases: format!("{ready}/{}", report.plan.decisions.len()),
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
         approval: waiting.then(|| report.plan.hash.clone()),
-        conditions: conditions::conditions(&before.conditions, &verdict, report, now),
+        conditions: conditions::conditions(&before.conditions, &verdict, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
         children,
         health,

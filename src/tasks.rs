@@ -4,12 +4,14 @@
 //! ```text
 //! releases  helm's records, by their metadata; their bodies only when something happens
 //! health    workloads, Jobs, the pods that are not ready, and what tells why: Services, volume claims, StorageClasses
+//! drift     what others did to the objects of releases
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
 //! ```
 //!
 //! Nothing here writes to the API server.
 
+mod drift;
 mod health;
 mod partial;
 mod problems;
@@ -30,7 +32,8 @@ use tokio::task::JoinSet;
 pub use watch::Scope;
 
 use crate::cause::{Chain, Victim};
-use crate::observed::{Cause, Claim, JobSeen, Key, Owner, ReleaseSeen, Workload};
+use crate::drift::Tolerated;
+use crate::observed::{Cause, Claim, DriftSeen, JobSeen, Key, Owner, ReleaseSeen, Workload};
 use crate::scrub::Scrubber;
 use problems::Problems;
 
@@ -52,6 +55,8 @@ pub struct Options {
     pub without: BTreeSet<&'static str>,
     /// Takes secrets out of logs and of what helm says; the newest one counts.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
+    /// What others may write into the objects of releases; `None` where nobody looks after these.
+    pub tolerated: Option<Arc<Tolerated>>,
 }
 
 /// What the tasks have seen. Cheap to clone.
@@ -59,6 +64,8 @@ pub struct Options {
 pub struct Seen {
     /// What helm recorded, by release.
     pub releases: Arc<BTreeMap<Key, ReleaseSeen>>,
+    /// What others did to the objects of releases of ours that are looked after and whose newest revision is deployed, by release.
+    pub drift: Arc<BTreeMap<Key, DriftSeen>>,
     health: Arc<health::Health>,
 }
 
@@ -94,6 +101,8 @@ pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<Key, ReleaseSeen>>>>,
     health: latest::Receiver<Option<Arc<health::Health>>>,
     shared: health::Shared,
+    drift: latest::Receiver<Option<Arc<BTreeMap<Key, DriftSeen>>>>,
+    attended: latest::Sender<Option<BTreeSet<Key>>>,
     problems: Problems,
     _running: Spawner,
 }
@@ -105,23 +114,33 @@ impl Tasks {
         let mut spawner = Spawner::default();
         let releases = releases::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
         let (health, shared) = health::spawn(&mut spawner, client, options, &problems, Arc::clone(poke));
+        let attended = latest::Sender::new(None);
+        let looker = drift::Looker {
+            client: client.clone(),
+            options: options.clone(),
+            problems: problems.clone(),
+            releases: releases.clone(),
+            attended: attended.subscribe(),
+        };
+        let drift = drift::spawn(&mut spawner, looker, Arc::clone(poke));
         let (board, poke) = (problems.clone(), Arc::clone(poke));
         spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
-        Self { releases, health, shared, problems, _running: spawner }
+        Self { releases, health, shared, drift, attended, problems, _running: spawner }
     }
 
     /// Waits until everything was seen once; before, [`Tasks::observe`] tells nothing, which must not be taken for an empty
     /// cluster. It takes as long as the API server, or the rights, are missing: [`Tasks::problems`] tells.
     pub async fn ready(&self) {
-        let (mut releases, mut health) = (self.releases.clone(), self.health.clone());
+        let (mut releases, mut health, mut drift) = (self.releases.clone(), self.health.clone(), self.drift.clone());
         // The senders live as long as the tasks, and these as long as `self`.
         let _ = releases.wait_for(Option::is_some).await;
         let _ = health.wait_for(Option::is_some).await;
+        let _ = drift.wait_for(Option::is_some).await;
     }
 
     /// Whether everything was seen once.
     pub fn is_ready(&self) -> bool {
-        self.releases.borrow().is_some() && self.health.borrow().is_some()
+        self.releases.borrow().is_some() && self.health.borrow().is_some() && self.drift.borrow().is_some()
     }
 
     /// What is seen now.
@@ -129,12 +148,22 @@ impl Tasks {
         Seen {
             releases: self.releases.borrow().clone().unwrap_or_default(),
             health: self.health.borrow().clone().unwrap_or_default(),
+            drift: self.drift.borrow().clone().unwrap_or_default(),
         }
     }
 
     /// Why a pod is not ready, from it to its root; nothing for one that is, or that is of no release.
     pub fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         self.shared.of_pod(namespace, name)
+    }
+
+    /// Looks after the objects of these releases and no others; before it is called, after those of all that are ours.
+    pub fn attend(&self, releases: BTreeSet<Key>) {
+        self.attended.send_if_modified(|attended| {
+            let different = attended.as_ref() != Some(&releases);
+            *attended = Some(releases);
+            different
+        });
     }
 
     /// What keeps the tasks from seeing the cluster, one line each; what they tell may be out of date then.

@@ -47,6 +47,7 @@ struct Clouds {
     awaiting: ByName,
     running: ByName,
     failing: ByName,
+    drifted: ByName,
 }
 
 impl Clouds {
@@ -59,6 +60,11 @@ impl Clouds {
         );
         registry.register("helm_running", "Runs of helm now", self.running.clone());
         registry.register("releases_failing", "Releases whose last operation failed", self.failing.clone());
+        registry.register(
+            "releases_drifted",
+            "Releases of which objects were edited or deleted beside helm",
+            self.drifted.clone(),
+        );
     }
 }
 
@@ -73,6 +79,8 @@ pub struct CloudState {
     pub running: usize,
     /// Releases whose last operation failed.
     pub failing: usize,
+    /// Releases of which objects were edited or deleted beside helm.
+    pub drifted: usize,
 }
 
 impl Default for Metrics {
@@ -113,7 +121,7 @@ impl Metrics {
 
     /// Sets what alerts are made of, for the resource of this name.
     pub fn cloud(&self, name: &str, state: CloudState) {
-        let CloudState { ready, awaiting, running, failing } = state;
+        let CloudState { ready, awaiting, running, failing, drifted } = state;
         let label = vec![("name", name.to_owned())];
         let clouds = &self.0.clouds;
         for (family, value) in [
@@ -121,6 +129,7 @@ impl Metrics {
             (&clouds.awaiting, awaiting),
             (&clouds.running, running),
             (&clouds.failing, failing),
+            (&clouds.drifted, drifted),
         ] {
             family.get_or_create(&label).set(i64::try_from(value).unwrap_or(i64::MAX));
         }
@@ -129,8 +138,8 @@ impl Metrics {
     /// Forgets a resource that is gone.
     pub fn gone(&self, name: &str) {
         let label = vec![("name", name.to_owned())];
-        let Clouds { ready, awaiting, running, failing } = &self.0.clouds;
-        for family in [ready, awaiting, running, failing] {
+        let Clouds { ready, awaiting, running, failing, drifted } = &self.0.clouds;
+        for family in [ready, awaiting, running, failing, drifted] {
             family.remove(&label);
         }
     }
@@ -201,7 +210,7 @@ mod tests {
     #[test]
     fn every_run_is_counted_once_by_its_outcome_and_every_cloud_has_its_gauges_while_it_is_there() {
         let metrics = Metrics::default();
-        metrics.cloud("cloud", CloudState { ready: true, awaiting: 1, running: 2, failing: 3 });
+        metrics.cloud("cloud", CloudState { ready: true, awaiting: 1, running: 2, failing: 3, drifted: 4 });
         let counts = VerbTally { started: 3, succeeded: 1, failed: 1, ..VerbTally::default() };
         let tally = Tally { verbs: [("upgrade", counts)].into() };
         let text = metrics.text(&tally);
@@ -211,6 +220,7 @@ mod tests {
             "osdpl_releases_awaiting_approval{name=\"cloud\"} 1",
             "osdpl_helm_running{name=\"cloud\"} 2",
             "osdpl_releases_failing{name=\"cloud\"} 3",
+            "osdpl_releases_drifted{name=\"cloud\"} 4",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} is not in:\n{text}");
         }

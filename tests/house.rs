@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 15] = [
+const PURE: [&str; 16] = [
     "values",
     "yaml",
     "release",
+    "drift",
     "scrub",
     "ceph",
     "expr",

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::OpenStackDeploymentStatus;
+use super::choice::{Approval, DeletionPolicy, DriftPolicy};
 
 /// One OpenStack cloud, run from the upstream OpenStack-Helm charts.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -86,6 +87,9 @@ pub struct OpenStackDeploymentSpec {
     /// What a deletion of this resource leaves behind; `Retain` where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
+    /// What is done about objects of releases that someone edited or deleted beside helm: `Report`, where unset, says what, when and by whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftPolicy>,
 }
 
 /// One layer of helm values with the defaults it removes.
@@ -194,6 +198,9 @@ pub struct ReleaseOverrides {
     /// This release is neither upgraded nor uninstalled while true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// What is done about objects of this release that someone edited or deleted beside helm; as `spec.drift` says where unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftPolicy>,
 }
 
 /// Values kept in a Secret or ConfigMap of the resource's namespace, as YAML.
@@ -257,28 +264,6 @@ impl Images {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Who lets changes go that the spec did not ask for (those of a new operator or catalogue, and uninstalls): `Manual`, where unset, a person with
-/// `osdpl approve`; `Automatic`, the operator at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Approval {
-    /// A person, with `osdpl approve`.
-    #[default]
-    Manual,
-    /// The operator, at once.
-    Automatic,
-}
-
-/// What a deletion of the resource leaves behind: `Retain`, where unset, volume claims, credentials and key Secrets, which the same resource finds
-/// again when applied anew; `Purge`, nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum DeletionPolicy {
-    /// Volume claims, credentials and key Secrets stay: applying the resource again finds them.
-    #[default]
-    Retain,
-    /// Nothing stays.
-    Purge,
 }
 
 /// A schema for objects whose keys the API server must keep and not judge.

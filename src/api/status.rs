@@ -120,6 +120,24 @@ pub struct ChildStatus {
     /// The values that a change which waits for approval would change: paths alone, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
+    /// The objects of the release that someone edited or deleted beside helm, at most 10 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<ObjectDrift>,
+}
+
+/// An object that is not as its release left it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectDrift {
+    /// `Deployment keystone-api`.
+    pub object: String,
+    /// `deleted`, `edited: spec.replicas`, or that data was taken out.
+    pub change: String,
+    /// Who, as the object's `managedFields` call it; a deletion leaves no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// When, RFC 3339; of what leaves no time, when it was noticed.
+    pub at: String,
 }
 
 /// The health of one component.
@@ -197,6 +215,8 @@ pub mod reason {
     pub const CHART_PENDING: &str = "ChartPending";
     /// Something the spec refers to is missing or unreadable.
     pub const INPUTS: &str = "InputsMissing";
+    /// Objects of a release were edited or deleted beside helm.
+    pub const DRIFTED: &str = "Drifted";
     /// A release is foreign or was changed by others.
     pub const FOREIGN: &str = "ForeignRelease";
     /// Nothing to say.

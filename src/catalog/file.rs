@@ -7,6 +7,7 @@
 //! | `values/openstack/<release>.yaml` | [`OpenStackRelease`] |
 //! | `values/shared/<topic>.yaml` | [`Shared`] |
 //! | `values/lock.yaml` | [`Lock`] |
+//! | `values/drift.yaml` | [`Drift`] |
 //! | `values/keys/<chart>.yaml` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
@@ -180,6 +181,18 @@ pub struct OpenStackRelease {
     /// The values it sets.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
+}
+
+/// `values/drift.yaml`: what others may write into releases' objects, each with the reason, for people.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drift {
+    /// Writers by the name in `managedFields`.
+    #[serde(default)]
+    pub managers: BTreeMap<String, String>,
+    /// Paths of fields, as [`crate::drift::Fields`] writes them.
+    #[serde(default)]
+    pub fields: BTreeMap<String, String>,
 }
 
 /// `values/lock.yaml`.

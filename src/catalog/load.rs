@@ -9,6 +9,7 @@ use super::{
     Body, Catalog, Check, Component, Error, Errors, Feature, Files, Fragment, KeyTree, Need, OpenStackRelease, Preset,
     Release, Service, check, file,
 };
+use crate::drift::Tolerated;
 use crate::expr::Expression;
 use crate::values::Values;
 use crate::yaml;
@@ -60,7 +61,13 @@ impl Loader<'_> {
         let openstack =
             openstack.into_iter().map(|(name, entry)| (name.clone(), self.openstack(&name, entry))).collect();
         let lock = self.parse::<file::Lock>("values/lock.yaml").map(|lock| lock.charts).unwrap_or_default();
-        Catalog { services, presets, features, openstack, shared, lock, keys: std::mem::take(&mut self.keys) }
+        let tolerated = self.parse::<file::Drift>("values/drift.yaml").unwrap_or_default();
+        let tolerated = Tolerated {
+            managers: tolerated.managers.into_keys().collect(),
+            fields: tolerated.fields.into_keys().collect(),
+        };
+        let keys = std::mem::take(&mut self.keys);
+        Catalog { services, presets, features, openstack, shared, lock, keys, tolerated }
     }
 
     /// The parsed files right below a folder, by their names without `.yaml`.

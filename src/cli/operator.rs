@@ -67,7 +67,9 @@ impl Arguments {
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
         let judge = fence.clone();
         let owner: crate::tasks::OwnerOf = Arc::new(move |instance: &str| judge.owner(instance));
-        let options = Options { scope: Scope::All, owner, without: BTreeSet::new(), scrubber: scrubbing };
+        let tolerated = Some(Arc::new(catalog.tolerated.clone()));
+        let without = BTreeSet::new();
+        let options = Options { scope: Scope::All, owner, without, scrubber: scrubbing, tolerated };
         let tasks = Tasks::spawn(&client, &options, &poke);
         let metrics = Metrics::default();
         let stop = CancellationToken::new();

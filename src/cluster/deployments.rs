@@ -103,12 +103,13 @@ impl Cluster {
 /// Events that agree in everything but their note are folded into one; the related object keeps them apart.
 fn related(deployment: &OpenStackDeployment, about: About) -> ObjectReference {
     let (kind, version, name) = match about {
-        About::Release(name) => ("Release", "helm.sh/v1", name),
-        About::Secret(name) => ("Secret", "v1", name),
+        About::Release(name) => ("Release".to_owned(), Some("helm.sh/v1"), name),
+        About::Secret(name) => ("Secret".to_owned(), Some("v1"), name),
+        About::Object { kind, name } => (kind, None, name),
     };
     ObjectReference {
-        kind: Some(kind.into()),
-        api_version: Some(version.into()),
+        kind: Some(kind),
+        api_version: version.map(Into::into),
         namespace: deployment.namespace(),
         name: Some(name),
         ..ObjectReference::default()

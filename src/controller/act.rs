@@ -9,8 +9,8 @@ use super::memory::Memory;
 use crate::cluster::Error;
 use crate::desired::{Desired, DesiredRelease};
 use crate::helm::{Apply, Job, Refused, Running, Stop, Uninstall, Upgrade, Verb};
-use crate::observed::{Key, Observed, RunningSeen};
-use crate::plan::{Action, Decision, Plan, Step, Wait};
+use crate::observed::{Key, Observed, Repaired, RunningSeen};
+use crate::plan::{Action, Decision, Plan, Step, Wait, Why, in_a_row};
 
 /// The wall deadline of a whole run, as a multiple of the time that one hook may take.
 const HOOKS: u32 = 8;
@@ -51,6 +51,9 @@ impl Context {
             let Step::Do(action, why) = decision.step.clone() else { continue };
             tracing::info!(release = %decision.key, %action, %why, "step");
             match self.step(&name, decision, &action, &wish.desired, &wish.observed, memory).await {
+                Ok(()) if why == Why::Drift && decision.step == helm("upgrade", false) => {
+                    memory.repaired(&decision.key);
+                }
                 Ok(()) => {}
                 Err(error) => memory.fail(&decision.key, &action, wish.desired.releases.get(&name), error.to_string()),
             }
@@ -166,6 +169,15 @@ impl Context {
                 false
             }
         }
+    }
+}
+
+impl Memory {
+    /// Counts a repair that nobody but the spec asked for.
+    fn repaired(&mut self, key: &Key) {
+        let now = super::now();
+        let count = in_a_row(self.repairs.get(key), now);
+        self.repairs.insert(key.clone(), Repaired { count, at: now });
     }
 }
 

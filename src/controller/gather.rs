@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use super::Context;
 use super::memory::{Memory, Resolved};
 use super::pending::Pending;
-use crate::api::{APPROVE, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
+use crate::api::{APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
 use crate::catalog::{Catalog, Level};
 use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
 use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, resolve, select};
@@ -115,8 +115,18 @@ impl Context {
             causes: seen.causes().to_vec(),
             running,
             failures: memory.failures.clone(),
+            repairs: memory.repairs.clone(),
             external_ready: BTreeSet::new(),
+            drift: seen.drift,
             terminating: self.inputs.terminating(),
+        }
+    }
+
+    /// Has the objects of every wanted release looked after whose drift shall be seen. A spec that is refused changes nothing in that.
+    pub(super) fn attend(&self, wish: &Wish) {
+        if !wish.refused {
+            let seen = wish.desired.releases.values().filter(|release| release.drift != DriftPolicy::Ignore);
+            self.tasks.attend(seen.map(|release| release.key.clone()).collect());
         }
     }
 
@@ -251,7 +261,7 @@ pub fn frozen(desired: &Desired, observed: &Observed) -> Plan {
             crate::plan::State::InSync(seen) => crate::plan::settling(release, seen, observed),
             _ => Step::Wait(crate::plan::Wait::Refused),
         };
-        (name.clone(), Decision { key: release.key.clone(), step, sweep: None })
+        (name.clone(), Decision { key: release.key.clone(), step, sweep: None, mending: None })
     });
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }

@@ -8,13 +8,15 @@ use k8s_openapi::jiff::Timestamp;
 use crate::api::OpenStackDeploymentSpec;
 use crate::cluster::SecretEdits;
 use crate::desired::{Desired, Facts};
-use crate::observed::{Failed, Key, ReleaseSeen, RunningSeen};
+use crate::observed::{Failed, Key, ReleaseSeen, Repaired, RunningSeen};
 
 /// The operator's memory. Losing it costs nothing but a retry that comes sooner.
 #[derive(Default)]
 pub struct Memory {
     /// Operations that failed and were not followed by a success.
     pub failures: BTreeMap<Key, Failed>,
+    /// Releases that were applied again because of what others did to their objects.
+    pub repairs: BTreeMap<Key, Repaired>,
     /// Children that ended, and what the API server said of their records right after: until the watch has seen that too, a plan would
     /// be made from the past.
     pub catching_up: BTreeMap<Key, CatchingUp>,

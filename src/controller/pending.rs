@@ -100,7 +100,7 @@ mod tests {
     fn what_would_be_started_waits_for_its_chart_and_what_stands_is_shown_as_it_is() {
         use crate::observed::Key;
         use crate::plan::{Decision, Why};
-        let decide = |step| Decision { key: Key::new("openstack", "store"), step, sweep: None };
+        let decide = |step| Decision { key: Key::new("openstack", "store"), step, sweep: None, mending: None };
         let upgrade = Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, Why::Spec);
         let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "chart x is being fetched".into() };
         let pending = Pending::from([("front".to_owned(), blocked.clone()), ("store".to_owned(), blocked)]);

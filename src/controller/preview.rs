@@ -133,7 +133,8 @@ async fn observe(
 ) -> Result<(Observed, Tasks), Error> {
     let rights::Sight { scope, without } = rights::sight(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
-    let options = Options { scope, owner: owner(client, unknown).await?, without, scrubber };
+    // Whoever plans may not read all kinds of object, and what others did to them the status says.
+    let options = Options { scope, owner: owner(client, unknown).await?, without, scrubber, tolerated: None };
     let tasks = Tasks::spawn(client, &options, &Arc::default());
     if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
         let seconds = PATIENCE.as_secs();

@@ -23,6 +23,7 @@ impl Context {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         // With Purge the credentials go: nothing of them is to come back with the next cloud.
         memory.resolved = None;
+        self.tasks.attend(BTreeSet::new());
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog);
         let names = known(&selection);
         let observed = self.observe(&names, memory).await;

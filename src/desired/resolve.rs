@@ -75,6 +75,7 @@ pub fn resolve_release(
         version: fact.map(|chart| chart.version.clone()),
         chart_digest: fact.map(|chart| chart.digest.clone()),
         paused: own.is_some_and(|own| own.paused),
+        drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
         blocked: facts
             .refused
             .get(name)

@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Context, Policy, State, settling};
+use super::{Context, Mending, Policy, State, settling};
 use crate::catalog::Component;
 use crate::desired::DesiredRelease;
 use crate::observed::{Key, ReleaseSeen, RunningSeen};
@@ -17,6 +17,8 @@ pub struct Decision {
     pub step: Step,
     /// What failed revisions left behind, to be removed before the step.
     pub sweep: Option<Sweep>,
+    /// What is done about objects that others changed, where there are any.
+    pub mending: Option<Mending>,
 }
 
 /// What to do with a release now.
@@ -64,6 +66,8 @@ pub enum Why {
     Retry(u32),
     /// Repair was asked for.
     Repair,
+    /// Others changed its objects, and the spec wants that taken back.
+    Drift,
     /// It is not wanted any more.
     Unwanted,
     /// An uninstall began and did not end.
@@ -160,15 +164,8 @@ impl Context<'_> {
             State::Failed(seen) => self.failed(name, release, seen),
             State::OutOfDate(seen) => self.approve(name, release, seen),
             State::Foreign(seen) => self.foreign(name, release, seen),
-            State::InSync(seen) => self.submit(name, release, Some(seen), Why::Repair),
+            State::InSync(seen) => self.submit(name, release, Some(seen), self.why_again(name)),
         }
-    }
-
-    /// Whether a person asked to apply a release again that is in sync: something of it was deleted or edited. `all` means revisions that are
-    /// someone else's, not every release there is.
-    fn mends(&self, name: &str, release: &DesiredRelease) -> bool {
-        let held = self.policy.paused || release.paused;
-        self.policy.repair.contains(name) && !held && !self.observed.terminating.contains(&release.key.namespace)
     }
 
     pub(super) fn unwanted(&self, name: &str, key: &Key, state: State<'_>) -> Step {

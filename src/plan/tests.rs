@@ -2,6 +2,7 @@ use super::*;
 use crate::desired::Blocked;
 use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
 
+mod drifting;
 mod leaving;
 mod settling;
 mod world;

@@ -14,6 +14,7 @@ impl fmt::Display for Why {
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("repair was asked for"),
+            Self::Drift => formatter.write_str("its objects were changed beside helm"),
             Self::Unwanted => formatter.write_str("it is not wanted any more"),
             Self::Unfinished => formatter.write_str("an uninstall began and did not end"),
             Self::Abandoned(status) => write!(formatter, "a dead attempt left it {status}"),

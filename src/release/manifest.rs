@@ -19,8 +19,12 @@ pub struct Object {
     pub name: String,
     /// Whether `helm.sh/resource-policy: keep` forbids removing it.
     pub keep: bool,
-    /// Whether it asks for no pods: `spec.replicas: 0`.
-    pub at_rest: bool,
+    /// How many pods it asks for, where it says so: `spec.replicas`.
+    pub replicas: Option<i64>,
+    /// Whether it ends its own days: a Job with `spec.ttlSecondsAfterFinished`.
+    pub expires: bool,
+    /// How many keys its `data` has, as ConfigMaps and Secrets have it.
+    pub data: usize,
 }
 
 /// Where a document's text begins, as helm sees it (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
@@ -33,6 +37,7 @@ struct Head {
     kind: String,
     metadata: Metadata,
     spec: Spec,
+    data: Data,
     /// `kind: List` and its like hold objects of their own.
     items: Option<Vec<Head>>,
 }
@@ -45,16 +50,29 @@ struct Metadata {
     annotations: Option<BTreeMap<String, Option<String>>>,
 }
 
-/// The one field that counts of a `spec`, which may be anything: not every kind has a map there.
+/// What counts of a `spec`, which may be anything: not every kind has a map there.
 #[derive(Default)]
 struct Spec {
     replicas: Option<i64>,
+    expires: bool,
 }
 
 impl<'de> Deserialize<'de> for Spec {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spec = serde_json::Value::deserialize(deserializer)?;
-        Ok(Self { replicas: spec.get("replicas").and_then(serde_json::Value::as_i64) })
+        let replicas = spec.get("replicas").and_then(serde_json::Value::as_i64);
+        Ok(Self { replicas, expires: spec.get("ttlSecondsAfterFinished").is_some_and(|time| !time.is_null()) })
+    }
+}
+
+/// How many keys a `data` has that stay: helm drops those that are null.
+#[derive(Default)]
+struct Data(usize);
+
+impl<'de> Deserialize<'de> for Data {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let data = serde_json::Value::deserialize(deserializer)?;
+        Ok(Self(data.as_object().map_or(0, |data| data.values().filter(|value| !value.is_null()).count())))
     }
 }
 
@@ -84,7 +102,9 @@ fn collect(head: Head, found: &mut Vec<Object>) {
     let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(KEEP)?.as_deref());
     found.push(Object {
         keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
-        at_rest: head.spec.replicas == Some(0),
+        replicas: head.spec.replicas,
+        expires: head.spec.expires,
+        data: head.data.0,
         api_version: head.api_version,
         kind: head.kind,
         namespace: head.metadata.namespace.filter(|namespace| !namespace.is_empty()),
@@ -136,17 +156,20 @@ mod tests {
     #[test]
     fn a_manifest_yields_its_objects_in_order_and_what_must_be_kept() {
         let text = "---\n# Source: keystone/templates/secret.yaml\napiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\n  \
-                    annotations:\n    helm.sh/resource-policy: ' Keep '\n    other: null\ndata: {}\n\
+                    annotations:\n    helm.sh/resource-policy: ' Keep '\n    other: null\ndata: {a: x, b: '', c: null}\n\
                     ---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: api\n  namespace: elsewhere\nspec: {a: [1]}\n\
                     ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: idle}\nspec: {replicas: 0}\n\
-                    ---\napiVersion: v1\nkind: Odd\nmetadata: {name: odd}\nspec: [text]\n";
+                    ---\napiVersion: v1\nkind: Odd\nmetadata: {name: odd}\nspec: [text]\ndata: text\n\
+                    ---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: brief}\nspec: {ttlSecondsAfterFinished: 9}\n";
         let object = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str, keep| Object {
             api_version: api_version.into(),
             kind: kind.into(),
             namespace: namespace.map(Into::into),
             name: name.into(),
             keep,
-            at_rest: name == "idle",
+            replicas: (name == "idle").then_some(0),
+            expires: name == "brief",
+            data: if name == "keys" { 2 } else { 0 },
         };
         assert_eq!(
             objects(text).unwrap(),
@@ -155,6 +178,7 @@ mod tests {
                 object("apps/v1", "Deployment", Some("elsewhere"), "api", false),
                 object("apps/v1", "Deployment", None, "idle", false),
                 object("v1", "Odd", None, "odd", false),
+                object("batch/v1", "Job", None, "brief", false),
             ]
         );
     }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::jiff::Timestamp;
+
 use super::Report;
-use crate::api::{ChildStatus, ComponentStatus, ComponentVerdict};
+use super::drift::{self, Children};
+use crate::api::{ChildStatus, ComponentStatus, ComponentVerdict, OpenStackDeploymentStatus};
 use crate::health;
 use crate::observed::BodySeen;
 use crate::plan::{Decision, Step, Wait};
@@ -13,8 +16,14 @@ use crate::release::RECORD_LIMIT;
 const WARN_PERCENT: usize = 70;
 
 /// Each release by its name in the catalogue.
-pub fn children(report: &Report<'_>) -> BTreeMap<String, ChildStatus> {
-    report.plan.decisions.iter().map(|(name, decision)| (name.clone(), child(name, decision, report))).collect()
+pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
+    let decisions = report.plan.decisions.iter();
+    let all = decisions.map(|(name, decision)| {
+        let mut child = child(name, decision, report);
+        drift::tell(&mut child, before.children.get(name), name, decision, report, now);
+        (name.clone(), child)
+    });
+    all.collect()
 }
 
 fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
@@ -40,6 +49,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
         message: with_size(message(&decision.step), body),
         changes: report.changes.get(name).cloned().unwrap_or_default(),
+        drift: Vec::new(),
     }
 }
 

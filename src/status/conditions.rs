@@ -3,15 +3,17 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
+use super::drift::{self, Children};
 use super::{Report, causes, verdict::Verdict};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::plan::{Step, Wait};
 
-/// The warnings about the spec, for the end of a message: they hold whatever else goes on.
-pub fn warnings(report: &Report<'_>) -> String {
+/// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
+pub fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning);
-    warnings.map(|finding| format!("; warning: {finding}")).collect::<Vec<_>>().concat()
+    let warnings = warnings.map(|finding| format!("; warning: {finding}"));
+    drift::summary(children).into_iter().chain(warnings).collect::<Vec<_>>().concat()
 }
 
 /// What a pause holds back, and how to go on.
@@ -27,7 +29,13 @@ fn held(report: &Report<'_>) -> String {
     format!("helm is not started; {what}; set spec.paused to false to go on")
 }
 
-pub fn conditions(before: &[Condition], verdict: &Verdict, report: &Report<'_>, now: Timestamp) -> Vec<Condition> {
+pub fn conditions(
+    before: &[Condition],
+    verdict: &Verdict,
+    report: &Report<'_>,
+    children: &Children,
+    now: Timestamp,
+) -> Vec<Condition> {
     let none = || (reason::NONE, String::new());
     let ready = verdict.reason == reason::READY;
     let progressing = verdict.progressing && !verdict.stalled;
@@ -35,7 +43,7 @@ pub fn conditions(before: &[Condition], verdict: &Verdict, report: &Report<'_>, 
     let led = || (verdict.reason, causes::led(verdict.message.clone(), report, false));
     let degraded = verdict.degraded.clone().map(|(reason, message)| (reason, causes::led(message, report, true)));
     let truths = [
-        (condition::READY, ready, (verdict.reason, format!("{}{}", verdict.message, warnings(report)))),
+        (condition::READY, ready, (verdict.reason, format!("{}{}", verdict.message, warnings(report, children)))),
         (condition::PROGRESSING, progressing, if progressing { led() } else { none() }),
         (condition::DEGRADED, degraded.is_some(), degraded.unwrap_or_else(none)),
         (

@@ -30,6 +30,13 @@ pub enum About {
     Release(String),
     /// A Secret in the resource's namespace.
     Secret(String),
+    /// An object of a release.
+    Object {
+        /// `Deployment` and the like.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
 }
 
 /// That a Secret of ours was put back: told when it was written, whatever the status says.
@@ -46,7 +53,7 @@ impl Event {
     pub fn failure(&self) -> Option<&str> {
         match &self.about {
             Some(About::Release(name)) if self.reason == FAILED => Some(name),
-            Some(About::Release(_) | About::Secret(_)) | None => None,
+            Some(About::Release(_) | About::Secret(_) | About::Object { .. }) | None => None,
         }
     }
 }
@@ -58,6 +65,7 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
         let said = installing(name, before, child).into_iter().chain(release(name, before, child));
         let said = said.chain(failed(name, child, report));
         events.extend(said.map(|event| Event { about: Some(About::Release(name.clone())), ..event }));
+        events.extend(super::drift::events(name, before, child));
     }
     for name in gone(&before.children, &now.children) {
         let gone = event(false, "Uninstalled", format!("release {name} is gone"));
@@ -169,7 +177,7 @@ fn spoken_reason(why: &str) -> &'static str {
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)
 }
 
-fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
+pub fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
     // events.k8s.io refuses notes over 1 kB.
     if note.len() > 1000 {
         let end = (0..=997).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);

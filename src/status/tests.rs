@@ -9,7 +9,8 @@ const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const LATER: Timestamp = Timestamp::constant(1_800_000_100, 0);
 
 fn plan(steps: &[(&str, Step)]) -> Plan {
-    let decision = |step: &Step| Decision { key: Key::new("openstack", "x"), step: step.clone(), sweep: None };
+    let decision =
+        |step: &Step| Decision { key: Key::new("openstack", "x"), step: step.clone(), sweep: None, mending: None };
     let decisions: BTreeMap<_, _> = steps.iter().map(|(name, step)| ((*name).to_owned(), decision(step))).collect();
     Plan { decisions, hash: "abc".into(), wake: None }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::drift::{self, Children};
 use super::{Report, children::first};
 use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
@@ -23,7 +24,7 @@ pub struct Verdict {
     pub stalled: bool,
 }
 
-pub fn verdict(report: &Report<'_>, health: &Health) -> Verdict {
+pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Verdict {
     let steps = || report.plan.decisions.values().map(|decision| &decision.step);
     let progressing = report.not_the_one.is_none()
         && !report.findings.iter().any(|finding| finding.level == Level::Error)
@@ -34,7 +35,8 @@ pub fn verdict(report: &Report<'_>, health: &Health) -> Verdict {
             Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::CHART_PENDING,
             Step::Ready | Step::Wait(_) => false,
         });
-    let degraded = degraded(report, health);
+    let drifted = || drift::degraded(children).map(|message| (reason::DRIFTED, message));
+    let degraded = degraded(report, health).or_else(drifted);
     let (phase, reason, message) = QUESTIONS
         .iter()
         .find_map(|question| question(report, health))

@@ -144,7 +144,7 @@ impl Watches<'_> {
         &mut self,
         selector: &watcher::Config,
         add: fn(&mut Store) -> usize,
-        take: impl Fn(&mut Store, usize, News<K>) -> bool + Clone + Send + 'static,
+        take: impl Fn(&mut Store, usize, News<Partial<K>>) -> bool + Clone + Send + 'static,
     ) {
         if self.options.without.contains(K::PLURAL) {
             return;

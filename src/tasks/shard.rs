@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use kube::Resource;
 use kube::runtime::watcher::Event;
 
-use super::partial::{Kind, Partial};
 use super::watch::News;
 
 /// An object's namespace and name.
@@ -28,7 +28,7 @@ impl<V> Default for Shard<V> {
 impl<V: PartialEq> Shard<V> {
     /// Takes what a watch tells; `read` makes the value of an object, or nothing of one that does not count. Returns whether any
     /// value changed.
-    pub(super) fn take<K: Kind>(&mut self, news: impl Into<News<K>>, read: impl Fn(&Partial<K>) -> Option<V>) -> bool {
+    pub(super) fn take<O: Resource>(&mut self, news: impl Into<News<O>>, read: impl Fn(&O) -> Option<V>) -> bool {
         let event = match news.into() {
             News::Event(event) => event,
             News::Refused => return !std::mem::replace(&mut self.excused, true),
@@ -77,14 +77,19 @@ impl<V: PartialEq> Shard<V> {
         self.listed || self.excused
     }
 
+    /// The value of one object.
+    pub(super) fn get(&self, name: &Name) -> Option<&V> {
+        self.current.get(name)
+    }
+
     /// The values, by the objects' names.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&Name, &V)> {
         self.current.iter()
     }
 }
 
-fn name<K: Kind>(object: &Partial<K>) -> Name {
-    let metadata = &object.metadata;
+fn name(object: &impl Resource) -> Name {
+    let metadata = object.meta();
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client, Error};
+use kube::{Api, Client, Error, Resource};
+use serde::de::DeserializeOwned;
 
 use super::partial::{Kind, Partial};
 use super::problems::Problems;
@@ -45,27 +46,46 @@ impl Scope {
 }
 
 /// What a watch has to tell.
-#[expect(clippy::large_enum_variant, reason = "handed on at once and never kept")]
-pub(super) enum News<K: Kind> {
+pub(super) enum News<O> {
     /// Something was seen.
-    Event(watcher::Event<Partial<K>>),
+    Event(watcher::Event<O>),
     /// It does not get through.
     Refused,
 }
 
-impl<K: Kind> From<watcher::Event<Partial<K>>> for News<K> {
-    fn from(event: watcher::Event<Partial<K>>) -> Self {
+impl<O> From<watcher::Event<O>> for News<O> {
+    fn from(event: watcher::Event<O>) -> Self {
         Self::Event(event)
     }
 }
 
-/// Watches for ever and hands on every event. Errors are waited out with growing pauses and noted as a problem.
+/// What is watched, in a problem's words.
+#[derive(Clone, Copy)]
+pub(super) struct What {
+    pub(super) group: &'static str,
+    pub(super) plural: &'static str,
+}
+
+/// [`follow_objects`] of a kind whose fields are known.
 pub(super) async fn follow<K: Kind>(
     api: Api<Partial<K>>,
     selector: watcher::Config,
     problems: Problems,
-    mut take: impl FnMut(News<K>),
+    take: impl FnMut(News<Partial<K>>),
 ) {
+    follow_objects(api, What { group: K::GROUP, plural: K::PLURAL }, selector, problems, take).await;
+}
+
+/// Watches for ever and hands on every event. Errors are waited out with growing pauses and noted as a problem.
+pub(super) async fn follow_objects<O>(
+    api: Api<O>,
+    what: What,
+    selector: watcher::Config,
+    problems: Problems,
+    mut take: impl FnMut(News<O>),
+) where
+    O: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
     let mut config = selector.clone().streaming_lists();
     loop {
         let mut events = pin!(watcher(api.clone(), config.clone()).backoff(Pauses::default()));
@@ -74,13 +94,13 @@ pub(super) async fn follow<K: Kind>(
                 Ok(event) => {
                     // A list that begins has not come through yet.
                     if !matches!(event, watcher::Event::Init) {
-                        problems.works(WATCHING, K::PLURAL);
+                        problems.works(WATCHING, what.plural);
                     }
                     take(News::Event(event));
                 }
                 Err(error) if refuses_streaming(&error) => break,
                 Err(error) => {
-                    note::<K>(&problems, &error);
+                    note(what, &problems, &error);
                     take(News::Refused);
                 }
             }
@@ -93,31 +113,31 @@ fn refuses_streaming(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(Error::Api(status)) if status.code == UNPROCESSABLE)
 }
 
-fn note<K: Kind>(problems: &Problems, error: &watcher::Error) {
+fn note(what: What, problems: &Problems, error: &watcher::Error) {
+    let kind = what.plural;
     match error {
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
-            problems.fails(WATCHING, K::PLURAL, explain::<K>(error));
+            problems.fails(WATCHING, kind, explain(what, error));
         }
         // One object that cannot be parsed: the others go on.
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
-            problems.happened(WATCHING, K::PLURAL, explain::<K>(error));
+            problems.happened(WATCHING, kind, explain(what, error));
         }
         // A connection that ends is taken up again where it was.
-        watcher::Error::WatchFailed(error) => tracing::debug!(kind = K::PLURAL, %error, "a watch was interrupted"),
-        watcher::Error::WatchError(status) => tracing::debug!(kind = K::PLURAL, status.message, "a watch begins anew"),
+        watcher::Error::WatchFailed(error) => tracing::debug!(kind, %error, "a watch was interrupted"),
+        watcher::Error::WatchError(status) => tracing::debug!(kind, status.message, "a watch begins anew"),
         watcher::Error::NoResourceVersion => {
-            problems.fails(WATCHING, K::PLURAL, "the API server gave no resourceVersion".into());
+            problems.fails(WATCHING, kind, "the API server gave no resourceVersion".into());
         }
     }
 }
 
-fn explain<K: Kind>(error: &Error) -> String {
-    let group = if K::GROUP.is_empty() { "core" } else { K::GROUP };
+fn explain(What { group, plural }: What, error: &Error) -> String {
+    let group = if group.is_empty() { "core" } else { group };
     match error {
         Error::Api(status) if status.is_forbidden() => format!(
-            "{}; grant `list` and `watch` on {} ({group}) to the operator's ServiceAccount, as its chart does",
-            status.message,
-            K::PLURAL
+            "{}; grant `list` and `watch` on {plural} ({group}) to the operator's ServiceAccount, as its chart does",
+            status.message
         ),
         other => said(other),
     }

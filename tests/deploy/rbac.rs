@@ -50,6 +50,22 @@ fn the_operator_may_handle_whatever_the_charts_create() {
 }
 
 #[test]
+fn the_operator_may_watch_every_kind_that_it_looks_after_and_overlooks_none_that_charts_create() {
+    let held = shipped();
+    for kind in &osdpl::drift::KINDS {
+        for verb in ["get", "list", "watch"] {
+            let deed = Deed { group: kind.group.into(), resource: kind.plural.into(), verb: verb.into(), name: None };
+            assert!(allowed(&held, &deed), "add to deploy/osdpl/templates/clusterrole.yaml: {deed}");
+        }
+    }
+    let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let overlooked = OBJECTS.iter().map(|object| (text(object, "apiVersion"), text(object, "kind")));
+    let overlooked = overlooked.filter(|(version, kind)| osdpl::drift::kind(version, kind).is_none());
+    let overlooked: BTreeSet<_> = overlooked.map(|(_, kind)| kind).collect();
+    assert!(overlooked.is_subset(&["CustomResourceDefinition".to_owned()].into()), "{overlooked:?}");
+}
+
+#[test]
 fn the_operator_holds_whatever_the_charts_grant() {
     let roles = OBJECTS.iter().filter(|object| object["kind"] == "Role" || object["kind"] == "ClusterRole");
     assert!(roles.clone().count() > 50, "the charts make Roles");

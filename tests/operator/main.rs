@@ -10,6 +10,7 @@ mod cloud;
 mod commands;
 mod credentials;
 mod deletion;
+mod drift;
 mod dump;
 mod foreign;
 mod helm;

@@ -82,6 +82,7 @@ impl World {
             owner,
             without: std::collections::BTreeSet::new(),
             scrubber,
+            tolerated: None,
         };
         let seer = self::client(kubeconfig).await;
         let tasks = Tasks::spawn(&seer, &options, &poke);

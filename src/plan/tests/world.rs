@@ -38,6 +38,7 @@ pub fn release(name: &str) -> DesiredRelease {
         version: None,
         chart_digest: None,
         paused: false,
+        drift: crate::api::DriftPolicy::Report,
         blocked: None,
     }
 }

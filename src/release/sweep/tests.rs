@@ -59,7 +59,16 @@ fn object(kind: &str, namespace: Option<&str>, name: &str) -> Object {
         _ => "v1",
     };
     let (api_version, kind, name) = (api_version.into(), kind.into(), name.into());
-    Object { api_version, kind, namespace: namespace.map(Into::into), name, keep: false, at_rest: false }
+    Object {
+        api_version,
+        kind,
+        namespace: namespace.map(Into::into),
+        name,
+        keep: false,
+        replicas: None,
+        expires: false,
+        data: 0,
+    }
 }
 
 fn manifest(objects: &[Object]) -> Objects {

@@ -21,7 +21,7 @@ fn cause(message: &str, release: &str, stuck: bool, victims: usize) -> Cause {
 }
 
 fn with<T>(causes: Vec<Cause>, look: impl FnOnce(&Report<'_>) -> T) -> T {
-    let decision = Decision { key: Key::new("n", "ours"), step: Step::Ready, sweep: None };
+    let decision = Decision { key: Key::new("n", "ours"), step: Step::Ready, sweep: None, mending: None };
     let plan = Plan { decisions: [("ours".to_owned(), decision)].into(), ..Plan::default() };
     look(&Report {
         spec: &OpenStackDeploymentSpec::default(),

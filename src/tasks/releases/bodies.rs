@@ -128,8 +128,8 @@ impl Bodies {
                 Ok(record) if record.metadata.uid != uid => Outcome::Gone,
                 Ok(record) => {
                     problems.works(READING, &what);
-                    let namespace = key.namespace.clone();
-                    let read = move || read(&record, &namespace, objects, &scrubber);
+                    let release = key.clone();
+                    let read = move || read(&record, &release, objects, &scrubber);
                     // Off the threads that serve watches: unpacking a big record takes tens of milliseconds.
                     tokio::task::spawn_blocking(read).await.unwrap_or(Outcome::Failed)
                 }
@@ -168,13 +168,13 @@ fn is_wanted(meta: &Meta) -> bool {
     }
 }
 
-fn read(record: &Partial<Record>, namespace: &str, known: Option<Arc<Objects>>, scrubber: &Scrubber) -> Outcome {
+fn read(record: &Partial<Record>, release: &Key, known: Option<Arc<Objects>>, scrubber: &Scrubber) -> Outcome {
     let found = record.metadata.resource_version.clone();
     let payload = &record.data.release.0;
-    let objects = match known.map_or_else(|| body::objects(payload, namespace).map(Arc::new), Ok) {
+    let objects = match known.map_or_else(|| body::objects(payload, release).map(Arc::new), Ok) {
         Ok(objects) => objects,
         Err(error) => return Outcome::Read { found, objects: None, body: Box::new(Err(error.to_string())) },
     };
-    let body = body::read(payload, namespace, &objects, scrubber).map_err(|error| error.to_string());
+    let body = body::read(payload, &release.namespace, &objects, scrubber).map_err(|error| error.to_string());
     Outcome::Read { found, objects: Some(objects), body: Box::new(body) }
 }

@@ -1,9 +1,11 @@
 //! What a record's body says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::catalog::WorkloadKind;
-use crate::observed::{BodySeen, HookSeen};
+use crate::drift;
+use crate::observed::{BodySeen, HookSeen, Key};
 use crate::release::{self, DeletePolicy, Event, Hook, Object, Phase, Record, Status, Undecodable};
 use crate::scrub::Scrubber;
 
@@ -17,13 +19,14 @@ pub(super) struct Objects {
     at_rest: BTreeSet<(WorkloadKind, String, String)>,
     plain_jobs: BTreeSet<Name>,
     hook_jobs: BTreeSet<Name>,
+    left: Arc<BTreeMap<drift::Id, drift::Left>>,
 }
 
-/// The objects of a record that lies in this namespace.
-pub(super) fn objects(payload: &[u8], namespace: &str) -> Result<Objects, Undecodable> {
+/// The objects of a record of that release.
+pub(super) fn objects(payload: &[u8], release: &Key) -> Result<Objects, Undecodable> {
     let objects = release::decode_objects(payload)?;
-    let place =
-        |object: &Object| (object.namespace.clone().unwrap_or_else(|| namespace.to_owned()), object.name.clone());
+    let namespace = &release.namespace;
+    let place = |object: &Object| (object.namespace.clone().unwrap_or_else(|| namespace.clone()), object.name.clone());
     let workload = |object: &Object| {
         let kind = match object.kind.as_str() {
             "Deployment" => WorkloadKind::Deployment,
@@ -37,9 +40,10 @@ pub(super) fn objects(payload: &[u8], namespace: &str) -> Result<Objects, Undeco
     let jobs = |objects: &[Object]| objects.iter().filter(|object| object.kind == "Job").map(place).collect();
     Ok(Objects {
         workloads: objects.manifest.iter().filter_map(workload).collect(),
-        at_rest: objects.manifest.iter().filter(|object| object.at_rest).filter_map(workload).collect(),
+        at_rest: objects.manifest.iter().filter(|object| object.replicas == Some(0)).filter_map(workload).collect(),
         plain_jobs: jobs(&objects.manifest),
         hook_jobs: jobs(&objects.hooks),
+        left: Arc::new(drift::left(&objects.manifest, release)),
     })
 }
 
@@ -65,6 +69,7 @@ pub(super) fn read(
         chart: record.chart.name,
         chart_version: record.chart.version,
         description: scrubber.scrub(&record.description),
+        left: Arc::clone(&objects.left),
         stored: payload.len(),
     })
 }

@@ -20,19 +20,19 @@ fn listed() -> Store {
     add(&mut store.pods);
     add(&mut store.services);
     assert_eq!(store.picture(), None);
-    store.workloads[0].take::<Deployment>(Event::InitDone, |_| None);
-    store.jobs[0].take::<Job>(Event::InitDone, |_| None);
+    store.workloads[0].take::<Partial<Deployment>>(Event::InitDone, |_| None);
+    store.jobs[0].take::<Partial<Job>>(Event::InitDone, |_| None);
     assert_eq!(store.picture(), None);
-    store.pods[0].take::<Pod>(Event::InitDone, |_| None);
+    store.pods[0].take::<Partial<Pod>>(Event::InitDone, |_| None);
     assert_eq!(store.picture(), None);
-    store.services[0].take::<Service>(Event::InitDone, |_| None);
+    store.services[0].take::<Partial<Service>>(Event::InitDone, |_| None);
     assert_eq!(store.picture(), Some(Health::default()));
     store
 }
 
 fn add_job(store: &mut Store, status: &Value) {
     let job = json!({"metadata": {"name": "db-sync", "namespace": "n", "labels": {"release_group": "nova"}}, "status": status});
-    store.jobs[0].take::<Job>(object(job), |job| job::observe(&job.metadata, &job.spec, &job.status));
+    store.jobs[0].take::<Partial<Job>>(object(job), |job| job::observe(&job.metadata, &job.spec, &job.status));
 }
 
 fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
@@ -43,7 +43,7 @@ fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
         "spec": {"containers": [{"name": "main", "image": "quay.io/main"}]},
         "status": {"containerStatuses": [container]},
     });
-    store.pods[0].take::<Pod>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
 }
 
 fn add_deployment(store: &mut Store, ready: i32) {

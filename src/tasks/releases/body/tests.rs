@@ -47,7 +47,7 @@ fn read_record(status: &str, hooks: &[Value], scrubber: &Scrubber) -> BodySeen {
         "chart": {"metadata": {"name": "nova", "version": "2026.1.7"}},
     });
     let payload = STANDARD.encode(record.to_string());
-    let objects = objects(payload.as_bytes(), "openstack").unwrap();
+    let objects = objects(payload.as_bytes(), &Key::new("openstack", "keystone")).unwrap();
     read(payload.as_bytes(), "openstack", &objects, scrubber).unwrap()
 }
 

@@ -1,0 +1,110 @@
+//! `FieldsV1`: which fields a writer holds, as the API server stores it: keys `f:<name>`, `k:<key of a list's item>`, `v:<value>`, and `.` for
+//! the thing itself.
+
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+/// So many paths are kept; nobody reads more, and a Deployment has a hundred.
+const KEPT: usize = 32;
+
+/// The longest path that is kept, in bytes: a key may be anything.
+const LONGEST: usize = 120;
+
+/// Where nothing counts.
+const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
+
+/// The fields that a writer holds outside of `metadata` and `status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// The first of them, as `spec.template.spec.containers[name=api].image`.
+    pub paths: Vec<String>,
+    /// How many there are.
+    pub count: usize,
+    /// How many of them are keys of `data`, as ConfigMaps and Secrets have it.
+    pub data: usize,
+    /// Whether `spec.replicas` is one of them.
+    pub replicas: bool,
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut fields = Self::default();
+        deserializer.deserialize_any(Walk { fields: &mut fields, path: String::new() })?;
+        Ok(fields)
+    }
+}
+
+/// Walks a node with everything below it.
+struct Walk<'a> {
+    fields: &'a mut Fields,
+    path: String,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    /// Whether the node has nodes below it.
+    type Value = bool;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("fields")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<bool, A::Error> {
+        let mut inner = false;
+        while let Some(key) = entries.next_key::<String>()? {
+            if self.path.is_empty() && SKIPPED.contains(&key.as_str()) || key == "." {
+                entries.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            inner = true;
+            let path = join(&self.path, &key);
+            let leaf = !entries.next_value_seed(Walk { fields: &mut *self.fields, path: path.clone() })?;
+            if leaf {
+                self.fields.count += 1;
+                self.fields.data += usize::from(self.path == "data");
+                self.fields.replicas |= path == "spec.replicas";
+                if self.fields.paths.len() < KEPT {
+                    self.fields.paths.push(path);
+                }
+            }
+        }
+        Ok(inner)
+    }
+}
+
+/// The path of a node below `path`.
+fn join(path: &str, key: &str) -> String {
+    let (mark, name) = key.split_at_checked(2).unwrap_or(("", key));
+    let mut joined = match mark {
+        "f:" if path.is_empty() => name.to_owned(),
+        "f:" => format!("{path}.{name}"),
+        "k:" => format!("{path}[{}]", item(name)),
+        _ => format!("{path}[…]"),
+    };
+    if joined.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| joined.is_char_boundary(*end)).unwrap_or(0);
+        joined.truncate(end);
+    }
+    joined
+}
+
+/// `{"name":"api"}` as `name=api`.
+fn item(key: &str) -> String {
+    let Ok(parts) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(key) else {
+        return "…".into();
+    };
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    parts.iter().map(|(name, value)| format!("{name}={}", text(value))).collect::<Vec<_>>().join(",")
+}

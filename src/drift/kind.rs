@@ -1,0 +1,52 @@
+//! The kinds of object that are looked after: those that upstream's manifests hold, and what features of ours add to them.
+//!
+//! An object of another kind (by `extraObjects`) is not looked after. Each kind here needs `get`, `list` and `watch` in the operator's
+//! ClusterRole; `tests/deploy/rules.rs` compares the two. `CustomResourceDefinitions` are left out: they are shared and kept.
+
+/// A kind of object, as the API server calls it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kind {
+    /// `Deployment`.
+    pub kind: &'static str,
+    /// `apps`; empty for the core group.
+    pub group: &'static str,
+    /// `v1`.
+    pub version: &'static str,
+    /// `deployments`.
+    pub plural: &'static str,
+    /// Whether its objects lie in namespaces.
+    pub namespaced: bool,
+}
+
+const fn namespaced(group: &'static str, kind: &'static str, plural: &'static str) -> Kind {
+    Kind { kind, group, version: "v1", plural, namespaced: true }
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Every kind that is looked after.
+pub static KINDS: [Kind; 17] = [
+    namespaced("apps", "DaemonSet", "daemonsets"),
+    namespaced("apps", "Deployment", "deployments"),
+    namespaced("apps", "StatefulSet", "statefulsets"),
+    namespaced("batch", "CronJob", "cronjobs"),
+    namespaced("batch", "Job", "jobs"),
+    namespaced("", "ConfigMap", "configmaps"),
+    namespaced("", "PersistentVolumeClaim", "persistentvolumeclaims"),
+    namespaced("", "Secret", "secrets"),
+    namespaced("", "Service", "services"),
+    namespaced("", "ServiceAccount", "serviceaccounts"),
+    namespaced("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
+    namespaced("networking.k8s.io", "NetworkPolicy", "networkpolicies"),
+    namespaced("gateway.networking.k8s.io", "HTTPRoute", "httproutes"),
+    namespaced(RBAC, "Role", "roles"),
+    namespaced(RBAC, "RoleBinding", "rolebindings"),
+    Kind { namespaced: false, ..namespaced(RBAC, "ClusterRole", "clusterroles") },
+    Kind { namespaced: false, ..namespaced(RBAC, "ClusterRoleBinding", "clusterrolebindings") },
+];
+
+/// The kind by a manifest's `apiVersion` and `kind`, whatever the version.
+pub fn kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    KINDS.iter().find(|known| known.kind == kind && known.group == group)
+}

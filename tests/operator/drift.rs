@@ -1,0 +1,182 @@
+//! What others do to the objects of releases beside helm.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Service};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use osdpl::api::{ChildStatus, OpenStackDeployment, REPAIR, condition, reason};
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services};
+use crate::world::{World, now, story};
+
+const SMALL: [&str; 2] = ["mariadb", "memcached"];
+
+/// A spec with one answer to drift for all releases.
+fn answering(policy: &str) -> Value {
+    let mut spec = services(&SMALL);
+    spec["drift"] = policy.into();
+    spec
+}
+
+fn by(manager: &str) -> PatchParams {
+    PatchParams { field_manager: Some(manager.into()), ..PatchParams::default() }
+}
+
+/// `kubectl edit configmap mariadb-bin`.
+async fn edit(world: &World, manager: &str, script: &str) {
+    let patch = Patch::Merge(json!({"data": {"stand-in.sh": script}}));
+    world.api::<ConfigMap>().patch("mariadb-bin", &by(manager), &patch).await.unwrap();
+}
+
+/// `kubectl delete service`.
+async fn delete_service(world: &World, name: &str) {
+    world.api::<Service>().delete(name, &DeleteParams::default()).await.unwrap();
+}
+
+/// What is told of a release's objects, each as `object change by`.
+fn drift(child: &ChildStatus) -> Vec<String> {
+    let line = |drift: &osdpl::api::ObjectDrift| {
+        format!("{} {} {}", drift.object, drift.change, drift.by.as_deref().unwrap_or("?"))
+    };
+    child.drift.iter().map(line).collect()
+}
+
+async fn until_drift(world: &World, release: &str, expected: &[&str]) -> OpenStackDeployment {
+    let what = format!("{expected:?} is told of {release}");
+    world.until(&what, |cloud| (drift(&cloud.child(release)) == expected).then(|| cloud.clone())).await
+}
+
+/// The notes of the events about drift.
+async fn told(world: &World) -> Vec<String> {
+    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let ours = events.items.into_iter().filter(|event| event.reason.as_deref() == Some("Drifted"));
+    let mut notes: Vec<_> = ours.map(|event| event.message.unwrap_or_default()).collect();
+    notes.sort();
+    notes
+}
+
+#[test]
+fn what_others_do_to_objects_is_told_with_who_and_when_and_left_and_so_it_is_after_a_restart() {
+    story("drift", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&services(&SMALL)).await;
+        assert_eq!(drift(&world.until_ready().await.child("mariadb")), [""; 0]);
+
+        edit(world, "kubectl-edit", "exec false").await;
+        until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;
+        let scale = Patch::Merge(json!({"spec": {"replicas": 2}}));
+        world.api::<StatefulSet>().patch_scale("memcached-memcached", &by("kubectl"), &scale).await.unwrap();
+        until_drift(world, "memcached", &["StatefulSet memcached-memcached edited: spec.replicas kubectl"]).await;
+        delete_service(world, "memcached").await;
+        let both = ["Service memcached deleted ?", "StatefulSet memcached-memcached edited: spec.replicas kubectl"];
+        until_drift(world, "memcached", &both).await;
+
+        let all = |cloud: &OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("memcached").drift.len() == 2).then(|| cloud.clone())
+        };
+        let cloud = world.until("what runs is Ready, and what was changed is told", all).await;
+        let degraded = cloud.condition(condition::DEGRADED).unwrap();
+        assert_eq!((degraded.status.as_str(), degraded.reason.as_str()), ("True", reason::DRIFTED));
+        let message = cloud.child("mariadb").message;
+        assert!(
+            message.starts_with("ConfigMap mariadb-bin was edited by kubectl-edit (data.stand-in.sh), at 20"),
+            "{message}"
+        );
+        assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
+        let summary = cloud.status().message;
+        assert!(summary.contains("changed beside helm: mariadb, memcached"), "{summary}");
+        let notes = told(world).await;
+        assert_eq!(notes.len(), 3, "{notes:#?}");
+        assert_eq!(operator.metric("osdpl_releases_drifted{", "nimbus"), 2);
+
+        let (began, before) = (now(), cloud.status());
+        operator.kill();
+        let operator = world.operator().start().await;
+        operator.finds_ready(2).await;
+        let after = world.deployments().get(crate::cloud::NAME).await.unwrap();
+        assert_eq!(after.status(), before);
+        assert!(world.writes_since(began).is_empty(), "{:#?}", world.writes_since(began));
+        assert_eq!((world.helm_runs().len(), told(world).await), (2, notes));
+    });
+}
+
+#[test]
+fn drift_is_taken_back_where_the_spec_says_repair_and_ever_more_seldom_where_someone_does_it_again() {
+    story("drift-repair", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&answering("Repair")).await;
+        world.until_ready().await;
+        delete_service(world, "memcached").await;
+        let repaired = |release: &'static str, revision: i64| {
+            move |cloud: &OpenStackDeployment| {
+                let child = cloud.child(release);
+                (child.ready && child.revision == Some(revision) && child.drift.is_empty()).then_some(())
+            }
+        };
+        world.until("the Service is back", repaired("memcached", 2)).await;
+        world.api::<Service>().get("memcached").await.unwrap();
+
+        let script =
+            async || world.api::<ConfigMap>().get("mariadb-bin").await.unwrap().data.unwrap()["stand-in.sh"].clone();
+        let shipped = script().await;
+        edit(world, "fighter", "exec false").await;
+        world.until("the edit is taken back", repaired("mariadb", 2)).await;
+        assert_eq!(script().await, shipped);
+        edit(world, "fighter", "exec false").await;
+        let fought = |cloud: &OpenStackDeployment| {
+            let message = cloud.child("mariadb").message;
+            let fight = message.contains("taken back once and done again") && message.contains("by fighter");
+            fight.then_some(())
+        };
+        world.until("it is told that someone fights, and who", fought).await;
+        assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
+
+        // A person's word counts at once, and the spec's again from there on.
+        world.annotate(REPAIR, json!("mariadb")).await;
+        world.until("the edit is taken back again", repaired("mariadb", 3)).await;
+        assert_eq!((world.helm_runs().len(), script().await), (5, shipped));
+        assert_eq!(operator.metric("osdpl_releases_drifted{", "nimbus"), 0);
+    });
+}
+
+#[test]
+fn what_is_reported_is_taken_back_when_a_person_asks_for_all() {
+    story("drift-all", async |world| {
+        let _operator = world.operator().helm(3).start().await;
+        world.apply(&services(&SMALL)).await;
+        world.until_ready().await;
+        edit(world, "kubectl-edit", "exec false").await;
+        until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;
+        world.annotate(REPAIR, json!("all")).await;
+        let cloud = until_drift(world, "mariadb", &[]).await;
+        assert!(cloud.child("mariadb").revision >= Some(1));
+        let done = |cloud: &OpenStackDeployment| {
+            let spent = !cloud.metadata.annotations.clone().unwrap_or_default().contains_key(REPAIR);
+            (cloud.is_ready() && cloud.child("mariadb").revision == Some(2) && spent).then(|| cloud.clone())
+        };
+        let cloud = world.until("it is applied again, once", done).await;
+        assert_eq!((cloud.child("memcached").revision, world.helm_runs().len()), (Some(1), 3));
+    });
+}
+
+#[test]
+fn what_is_to_be_ignored_is_not_even_told() {
+    story("drift-ignored", async |world| {
+        let _operator = world.operator().start().await;
+        let mut spec = answering("Ignore");
+        world.apply(&spec).await;
+        world.until_ready().await;
+        edit(world, "kubectl-edit", "exec false").await;
+        delete_service(world, "memcached").await;
+        // One release is looked after again: what it tells comes after whatever the other one had to tell.
+        spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Report".into();
+        world.apply(&spec).await;
+        let cloud = until_drift(world, "memcached", &["Service memcached deleted ?"]).await;
+        assert_eq!(drift(&cloud.child("mariadb")), [""; 0]);
+        assert_eq!(told(world).await.len(), 1);
+        assert_eq!(world.helm_runs().len(), 2);
+        spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Ignore".into();
+        world.apply(&spec).await;
+        until_drift(world, "memcached", &[]).await;
+    });
+}
