@@ -85,6 +85,11 @@ fn what_others_do_to_objects_is_told_with_who_and_when_and_left_and_so_it_is_aft
         assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
         let summary = cloud.status().message;
         assert!(summary.contains("changed beside helm: mariadb, memcached"), "{summary}");
+        // Events come after the status that they speak of, and before the next one.
+        let mut spec = services(&SMALL);
+        spec["deletionPolicy"] = "Retain".into();
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
         let notes = told(world).await;
         assert_eq!(notes.len(), 3, "{notes:#?}");
         assert_eq!(operator.metric("osdpl_releases_drifted{", "nimbus"), 2);
@@ -173,10 +178,10 @@ fn what_is_to_be_ignored_is_not_even_told() {
         world.apply(&spec).await;
         let cloud = until_drift(world, "memcached", &["Service memcached deleted ?"]).await;
         assert_eq!(drift(&cloud.child("mariadb")), [""; 0]);
-        assert_eq!(told(world).await.len(), 1);
         assert_eq!(world.helm_runs().len(), 2);
         spec["services"]["memcached"]["releases"]["memcached"]["drift"] = "Ignore".into();
         world.apply(&spec).await;
         until_drift(world, "memcached", &[]).await;
+        assert_eq!(told(world).await.len(), 1, "what was told before the last answer");
     });
 }
