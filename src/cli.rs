@@ -45,7 +45,7 @@ enum Command {
     /// Say what would be done now, and why the rest waits.
     ///
     /// Against the cluster it reads what the operator reads, with your rights: helm's records and the credentials (Secrets), workloads, Jobs
-    /// and pods; Services, volume claims and StorageClasses where you may. Nothing is written and no helm runs. A plan follows from a catalogue: where yours is not the operator's, name the operator's.
+    /// and pods; Services, volume claims, StorageClasses and nodes where you may. Nothing is written and no helm runs. A plan follows from a catalogue: where yours is not the operator's, name the operator's.
     Plan(plan::Arguments),
     /// Let the waiting changes go.
     Approve(approve::Arguments),

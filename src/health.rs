@@ -24,9 +24,6 @@ use crate::api::{ComponentStatus, ComponentVerdict};
 use crate::catalog::WorkloadKind;
 use crate::observed::{JobSeen, Workload};
 
-/// The reason of a component whose `DaemonSet` has no node to run on.
-pub const NO_NODES: &str = "no node has the label that its DaemonSet selects";
-
 /// The reason of a component of which no workload was seen.
 pub const NOT_SEEN: &str = "none of its workloads is there yet";
 
@@ -101,10 +98,14 @@ fn judge(workload: &Workload) -> (ComponentVerdict, String) {
         return (ComponentVerdict::Progressing, format!("its controller has not seen generation {generation} yet"));
     }
     if has_no_nodes(workload) {
-        return (ComponentVerdict::Unknown, NO_NODES.into());
+        let told = workload.trouble.as_ref().map(|trouble| trouble.message.clone());
+        return (ComponentVerdict::Unknown, told.unwrap_or_else(|| no_nodes(workload, None)));
     }
     if missing <= 0 && updated >= desired && outdated <= 0 {
         return (ComponentVerdict::Ready, String::new());
+    }
+    if misses_only_lost_nodes(workload) {
+        return (ComponentVerdict::Degraded, lost_nodes(&workload.lost_nodes));
     }
     if let Some(trouble) = &workload.trouble {
         let lost = trouble.stuck || workload.was_available;
@@ -124,6 +125,32 @@ fn judge(workload: &Workload) -> (ComponentVerdict, String) {
         format!("{outdated} pods of an older template are still there")
     };
     (ComponentVerdict::Progressing, what)
+}
+
+/// Whether it runs everywhere but on nodes that are not there: nothing of it is wrong then.
+fn misses_only_lost_nodes(workload: &Workload) -> bool {
+    let Workload { kind, desired, ready, updated, .. } = *workload;
+    let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);
+    kind == WorkloadKind::DaemonSet && lost > 0 && ready > 0 && desired - ready <= lost && desired - updated <= lost
+}
+
+/// `node n3 is NotReady`, in one line however many there are.
+pub fn lost_nodes(nodes: &[String]) -> String {
+    const NAMED: usize = 3;
+    match nodes {
+        [one] => format!("node {one} is NotReady"),
+        few if few.len() <= NAMED => format!("nodes {} are NotReady", few.join(", ")),
+        many => format!("nodes {} and {} more are NotReady", many[..NAMED].join(", "), many.len() - NAMED),
+    }
+}
+
+/// Why a `DaemonSet` runs nowhere, with how many nodes there are, where that is known.
+pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
+    let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
+    match workload.selects.as_str() {
+        "" => format!("{of} is one that its DaemonSet selects"),
+        labels => format!("{of} has {labels}, which its DaemonSet selects"),
+    }
 }
 
 /// How far a Job is.

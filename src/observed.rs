@@ -204,6 +204,12 @@ pub struct Workload {
     pub outdated: i32,
     /// Whether this template's pods were all available once: what is missing now was lost, not yet to come.
     pub was_available: bool,
+    /// The labels that a `DaemonSet` asks of nodes, where it asks for any: `openvswitch=enabled`.
+    pub selects: String,
+    /// On how many nodes pods of this `DaemonSet` run on without being wanted there: such as those of nodes that are `NotReady`.
+    pub misscheduled: i32,
+    /// The nodes that are `NotReady` and have a pod of this `DaemonSet` which is not ready either.
+    pub lost_nodes: Vec<String>,
     /// Why pods are not ready, the first cause: `neutron-server-abc: ImagePullBackOff quay.io/…`.
     pub trouble: Option<Trouble>,
 }

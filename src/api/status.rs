@@ -161,6 +161,8 @@ pub struct ComponentStatus {
 pub enum ComponentVerdict {
     /// All that is desired is available.
     Ready,
+    /// All that is desired is available but for what is on nodes that are `NotReady`.
+    Degraded,
     /// On its way.
     Progressing,
     /// Was available, or can't become it.
@@ -205,6 +207,8 @@ pub mod reason {
     pub const NOT_THE_ONE: &str = "NotTheOne";
     /// A DaemonSet that is needed has no node.
     pub const NO_NODES: &str = "NoNodes";
+    /// Nodes are `NotReady`, and nothing else is wrong.
+    pub const NODES: &str = "NodesNotReady";
     /// The spec says `paused`.
     pub const PAUSED: &str = "Paused";
     /// The resource is being deleted.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{claim, object};
 use crate::api::CauseObject;
-use crate::health::pod::Unready;
+use crate::health::pod::{Mount, Unready};
 use crate::observed::{Claim, Class, Trouble};
 
 /// What is known beside workloads and pods.
@@ -14,6 +14,10 @@ pub struct Facts<'a> {
     pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
     /// `StorageClasses`, by name; `None` where they may not be read.
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
+    /// Whether each node is ready, by name; `None` where they may not be read.
+    pub nodes: Option<BTreeMap<&'a str, bool>>,
+    /// What pods mount and is not there, by the pod's uid.
+    pub absent: BTreeMap<&'a str, &'a [Mount]>,
     /// Scrubbed ends of the logs of failed containers, by the pod's uid.
     pub logs: BTreeMap<&'a str, &'a str>,
 }
@@ -28,6 +32,12 @@ pub struct Told {
 }
 
 impl Facts<'_> {
+    /// The node of a pod, where that one is not ready.
+    pub fn lost_node<'p>(&self, pod: &'p Unready) -> Option<&'p str> {
+        let node = pod.node.as_deref()?;
+        (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)
+    }
+
     /// Why a pod is not ready, if that can be told.
     pub fn told(&self, namespace: &str, pod: &Unready) -> Option<Told> {
         let look = vec![object("Pod", namespace, &pod.name)];
@@ -35,6 +45,12 @@ impl Facts<'_> {
         if let Some(waiting) = claim::waiting(self, namespace, pod) {
             told.trouble = Trouble { stuck: waiting.stuck, message: format!("{}: {}", pod.name, waiting.message) };
             told.look.push(object("PersistentVolumeClaim", namespace, waiting.claim));
+        }
+        if let Some(absent) = self.absent.get(pod.uid.as_str()).filter(|absent| !absent.is_empty()) {
+            let names: Vec<_> = absent.iter().map(ToString::to_string).collect();
+            let message = format!("{}: it mounts what does not exist: {}", pod.name, names.join(", "));
+            told.trouble = Trouble { stuck: true, message };
+            told.look.extend(absent.iter().map(|mount| object(&format!("{:?}", mount.kind), namespace, &mount.name)));
         }
         if let Some(log) = self.logs.get(pod.uid.as_str()) {
             told.trouble.message = format!("{}; its log ends: {log}", told.trouble.message);

@@ -16,6 +16,9 @@ const ABSENT: &str = "it is not there";
 /// Why something is waited for that helm has made.
 const GONE: &str = "it was deleted";
 
+/// Why a node is a root.
+const NOT_READY: &str = "NotReady";
+
 /// Something that may have a cause.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
@@ -23,6 +26,8 @@ enum Suspect<'a> {
     Job(&'a JobSeen),
     /// It is not there, or nothing of ours is behind it.
     Absent(&'static str, &'a str, &'a str),
+    /// A node that is not ready.
+    Node(&'a str),
     /// A workload of the release that waits for it, which is gone: by its pods' labels.
     Gone(&'a str, &'a BTreeMap<String, String>),
 }
@@ -32,6 +37,13 @@ impl<'a> Scene<'a> {
     pub fn of_workload(&self, workload: &'a Workload) -> Option<Chain> {
         self.pods.get(&place(workload))?.first()?;
         Some(self.follow(Suspect::Workload(workload, None), None))
+    }
+
+    /// For each node that is not ready and has a pod of it, from it to that node.
+    pub fn of_lost_nodes(&self, workload: &'a Workload) -> Vec<Chain> {
+        let lost = self.pods.get(&place(workload)).into_iter().flatten();
+        let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
+        lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
     /// Why a Job is not complete, if its pod says so.
@@ -58,7 +70,7 @@ impl<'a> Scene<'a> {
         let mut links = vec![link(victim)];
         let (mut suspect, mut pod) = (victim, given.or_else(|| self.pod(victim)));
         loop {
-            let next = pod.and_then(|pod| pod.waits.iter().find_map(|dependency| self.unmet(suspect, pod, dependency)));
+            let next = pod.and_then(|pod| self.next(suspect, pod));
             let Some(next) = next else {
                 let Why { told, look } = self.why(suspect, pod, given.is_some() && links.len() == 1);
                 let stuck = told.as_ref().is_some_and(|told| told.stuck);
@@ -75,12 +87,18 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// What a pod waits for: its node above all.
+    fn next(&self, suspect: Suspect<'a>, pod: &'a Unready) -> Option<Suspect<'a>> {
+        let node = self.facts.lost_node(pod).map(Suspect::Node);
+        node.or_else(|| pod.waits.iter().find_map(|dependency| self.unmet(suspect, pod, dependency)))
+    }
+
     /// The pod of it that is most worth telling, on its node where one counts.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a Unready> {
         let (place, node) = match suspect {
             Suspect::Workload(workload, node) => (place(workload), node),
             Suspect::Job(job) => (of_job(job), None),
-            Suspect::Absent(..) | Suspect::Gone(..) => return None,
+            Suspect::Absent(..) | Suspect::Gone(..) | Suspect::Node(_) => return None,
         };
         let pods = self.pods.get(&place)?;
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
@@ -91,8 +109,8 @@ impl<'a> Scene<'a> {
         match dependency {
             Dependency::Job { namespace, name } => {
                 let job = self.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-                let absent = Suspect::Absent("Job", namespace, name);
-                job.map_or(Some(absent), |job| (!job.complete).then_some(Suspect::Job(job)))
+                let absent = || self.before(victim).unwrap_or(Suspect::Absent("Job", namespace, name));
+                job.map_or_else(|| Some(absent()), |job| (!job.complete).then_some(Suspect::Job(job)))
             }
             Dependency::DaemonSet { namespace, name } => {
                 let own = |w: &&&Workload| w.kind == WorkloadKind::DaemonSet && w.namespace == *namespace;
@@ -119,6 +137,15 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// The Job of the victim's release that runs now: helm makes its hooks one after the other, so one that is not there waits for it.
+    fn before(&self, victim: Suspect<'a>) -> Option<Suspect<'a>> {
+        let own = release(victim)?;
+        let runs = |job: &&&JobSeen| !job.complete && job.namespace == own.namespace && job.release == own.name;
+        let found = self.jobs.iter().filter(runs).map(|job| Suspect::Job(job));
+        let mut others = found.filter(|job| link(*job).object != link(victim).object);
+        others.next()
+    }
+
     /// The workload whose pods have these labels, by upstream's three.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
@@ -135,6 +162,7 @@ impl<'a> Scene<'a> {
         let own = pod.and_then(|pod| self.facts.told(&namespace, pod));
         let kept = match suspect {
             Suspect::Absent(..) => Some(Trouble { stuck: false, message: ABSENT.into() }),
+            Suspect::Node(_) => Some(Trouble { stuck: false, message: NOT_READY.into() }),
             Suspect::Gone(..) => Some(Trouble { stuck: true, message: GONE.into() }),
             Suspect::Workload(workload, None) if has_no_nodes(workload) => {
                 Some(Trouble { stuck: true, message: verdict(workload).reason })
@@ -161,7 +189,7 @@ fn release(suspect: Suspect<'_>) -> Option<Key> {
         Suspect::Workload(workload, _) => Some(Key::new(&workload.namespace, &workload.release)),
         Suspect::Job(job) => Some(Key::new(&job.namespace, &job.release)),
         Suspect::Gone(namespace, labels) => Some(Key::new(namespace, labels.get(RELEASE_GROUP)?)),
-        Suspect::Absent(..) => None,
+        Suspect::Absent(..) | Suspect::Node(_) => None,
     }
 }
 
@@ -187,6 +215,7 @@ fn link(suspect: Suspect<'_>) -> Link {
             let name = format!("{}/{}", label("application"), label("component"));
             Link { object: object("Release", namespace, label("release_group")), label: name }
         }
+        Suspect::Node(name) => Link { label: format!("node {name}"), object: object("Node", "", name) },
         Suspect::Absent(kind, namespace, name) => {
             Link { label: format!("{kind} {name}"), object: object(kind, namespace, name) }
         }

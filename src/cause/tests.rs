@@ -13,6 +13,7 @@ struct World {
     services: Vec<(String, BTreeMap<String, String>)>,
     claims: Vec<Claim>,
     classes: Vec<Class>,
+    lost: Vec<String>,
 }
 
 impl World {
@@ -107,7 +108,8 @@ impl World {
         let services = self.services.iter().map(|(name, selector)| (("n", name.as_str()), selector)).collect();
         let claims = self.claims.iter().map(|claim| ((claim.namespace.as_str(), claim.name.as_str()), claim)).collect();
         let classes = Some(self.classes.iter().map(|class| (class.name.as_str(), class)).collect());
-        let facts = Facts { claims, classes, ..Facts::default() };
+        let nodes = Some(self.lost.iter().map(|name| (name.as_str(), false)).collect());
+        let facts = Facts { claims, classes, nodes, ..Facts::default() };
         let (workloads, jobs) = (self.workloads.iter().collect(), self.jobs.iter().collect());
         let scene = Scene { workloads, jobs, pods: &pods, services: Some(services), facts: &facts };
         let chain = look(&scene).unwrap();
@@ -193,4 +195,15 @@ fn what_a_jobs_own_release_lost_is_told_and_of_other_releases_nothing_is_guessed
     };
     assert_eq!(world("nova"), ("waits for nova/server: it was deleted".to_owned(), true));
     assert_eq!(world("other"), ("nova-wait-0: waits in init container init".to_owned(), false));
+}
+
+#[test]
+fn a_node_that_is_not_there_is_the_root_whatever_its_pods_say() {
+    let mut world = World::default()
+        .workload(DaemonSet, "libvirt/libvirt", 2)
+        .pulls("DaemonSet", "libvirt", "n3")
+        .claim("c", None, "Pending");
+    assert!(world.told().0.starts_with("libvirt-0: ImagePullBackOff"));
+    world.lost.push("n3".into());
+    assert_eq!(world.told(), ("waits for node n3: NotReady".to_owned(), false));
 }

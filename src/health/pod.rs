@@ -7,6 +7,8 @@ mod cause;
 mod waits;
 mod wire;
 
+use std::fmt;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 pub use waits::Dependency;
@@ -36,6 +38,33 @@ pub struct Unready {
     pub waits: Vec<Dependency>,
     /// The volume claims that it mounts, while no node has taken it: an unbound one may be why.
     pub claims: Vec<String>,
+    /// The Secrets and ConfigMaps that it mounts, while its containers are being created: a missing one may be why they are not.
+    pub mounts: Vec<Mount>,
+}
+
+/// A Secret or ConfigMap that a pod mounts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mount {
+    /// Which of the two.
+    pub kind: MountKind,
+    /// Its name.
+    pub name: String,
+}
+
+/// `Secret keystone-etc`
+impl fmt::Display for Mount {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} {}", self.kind, self.name)
+    }
+}
+
+/// What can be mounted and be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MountKind {
+    /// v1 Secret.
+    Secret,
+    /// v1 ConfigMap.
+    ConfigMap,
 }
 
 /// What a pod is a pod of, in the pod's namespace.
@@ -111,11 +140,14 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Un
     if status.is_ready() || status.phase == "Succeeded" {
         return None;
     }
+    let cause = cause::of(metadata.deletion_timestamp.is_some(), spec, status);
+    let starts = cause.as_ref().is_some_and(|cause| cause.severity == Severity::Starting);
     Some(Unready {
         name: metadata.name.clone()?,
         uid: metadata.uid.clone()?,
         owner: owner(metadata)?,
-        cause: cause::of(metadata.deletion_timestamp.is_some(), spec, status),
+        mounts: if starts { spec.mounts() } else { Vec::new() },
+        cause,
         was_ready: status.was_ready(),
         node: spec.node_name.clone(),
         waits: waits::of(metadata.namespace.as_deref().unwrap_or_default(), spec, status),

@@ -17,6 +17,9 @@ fn whole() -> Workload {
         updated: 3,
         outdated: 0,
         was_available: true,
+        selects: String::new(),
+        misscheduled: 0,
+        lost_nodes: Vec::new(),
         trouble: None,
     }
 }
@@ -69,7 +72,7 @@ fn each_situation_of_a_workload_has_one_verdict() {
             "3/3",
             "neutron-server-x: why",
         ),
-        (on_nodes(0), Unknown, "0/0", NO_NODES),
+        (on_nodes(0), Unknown, "0/0", "no node is one that its DaemonSet selects"),
         (on_nodes(2), Ready, "2/2", ""),
     ] {
         let expected = ComponentStatus {
@@ -128,7 +131,10 @@ fn a_component_is_as_good_as_its_worst_workload_and_counts_them_all() {
 fn a_default_daemon_set_emptied_by_per_node_overrides_does_not_count() {
     assert_eq!(aggregate(&[&on_nodes(0), &on_nodes(2)]).status, ComponentVerdict::Ready);
     let alone = aggregate(&[&on_nodes(0)]);
-    assert_eq!((alone.status, alone.reason.as_str()), (ComponentVerdict::Unknown, NO_NODES));
+    assert_eq!(
+        (alone.status, alone.reason.as_str()),
+        (ComponentVerdict::Unknown, "no node is one that its DaemonSet selects")
+    );
 }
 
 #[test]
@@ -154,4 +160,26 @@ fn each_situation_of_a_job_has_one_verdict() {
     ] {
         assert_eq!(job(&seen), expected, "{seen:?}");
     }
+}
+
+#[test]
+fn a_daemon_set_that_only_misses_nodes_which_are_not_there_is_degraded_and_names_them() {
+    let lost = |nodes: &[&str], ready: i32| Workload {
+        lost_nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+        ready,
+        trouble: Some(trouble(false)),
+        ..on_nodes(50)
+    };
+    let of = |workload: &Workload| {
+        let ComponentStatus { status, ready, reason, .. } = verdict(workload);
+        (status, ready, reason)
+    };
+    let degraded = |ready: &str, reason: &str| (ComponentVerdict::Degraded, ready.to_owned(), reason.to_owned());
+    assert_eq!(of(&lost(&["n3"], 49)), degraded("49/50", "node n3 is NotReady"));
+    let four = ["a", "b", "c", "d"];
+    assert_eq!(of(&lost(&four, 46)), degraded("46/50", "nodes a, b, c and 1 more are NotReady"));
+    assert_eq!(of(&lost(&["n3"], 48)).0, ComponentVerdict::Unhealthy, "one more is missing elsewhere");
+    assert_eq!(of(&Workload { desired: 1, updated: 1, ..lost(&["n3"], 0) }).0, ComponentVerdict::Unhealthy);
+    let control_plane = Workload { lost_nodes: vec!["n3".into()], ready: 2, ..whole() };
+    assert_eq!(of(&control_plane).0, ComponentVerdict::Unhealthy);
 }

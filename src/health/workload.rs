@@ -43,6 +43,13 @@ struct RollingUpdate {
 #[serde(default)]
 pub struct Template {
     metadata: TemplateMetadata,
+    spec: TemplateSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TemplateSpec {
+    node_selector: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -61,6 +68,7 @@ pub struct Status {
     updated_replicas: i32,
     desired_number_scheduled: i32,
     number_ready: i32,
+    number_misscheduled: i32,
     updated_number_scheduled: i32,
     conditions: Vec<Condition>,
 }
@@ -102,6 +110,9 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),
+        selects: if kind == WorkloadKind::DaemonSet { spec.template.selects() } else { String::new() },
+        misscheduled: status.number_misscheduled,
+        lost_nodes: Vec::new(),
         trouble: None,
     })
 }
@@ -147,6 +158,11 @@ fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &s
 }
 
 impl Template {
+    fn selects(&self) -> String {
+        let labels: Vec<_> = self.spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        labels.join(",")
+    }
+
     /// The labels that its pods will have.
     pub fn labels(&self) -> Option<&BTreeMap<String, String>> {
         self.metadata.labels.as_ref()

@@ -56,8 +56,9 @@ fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
 
+/// A node that is not there is told of, and holds nothing up: of three hundred one mostly is.
 fn is_ready(workload: &Workload) -> bool {
-    health::verdict(workload).status == ComponentVerdict::Ready
+    matches!(health::verdict(workload).status, ComponentVerdict::Ready | ComponentVerdict::Degraded)
 }
 
 fn line(workload: &Workload) -> String {

@@ -41,7 +41,12 @@ pub fn conditions(
     let progressing = verdict.progressing && !verdict.stalled;
     let said = || (verdict.reason, verdict.message.clone());
     let led = || (verdict.reason, causes::led(verdict.message.clone(), report, false));
-    let degraded = verdict.degraded.clone().map(|(reason, message)| (reason, causes::led(message, report, true)));
+    let degraded = verdict.degraded.clone().map(|(reason, message)| match reason {
+        // It names all nodes at once, where each is a cause of its own.
+        reason::NODES => (reason, message),
+        // What failed for another reason is not led by what may come by itself.
+        _ => (reason, causes::led(message, report, reason != reason::UNHEALTHY)),
+    });
     let truths = [
         (condition::READY, ready, (verdict.reason, format!("{}{}", verdict.message, warnings(report, children)))),
         (condition::PROGRESSING, progressing, if progressing { led() } else { none() }),

@@ -1,11 +1,12 @@
 //! The one answer for the whole cloud: an ordered list of small questions, the first that holds decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::drift::{self, Children};
 use super::{Report, children::first};
 use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
+use crate::health;
 use crate::observed::Trouble;
 use crate::plan::{Decision, Step, Wait, Why};
 
@@ -37,10 +38,13 @@ pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Ver
         });
     let drifted = || drift::degraded(children).map(|message| (reason::DRIFTED, message));
     let degraded = degraded(report, health).or_else(drifted);
-    let (phase, reason, message) = QUESTIONS
-        .iter()
-        .find_map(|question| question(report, health))
-        .unwrap_or_else(|| (Phase::Ready, reason::READY, ready(report)));
+    let (phase, reason, message) =
+        QUESTIONS.iter().find_map(|question| question(report, health)).unwrap_or_else(|| {
+            match lost_nodes(report, health) {
+                Some(nodes) => (Phase::Degraded, reason::READY, format!("{}; {nodes}", ready(report))),
+                None => (Phase::Ready, reason::READY, ready(report)),
+            }
+        });
     let stalled = matches!(
         reason,
         reason::INVALID | reason::NOT_THE_ONE | reason::FOREIGN | reason::INPUTS | reason::CHART | reason::NO_NODES
@@ -202,8 +206,12 @@ fn settling(report: &Report<'_>, health: &Health) -> Answer {
     }
     if let Some(workload) = nodeless {
         let message = format!(
-            "no node has the labels that {} of {} asks for; label nodes (see `kubectl -n {} get daemonset {}`) or leave its service out",
-            workload.component, workload.release, workload.namespace, workload.name
+            "{} of {}: {}; label nodes (see `kubectl -n {} get daemonset {}`) or leave its service out",
+            workload.component,
+            workload.release,
+            health::verdict(workload).reason,
+            workload.namespace,
+            workload.name
         );
         return Some((Phase::Degraded, reason::NO_NODES, message));
     }
@@ -243,7 +251,20 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
         let (component, status) = components.iter().find(|(_, status)| status.status == ComponentVerdict::Unhealthy)?;
         Some(format!("{application}/{component} {}: {}", status.ready, status.reason))
     });
-    unhealthy.map(|message| (reason::UNHEALTHY, message))
+    let unhealthy = unhealthy.map(|message| (reason::UNHEALTHY, message));
+    unhealthy.or_else(|| Some((reason::NODES, lost_nodes(report, health)?)))
+}
+
+/// The nodes that are not there, and what runs everywhere but on them.
+fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
+    let all =
+        health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));
+    let degraded = all.filter(|(.., status)| status.status == ComponentVerdict::Degraded);
+    let parts: Vec<_> =
+        degraded.map(|(application, name, status)| format!("{application}/{name} {}", status.ready)).collect();
+    let nodes: BTreeSet<&String> = report.observed.workloads.iter().flat_map(|workload| &workload.lost_nodes).collect();
+    let nodes: Vec<String> = nodes.into_iter().cloned().collect();
+    (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }
 
 /// A release that had failed before everything was paused: a pause mends nothing.

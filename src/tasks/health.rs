@@ -4,6 +4,7 @@
 //! Jobs, and pokes when the picture has changed.
 
 mod logs;
+mod mounts;
 mod store;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ use tokio::sync::{Notify, watch};
 pub(super) use store::Health;
 use store::{Change, Store, add};
 
-use super::partial::{Claim, Class, DaemonSet, Deployment, Job, Kind, Partial, Pod, Service, StatefulSet};
+use super::partial::{Claim, Class, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet};
 use super::problems::Problems;
 use super::watch::{News, follow};
 use super::{Options, Spawner};
@@ -106,11 +107,16 @@ pub(super) fn spawn(
             store.classes[index].take(news, |class| storage::class(&class.metadata, &class.provisioner))
         },
     );
+    watches.of::<Node>(
+        &all,
+        |store| add(&mut store.nodes),
+        |store, index, news| store.nodes[index].take(news, |node| Some(node.status.is_ready())),
+    );
     let (sender, receiver) = watch::channel(None);
     let (client, scrubber, painted) = (client.clone(), options.scrubber.clone(), shared.clone());
     spawner.spawn("health", problems, move || {
         let logs = logs::Logs::new(client.clone(), scrubber.clone());
-        paint(painted.clone(), logs, sender.clone(), Arc::clone(&poke))
+        paint(painted.clone(), client.clone(), logs, sender.clone(), Arc::clone(&poke))
     });
     (receiver, shared)
 }
@@ -164,13 +170,22 @@ impl Watches<'_> {
 }
 
 /// Makes a picture whenever something changed, and pokes when it is another one.
-async fn paint(shared: Shared, logs: logs::Logs, sender: watch::Sender<Option<Arc<Health>>>, poke: Arc<Notify>) {
+async fn paint(
+    shared: Shared,
+    client: Client,
+    logs: logs::Logs,
+    sender: watch::Sender<Option<Arc<Health>>>,
+    poke: Arc<Notify>,
+) {
     let mut fetches = FuturesUnordered::new();
+    let mut searches = FuturesUnordered::new();
+    let mut look = tokio::time::interval(mounts::LOOK_AGAIN);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shared.store().forget_fetches();
     loop {
-        let (picture, wanted) = {
+        let (picture, wanted, creating) = {
             let mut store = shared.store();
-            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())))
+            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), store.has_mounts())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
         // At the start the whole picture is awaited, so that a restart shows what was shown before.
@@ -189,6 +204,10 @@ async fn paint(shared: Shared, logs: logs::Logs, sender: watch::Sender<Option<Ar
         tokio::select! {
             () = shared.changed.notified() => tokio::time::sleep(BURST).await,
             Some(log) = fetches.next() => shared.store().keep_log(log),
+            Some(found) = searches.next() => shared.store().keep_found(found),
+            _ = look.tick(), if creating => {
+                searches.extend(shared.store().look().into_iter().map(|sought| mounts::find(client.clone(), sought)));
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod credentials;
 mod deletion;
 mod drift;
 mod dump;
+mod faults;
 mod foreign;
 mod helm;
 mod history;

@@ -42,10 +42,10 @@ async fn workloads_become_ready_and_say_why_they_do_not() {
         ("good", ComponentVerdict::Ready, "1/1", ""),
         ("stateful", ComponentVerdict::Ready, "1/1", ""),
         ("everywhere", ComponentVerdict::Ready, "3/3", ""),
-        ("nowhere", ComponentVerdict::Unknown, "0/0", health::NO_NODES),
+        ("nowhere", ComponentVerdict::Unknown, "0/0", "no-such=node, which its DaemonSet selects"),
         ("no-image", ComponentVerdict::Unhealthy, "0/1", ": ImagePullBackOff example.com/main:1"),
         ("crashing", ComponentVerdict::Unhealthy, "0/1", "crashing-0: container main fails: exit code 1"),
-        ("homeless", ComponentVerdict::Unhealthy, "0/1", ": no node can take it: 0/3 nodes are available"),
+        ("homeless", ComponentVerdict::Unhealthy, "0/1", ": no node can take it (it asks for no-such=node): 0/3 nodes are available"),
         ("waiting", ComponentVerdict::Progressing, "0/1", "waits for Service nothing-like-it: it is not there"),
     ] {
         let seen = world
@@ -150,7 +150,7 @@ async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
     let world = World::seen_as("tasks-rights", &kubeconfig).await;
     let problem = loop {
         let problems = world.tasks.problems();
-        if problems.len() >= 9 {
+        if problems.len() >= 10 {
             break problems.join("\n");
         }
         tokio::task::yield_now().await;
@@ -180,5 +180,6 @@ async fn missing_rights_are_told_and_the_tasks_go_on_once_they_are_granted() {
     bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
     world.until("rights", |_| Some(())).await;
     let left = world.tasks.problems();
-    assert!(left.len() == 1 && left[0].starts_with("watching storageclasses: "), "they only tell more: {left:?}");
+    let only_more = ["watching nodes: nodes is forb", "watching storageclasses: storageclasses"];
+    assert!(left.iter().zip(only_more).all(|(left, kind)| left.starts_with(kind)) && left.len() == 2, "{left:?}");
 }

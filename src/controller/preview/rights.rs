@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use kube::api::{ListParams, ObjectMeta};
@@ -81,6 +81,8 @@ async fn without(
     }
     let classes = refused_by(Api::<StorageClass>::all(client.clone())).await?;
     refused.extend(classes.map(|words| (StorageClass::URL_PATH_SEGMENT, words)));
+    let nodes = refused_by(Api::<Node>::all(client.clone())).await?;
+    refused.extend(nodes.map(|words| (Node::URL_PATH_SEGMENT, words)));
     unknown.extend(refused.iter().map(|(kind, words)| format!("{}: {words}", what(kind))));
     Ok(refused.into_keys().collect())
 }
@@ -92,6 +94,7 @@ fn what(kind: &str) -> &'static str {
         PersistentVolumeClaim::URL_PATH_SEGMENT => {
             "the volume claims that pods wait for, and the classes of those there are"
         }
+        Node::URL_PATH_SEGMENT => "which nodes are not there",
         _ => "which StorageClasses there are",
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn of(leaving: bool, spec: &Spec, status: &Status) -> Option<Cause> {
         .or_else(|| containers().find_map(creation))
         .or_else(|| containers().find_map(crash))
         .or_else(|| failed(status))
-        .or_else(|| unschedulable(status))
+        .or_else(|| unschedulable(spec, status))
         .or_else(|| status.init_container_statuses.iter().find_map(initialising))
         .or_else(|| lost(status))
         .or_else(|| containers().find_map(starting))
@@ -104,14 +104,17 @@ fn failed(status: &Status) -> Option<Cause> {
     })
 }
 
-fn unschedulable(status: &Status) -> Option<Cause> {
+fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     let scheduled = status.condition("PodScheduled")?;
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
     }
     // A claim is bound a moment after its pod appears.
     let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
-    Some(simple(severity, format!("no node can take it: {}", shortened(&scheduled.message))))
+    let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let asked = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
+    let asks = if asked { format!(" (it asks for {})", labels.join(",")) } else { String::new() };
+    Some(simple(severity, format!("no node can take it{asks}: {}", shortened(&scheduled.message))))
 }
 
 fn initialising(container: &ContainerStatus) -> Option<Cause> {

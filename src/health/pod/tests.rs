@@ -155,3 +155,23 @@ fn a_message_of_others_is_shortened_and_keeps_to_one_line() {
     let cause = unready(&unscheduled(&"ü \n".repeat(1000))).cause.unwrap();
     assert!(cause.message.chars().count() < 300 && cause.message.ends_with('…') && !cause.message.contains('\n'));
 }
+
+#[test]
+fn what_a_pod_mounts_is_kept_while_its_containers_are_created_and_no_longer() {
+    let volumes = json!([
+        {"name": "etc", "secret": {"secretName": "keystone-etc"}}, {"name": "bin", "configMap": {"name": "keystone-bin"}},
+        {"name": "maybe", "secret": {"secretName": "ca", "optional": true}}, {"name": "tmp", "emptyDir": {}},
+        {"name": "both", "projected": {"sources": [{"secret": {"name": "keys"}}, {"configMap": {"name": "keystone-bin"}}]}},
+    ]);
+    let spec: Spec = serde_json::from_value(json!({"volumes": volumes})).unwrap();
+    let metadata = json!({"name": "p", "uid": "u", "ownerReferences":
+        [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "o", "controller": true}]});
+    let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
+    let mounts = |status: &Value| {
+        let status = serde_json::from_value(status.clone()).unwrap();
+        observe(&metadata, &spec, &status).unwrap().mounts.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let creating = mounts(&waiting("ContainerCreating", ""));
+    assert_eq!(creating, ["Secret keys", "Secret keystone-etc", "ConfigMap keystone-bin"]);
+    assert_eq!(mounts(&waiting("ImagePullBackOff", "")), [""; 0]);
+}

@@ -1,9 +1,12 @@
 //! A pod as the API server shows it, as little of it as is needed.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
+
+use super::{Mount, MountKind};
 
 /// The fields of `spec` that count.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -12,6 +15,7 @@ pub struct Spec {
     pub(super) init_containers: Vec<Container>,
     pub(super) containers: Vec<Container>,
     pub(super) node_name: Option<String>,
+    pub(super) node_selector: BTreeMap<String, String>,
     pub(super) volumes: Vec<Volume>,
 }
 
@@ -19,6 +23,32 @@ pub struct Spec {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Volume {
     pub(super) persistent_volume_claim: Option<Claim>,
+    secret: Option<Named>,
+    config_map: Option<Named>,
+    projected: Option<Projected>,
+}
+
+/// A part of a projected volume.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Source {
+    secret: Option<Named>,
+    config_map: Option<Named>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Projected {
+    sources: Vec<Source>,
+}
+
+/// A Secret is called `secretName` in a volume, and `name` in a projected one as a ConfigMap is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Named {
+    name: String,
+    secret_name: String,
+    optional: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -110,7 +140,32 @@ pub(super) struct Terminated {
     pub(super) reason: String,
 }
 
+impl Volume {
+    fn mounts(&self) -> impl Iterator<Item = Mount> + '_ {
+        let own = mounts(self.secret.as_ref(), self.config_map.as_ref());
+        let parts = self.projected.iter().flat_map(|projected| &projected.sources);
+        own.chain(parts.flat_map(|part| mounts(part.secret.as_ref(), part.config_map.as_ref())))
+    }
+}
+
+fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<Item = Mount> + use<> {
+    let of = |kind: MountKind, named: Option<&Named>| {
+        let named = named.filter(|named| !named.optional)?;
+        let name = if named.secret_name.is_empty() { &named.name } else { &named.secret_name };
+        Some(Mount { kind, name: name.clone() })
+    };
+    [of(MountKind::Secret, secret), of(MountKind::ConfigMap, config_map)].into_iter().flatten()
+}
+
 impl Spec {
+    /// The Secrets and ConfigMaps without which no container is created.
+    pub(super) fn mounts(&self) -> Vec<Mount> {
+        let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
+        mounts.sort();
+        mounts.dedup();
+        mounts
+    }
+
     pub(super) fn claims(&self) -> Vec<String> {
         let claims = self.volumes.iter().filter_map(|volume| volume.persistent_volume_claim.as_ref());
         claims.map(|claim| claim.claim_name.clone()).collect()

@@ -88,6 +88,9 @@ pub fn available(release: &str, component: &str, ready: i32) -> Workload {
         updated: ready,
         outdated: 0,
         was_available: false,
+        selects: String::new(),
+        misscheduled: 0,
+        lost_nodes: Vec::new(),
         trouble: None,
     }
 }

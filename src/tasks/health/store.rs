@@ -1,16 +1,23 @@
 //! What the watches have seen, and the picture that it makes.
 
 mod failures;
+mod mounts;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use failures::Fetched;
+use mounts::Looked;
 
+use crate::catalog::WorkloadKind;
 use crate::cause::{Chain, Facts, Place, Pods, Scene, Services, Victim};
 use crate::health::pod::{OwnerKind, Unready};
+use crate::health::{has_no_nodes, no_nodes};
 use crate::observed::{Cause, Claim, Class, JobSeen, Key, Trouble, Workload};
 use crate::tasks::shard::Shard;
+
+/// How many nodes that are not there are told of as causes, beside the first.
+const MOST_NODES: usize = 20;
 
 /// Whether anything changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +46,12 @@ pub(super) struct Store {
     pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
     pub(super) claims: Vec<Shard<Claim>>,
     pub(super) classes: Vec<Shard<Class>>,
+    /// Whether each is ready.
+    pub(super) nodes: Vec<Shard<bool>>,
     /// By the pod's uid.
     logs: BTreeMap<String, Fetched>,
+    /// By the pod's uid.
+    looked: BTreeMap<String, Looked>,
 }
 
 /// One more shard, for one more watch.
@@ -58,6 +69,7 @@ impl Store {
             && self.services.iter().all(Shard::is_listed)
             && self.claims.iter().all(Shard::is_listed)
             && self.classes.iter().all(Shard::is_settled)
+            && self.nodes.iter().all(Shard::is_settled)
     }
 
     /// The picture, once everything was listed.
@@ -71,9 +83,10 @@ impl Store {
             workloads.map(|(_, workload)| afflicted(workload, of(&pods, &of_workload(workload)), &facts)).collect();
         let jobs = self.jobs.iter().flat_map(Shard::entries);
         let mut jobs: Vec<JobSeen> = jobs.map(|(_, job)| explained(job, of(&pods, &of_job(job)), &facts)).collect();
-        let victims = self.scene(&workloads, &jobs, &pods, &facts, traced);
+        let (victims, lost) =
+            self.scene(&workloads, &jobs, &pods, &facts, |scene| (traced(scene), on_lost_nodes(scene)));
         tell(&mut workloads, &mut jobs, &victims);
-        let victims: Vec<Victim> = victims.into_iter().flatten().collect();
+        let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
         let (claims, causes) = (claims.collect(), crate::cause::roots(&victims));
         Some(Health { workloads, jobs, claims, victims, causes })
@@ -104,10 +117,13 @@ impl Store {
     fn facts(&self) -> Facts<'_> {
         let claims = self.claims.iter().flat_map(Shard::entries);
         let classes = self.classes.iter().flat_map(Shard::entries).map(|(_, class)| (class.name.as_str(), class));
+        let nodes = self.nodes.iter().flat_map(Shard::entries).map(|((_, name), ready)| (name.as_str(), *ready));
         let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
         Facts {
             claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
             classes: self.classes.iter().any(Shard::is_listed).then(|| classes.collect()),
+            nodes: self.nodes.iter().any(Shard::is_listed).then(|| nodes.collect()),
+            absent: self.looked.iter().map(|(uid, looked)| (uid.as_str(), looked.absent())).collect(),
             logs: logs.collect(),
         }
     }
@@ -150,6 +166,16 @@ fn traced(scene: &Scene<'_>) -> Vec<Option<Victim>> {
     workloads.chain(jobs).collect()
 }
 
+/// From each workload to the nodes that are not there; the first of them is told already.
+fn on_lost_nodes(scene: &Scene<'_>) -> Vec<Victim> {
+    let of = |workload: &&Workload| {
+        let release = Key::new(&workload.namespace, &workload.release);
+        let chains = scene.of_lost_nodes(workload).into_iter().skip(1).take(MOST_NODES);
+        chains.map(move |chain| Victim { release: release.clone(), chain }).collect::<Vec<_>>()
+    };
+    scene.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
+}
+
 /// Who waits is told with the root; that the root is stuck is its own matter, but for a Job of the same release: helm waits for it in vain.
 fn tell(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Victim>]) {
     let waits = |victim: &&Victim| victim.chain.is_victim();
@@ -168,14 +194,31 @@ fn tell(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Vict
 
 /// The workload with what its pods tell. Of one that has all it wants, a pod that comes or goes is no news.
 fn afflicted(workload: &Workload, pods: &[&Unready], facts: &Facts<'_>) -> Workload {
-    let Workload { desired, ready, updated, outdated, .. } = *workload;
+    let lost_nodes = if workload.kind == WorkloadKind::DaemonSet { lost(pods, facts) } else { Vec::new() };
+    let Workload { ready, updated, outdated, misscheduled, .. } = *workload;
+    // A DaemonSet's controller counts no node that is NotReady, for its taint; what ran there is wanted there all the same.
+    let away = misscheduled.min(i32::try_from(lost_nodes.len()).unwrap_or(i32::MAX));
+    let desired = workload.desired + away;
     let whole = ready >= desired && updated >= desired && outdated == 0;
     let first = pods.first().filter(|_| !whole);
+    let nodeless = (has_no_nodes(workload) && away == 0).then(|| {
+        let message = no_nodes(workload, facts.nodes.as_ref().map(BTreeMap::len));
+        Trouble { stuck: false, message }
+    });
+    let lost = (!whole && !lost_nodes.is_empty())
+        .then(|| Trouble { stuck: false, message: crate::health::lost_nodes(&lost_nodes) });
     Workload {
-        trouble: first.and_then(|pod| Some(facts.told(&workload.namespace, pod)?.trouble)),
+        desired,
+        lost_nodes,
+        trouble: nodeless.or_else(|| Some(facts.told(&workload.namespace, first?)?.trouble)).or(lost),
         was_available: workload.was_available || first.is_some_and(|pod| pod.was_ready),
         ..workload.clone()
     }
+}
+
+fn lost(pods: &[&Unready], facts: &Facts<'_>) -> Vec<String> {
+    let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| facts.lost_node(pod)).collect();
+    nodes.into_iter().map(str::to_owned).collect()
 }
 
 /// The Job with what its pods tell.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::Kind;
-use crate::health::{job, pod, storage, workload};
+use crate::health::{job, node, pod, storage, workload};
 
 /// apps/v1 Deployment.
 #[derive(Clone)]
@@ -118,6 +118,20 @@ impl Kind for Class {
     const PLURAL: &str = "storageclasses";
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
+    type Data = IgnoredAny;
+}
+
+/// v1 Node.
+#[derive(Clone)]
+pub(in crate::tasks) struct Node;
+
+impl Kind for Node {
+    const GROUP: &str = "";
+    const KIND: &str = "Node";
+    const CLUSTER_WIDE: bool = true;
+    const PLURAL: &str = "nodes";
+    type Spec = IgnoredAny;
+    type Status = node::Status;
     type Data = IgnoredAny;
 }
 

@@ -29,6 +29,7 @@ impl Store {
         for log in self.logs.values_mut() {
             log.in_flight = false;
         }
+        self.looked.clear();
     }
 
     /// At most so many logs that are missing to explain what fails. Those of pods that are gone are forgotten.

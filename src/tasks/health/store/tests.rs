@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 use super::failures::ATTEMPTS;
 use super::*;
 use crate::catalog::WorkloadKind;
+use crate::health::pod::{Mount, MountKind};
 use crate::health::{job, pod, workload};
 use crate::tasks::health::logs::Log;
-use crate::tasks::partial::{Deployment, Job, Kind, Partial, Pod, Service};
+use crate::tasks::health::mounts::Found;
+use crate::tasks::partial::{Deployment, Job, Kind, Node, Partial, Pod, Service};
 
 fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
     Event::Apply(serde_json::from_value(value).unwrap())
@@ -176,4 +178,76 @@ fn a_failing_pod_in_the_same_way_again_is_no_news() {
     let before = store.picture();
     add_pod(&mut store, "p1", "Job", &crashed(2));
     assert_eq!(store.picture(), before);
+}
+
+#[test]
+fn a_workload_that_crashes_is_told_with_its_log_and_other_numbers_in_it_are_no_news() {
+    let mut store = listed();
+    add_deployment(&mut store, 0);
+    add_pod(&mut store, "p1", "api", &crashed(1));
+    assert_eq!(store.wanted_logs(2).len(), 1);
+    store.keep_log(log("10:00:01 [pid 7] no memory"));
+    let told = store.picture();
+    let message = told.as_ref().unwrap().workloads[0].trouble.as_ref().unwrap().message.clone();
+    assert_eq!(message, "p1: container main fails: exit code 1; its log ends: 10:00:01 [pid 7] no memory");
+    add_pod(&mut store, "p1", "api", &crashed(2));
+    assert_eq!(store.wanted_logs(2).len(), 1);
+    store.keep_log(log("10:05:01 [pid 8] no memory"));
+    assert_eq!(store.picture(), told);
+}
+
+#[test]
+fn the_mounts_of_a_pod_are_asked_for_when_it_takes_long_and_again_ever_more_seldom() {
+    let mut store = listed();
+    add_deployment(&mut store, 0);
+    let pod = json!({
+        "metadata": {"name": "p1", "namespace": "n", "uid": "p1", "labels": {"pod-template-hash": "5f"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "ReplicaSet", "name": "api-5f", "uid": "o", "controller": true}]},
+        "spec": {"volumes": [{"name": "etc", "secret": {"secretName": "etc"}}]},
+        "status": {"containerStatuses": [creating()]},
+    });
+    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    assert!(store.has_mounts());
+    let mut looks = || {
+        let sought = store.look();
+        for sought in &sought {
+            store.keep_found(Found { uid: sought.uid.clone(), absent: Vec::new() });
+        }
+        sought.len()
+    };
+    let asked: Vec<usize> = (0..9).map(|_| looks()).collect();
+    assert_eq!(asked, [0, 1, 1, 0, 1, 0, 0, 0, 1]);
+    let absent = vec![Mount { kind: MountKind::Secret, name: "etc".into() }];
+    store.keep_found(Found { uid: "p1".into(), absent });
+    let message = store.picture().unwrap().workloads[0].trouble.clone().unwrap().message;
+    assert_eq!(message, "p1: it mounts what does not exist: Secret etc");
+    assert_eq!(store.look().len(), 1, "while something is missing it is looked each time");
+}
+
+/// A `DaemonSet` on three nodes, one of which is not there: its controller does not count that one.
+#[test]
+fn what_a_daemon_set_lost_with_a_node_is_wanted_there_all_the_same() {
+    let mut store = listed();
+    let set = json!({
+        "metadata": {"name": "agent", "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}},
+        "status": {"desiredNumberScheduled": 2, "numberReady": 2, "updatedNumberScheduled": 2, "numberMisscheduled": 1},
+    });
+    let read = |object: &Partial<Deployment>| {
+        workload::observe(WorkloadKind::DaemonSet, &object.metadata, &object.spec, &object.status)
+    };
+    store.workloads[0].take(object(set), read);
+    let pod = json!({
+        "metadata": {"name": "p3", "namespace": "n", "uid": "p3", "ownerReferences":
+            [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "o", "controller": true}]},
+        "spec": {"nodeName": "n3"}, "status": {"conditions": [{"type": "Ready", "status": "False"}]},
+    });
+    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    add(&mut store.nodes);
+    store.nodes[0].take::<Partial<Node>>(Event::InitDone, |_| None);
+    let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    store.nodes[0].take::<Partial<Node>>(object(node), |node| Some(node.status.is_ready()));
+    let picture = store.picture().unwrap();
+    let verdict = crate::health::verdict(&picture.workloads[0]);
+    assert_eq!((verdict.ready.as_str(), verdict.reason.as_str()), ("2/3", "node n3 is NotReady"));
+    assert_eq!(picture.causes[0].message, "node n3: NotReady");
 }

@@ -1,0 +1,67 @@
+//! What pods mount whose containers are not created: asked for only when that takes longer than it does when all is well.
+
+use super::Store;
+use crate::health::pod::Mount;
+use crate::tasks::health::mounts::{Found, Sought};
+
+/// What is known of the mounts of a pod.
+#[derive(Default)]
+pub(super) struct Looked {
+    /// How many times it was there when it was looked.
+    looks: u32,
+    in_flight: bool,
+    absent: Vec<Mount>,
+}
+
+impl Looked {
+    pub(super) fn absent(&self) -> &[Mount] {
+        &self.absent
+    }
+
+    /// At the second look, and then ever more seldom, but each time while something is missing.
+    fn is_due(&self) -> bool {
+        !self.in_flight && self.looks > 1 && (!self.absent.is_empty() || (self.looks - 1).is_power_of_two())
+    }
+}
+
+impl Store {
+    /// Whether containers of any pod are being created.
+    pub(in crate::tasks::health) fn has_mounts(&self) -> bool {
+        self.pods_by_owner().values().any(|pods| pods.first().is_some_and(|pod| !pod.mounts.is_empty()))
+    }
+
+    /// Takes one more look at the pods that each owner is told by, and returns those whose mounts are to be asked for now.
+    pub(in crate::tasks::health) fn look(&mut self) -> Vec<Sought> {
+        let pods = self.pods_by_owner();
+        let first = pods.iter().filter_map(|(place, pods)| Some((place.0, *pods.first()?)));
+        let first: Vec<Sought> = first
+            .filter(|(_, pod)| !pod.mounts.is_empty())
+            .map(|(namespace, pod)| Sought {
+                namespace: namespace.into(),
+                uid: pod.uid.clone(),
+                mounts: pod.mounts.clone(),
+            })
+            .collect();
+        let mut before = std::mem::take(&mut self.looked);
+        let mut due = Vec::new();
+        for sought in first {
+            let mut known = before.remove(&sought.uid).unwrap_or_default();
+            known.looks = known.looks.saturating_add(1);
+            let uid = sought.uid.clone();
+            if known.is_due() {
+                known.in_flight = true;
+                due.push(sought);
+            }
+            self.looked.insert(uid, known);
+        }
+        due
+    }
+
+    /// Keeps what was found.
+    pub(in crate::tasks::health) fn keep_found(&mut self, found: Found) {
+        if let Some(looked) = self.looked.get_mut(&found.uid) {
+            looked.in_flight = false;
+            looked.absent = found.absent;
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Faults, each told from a healthy cloud over the line that a person reads to a healthy cloud again.
+
+use cluster::Rule;
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use osdpl::api::{ComponentStatus, ComponentVerdict, OpenStackDeployment, reason};
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services, with_values};
+use crate::world::{World, story};
+
+impl World {
+    /// Deletes the pods whose names begin like this: their controllers make new ones.
+    async fn delete_pods(&self, beginning: &str) {
+        let pods = self.api::<Pod>();
+        for pod in pods.list(&ListParams::default()).await.unwrap() {
+            if pod.name_any().starts_with(beginning) {
+                pods.delete(&pod.name_any(), &DeleteParams::default()).await.unwrap();
+            }
+        }
+    }
+
+    /// Sets or removes (with null) a label of a node.
+    async fn label_node(&self, name: &str, key: &str, value: Value) {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        nodes.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until the reason of a component holds these words.
+    async fn until_told(
+        &self,
+        application: &str,
+        component: &str,
+        words: &str,
+    ) -> (ComponentStatus, OpenStackDeployment) {
+        self.until(&format!("{application}/{component} is told with {words:?}"), |cloud| {
+            let health = cloud.status().health.get(application)?.get(component)?.clone();
+            health.reason.contains(words).then(|| (health, cloud.clone()))
+        })
+        .await
+    }
+}
+
+#[test]
+fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is() {
+    story("node-lost", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["memcached", "openvswitch"])).await;
+        world.until_ready().await;
+        let cache = world.api::<Pod>().get("memcached-memcached-0").await.unwrap();
+        let used = cache.spec.unwrap().node_name.unwrap();
+        let nodes: Api<Node> = Api::all(world.client.clone());
+        let all = nodes.list(&ListParams::default()).await.unwrap();
+        let node = all.iter().map(ResourceExt::name_any).find(|name| *name != used).unwrap();
+        world.label_node(&node, "kwok.osdpl.dev/ready", json!("false")).await;
+        let lost = format!("node {node} is NotReady");
+        let (health, _) = world.until_told("openvswitch", "server", &lost).await;
+        let of = |health: &ComponentStatus| (health.status, health.ready.clone(), health.reason.clone());
+        assert_eq!(of(&health), (ComponentVerdict::Degraded, "2/3".into(), lost.clone()));
+        let cloud = world
+            .until("the condition tells it", |cloud| {
+                (cloud.condition("Degraded")?.reason == reason::NODES).then(|| cloud.clone())
+            })
+            .await;
+        assert_eq!(cloud.condition("Degraded").unwrap().message, format!("{lost}: openvswitch/server 2/3"));
+        assert!(cloud.is_ready(), "nothing is wrong with what is there");
+        assert_eq!(cloud.status().health["memcached"]["server"].status, ComponentVerdict::Ready);
+        let causes = cloud.status().causes;
+        assert_eq!((causes.len(), causes[0].message.clone()), (1, format!("node {node}: NotReady")));
+        assert_eq!(causes[0].victims, ["openvswitch/server"]);
+
+        world.label_node(&node, "kwok.osdpl.dev/ready", json!(null)).await;
+        let whole = |cloud: &OpenStackDeployment| {
+            let whole = cloud.status().health["openvswitch"]["server"].ready == "3/3";
+            (whole && cloud.condition("Degraded")?.status == "False").then(|| cloud.status().causes)
+        };
+        assert_eq!(world.until("all nodes are back", whole).await, []);
+        assert_eq!(world.helm_runs().len(), 2);
+    });
+}
+
+#[test]
+fn a_crash_loop_is_told_with_the_exit_code_and_the_scrubbed_end_of_the_log() {
+    story("crash-loop", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["mariadb", "memcached"])).await;
+        world.until_ready().await;
+        let password = world.credentials("mariadb").await["root"].clone();
+        let log = format!("could not use {password}\nno memory to slice");
+        let fault =
+            Rule { exit_code: Some(71), log: Some(log), ..Rule::new(&world.namespace, "memcached-", "crash-loop") };
+        world.cluster().behaviour("crash", &fault).await.unwrap();
+        world.delete_pods("memcached-").await;
+        let (health, cloud) = world.until_told("memcached", "server", "its log ends").await;
+        let why = "memcached-memcached-0: container memcached fails: exit code 71; its log ends: could not use [redacted] | no memory to slice";
+        assert_eq!((health.status, health.reason.as_str()), (ComponentVerdict::Unhealthy, why));
+        assert_eq!(cloud.status().causes[0].message, format!("memcached/server: {why}"));
+        let degraded = cloud.condition("Degraded").unwrap();
+        assert_eq!((degraded.status.as_str(), degraded.message), ("True", format!("memcached/server: {why}")));
+
+        world.cluster().mend("crash").await.unwrap();
+        assert_eq!(world.until_ready().await.status().causes, []);
+    });
+}
+
+#[test]
+fn a_secret_that_a_pod_mounts_and_that_is_gone_is_named_until_it_is_back() {
+    story("no-secret", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
+        world.until_ready().await;
+        world.api::<Secret>().delete("keystone-etc", &DeleteParams::default()).await.unwrap();
+        world.delete_pods("keystone-api-").await;
+        let (health, cloud) =
+            world.until_told("keystone", "api", "it mounts what does not exist: Secret keystone-etc").await;
+        assert_eq!(health.status, ComponentVerdict::Unhealthy);
+        let cause = &cloud.status().causes[0];
+        let objects: Vec<_> = cause.objects.iter().map(ToString::to_string).collect();
+        assert_eq!(objects[2], format!("Secret {}/keystone-etc", world.namespace), "{objects:?}");
+        assert!(cloud.condition("Degraded").unwrap().message.starts_with(&cause.message), "{cause:?}");
+
+        world.annotate("osdpl.dev/repair", json!("keystone")).await;
+        world
+            .until("it is whole again", |cloud| {
+                (cloud.is_ready() && cloud.child("keystone").revision == Some(2)).then_some(())
+            })
+            .await;
+    });
+}
+
+#[test]
+fn a_hook_that_fails_is_the_one_cause_of_all_that_waits_for_it() {
+    story("hook-cause", async |world| {
+        let fault = Rule {
+            log: Some("ERROR 1045: access denied".into()),
+            ..Rule::new(&world.namespace, "keystone-db-init", "fail")
+        };
+        world.cluster().behaviour("hook", &fault).await.unwrap();
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
+        let cloud = world
+            .until("the hook's log is told", |cloud| {
+                let told = cloud.status().causes.first()?.message.contains("its log ends: ERROR 1045: access denied");
+                let waits = cloud.status().causes[0].victims.contains(&"keystone/api".to_owned());
+                (told && waits && cloud.reason() == reason::FAILED).then(|| cloud.clone())
+            })
+            .await;
+        let cause = &cloud.status().causes[0];
+        assert!(cause.message.starts_with("Job keystone-db-init: keystone-db-init-"), "{cause:?}");
+        assert_eq!(cause.objects[0].to_string(), format!("Job {}/keystone-db-init", world.namespace));
+        let reason = cloud.status().health["keystone"]["api"].reason.clone();
+        assert!(reason.starts_with("waits for ") && reason.ends_with("ERROR 1045: access denied"), "{reason}");
+        assert!(cloud.condition("Degraded").unwrap().message.starts_with(&cause.message));
+
+        world.cluster().mend("hook").await.unwrap();
+        assert_eq!(world.until_ready().await.status().causes, []);
+    });
+}
+
+#[test]
+fn a_label_that_no_node_has_is_named_with_the_schedulers_words() {
+    story("no-label", async |world| {
+        let _operator = world.operator().start().await;
+        let healthy = services(&["memcached"]);
+        world.apply(&healthy).await;
+        world.until_ready().await;
+        let nowhere = json!({"labels": {"server": {"node_selector_key": "nowhere"}}});
+        world.apply(&with_values(healthy.clone(), "memcached", nowhere)).await;
+        let (health, cloud) = world.until_told("memcached", "server", "no node can take it").await;
+        let why = "memcached-memcached-0: no node can take it (it asks for nowhere=enabled): 0/3 nodes are available: 3 node(s) didn't match Pod's \
+                   node affinity/selector.";
+        assert!(health.reason.starts_with(why), "{}", health.reason);
+        assert_eq!(cloud.status().causes[0].message, format!("memcached/server: {}", health.reason));
+
+        world.label_node("node-2", "nowhere", json!("enabled")).await;
+        assert_eq!(world.until_ready().await.status().causes, []);
+        world.label_node("node-2", "nowhere", json!(null)).await;
+    });
+}
+
+#[test]
+fn a_database_that_is_down_is_one_cause_with_all_its_victims() {
+    story("database-down", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["glance", "keystone", "mariadb", "heat", "memcached", "rabbitmq"])).await;
+        world.until_ready().await;
+        let down = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "mariadb-server", "") };
+        world.cluster().behaviour("down", &down).await.unwrap();
+        world.until_told("mariadb", "server", "not any more").await;
+        world.delete_pods("keystone-api-").await;
+        world.until_told("keystone", "api", "waits for mariadb/server").await;
+        world.delete_pods("glance-api-").await;
+        world.delete_pods("heat-engine-").await;
+        let cloud = world
+            .until("all victims are told", |cloud| {
+                (cloud.status().causes.first()?.victims.len() == 3).then(|| cloud.clone())
+            })
+            .await;
+        let why = "mariadb/server: mariadb-server-0: it was ready and is not any more";
+        let causes = cloud.status().causes;
+        assert_eq!(causes.iter().map(|cause| cause.message.as_str()).collect::<Vec<_>>(), [why]);
+        assert_eq!(causes[0].victims, ["glance/api", "heat/engine", "keystone/api"]);
+        let degraded = cloud.condition("Degraded").unwrap().message;
+        assert!(degraded.starts_with(&format!("{why} (glance/api, heat/engine, keystone/api waiting)")), "{degraded}");
+
+        world.cluster().mend("down").await.unwrap();
+        assert_eq!(world.until_ready().await.status().causes, []);
+    });
+}
