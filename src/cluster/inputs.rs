@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::own::OwnSecrets;
-use crate::api::ValuesKind;
+use crate::api::{MANAGED, ValuesKind};
 use crate::desired::Unavailable;
 
 /// An object that the spec names.
@@ -32,7 +32,8 @@ impl std::fmt::Display for Reference {
     }
 }
 
-type Data = BTreeMap<String, Vec<u8>>;
+/// What an object holds, by key.
+pub type Data = BTreeMap<String, Vec<u8>>;
 
 #[derive(Default)]
 enum State {
@@ -74,11 +75,13 @@ pub struct Inputs {
     terminating: Arc<Mutex<BTreeSet<String>>>,
     namespaces: AbortHandle,
     own: OwnSecrets,
+    maps: AbortHandle,
 }
 
 impl Drop for Inputs {
     fn drop(&mut self) {
         self.namespaces.abort();
+        self.maps.abort();
     }
 }
 
@@ -89,7 +92,8 @@ impl Inputs {
         let namespaces =
             tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
         let own = OwnSecrets::new(client.clone(), Arc::clone(&poke));
-        Self { client, poke, watched: Mutex::default(), terminating, namespaces, own }
+        let maps = tokio::spawn(maps(client.clone(), Arc::clone(&poke))).abort_handle();
+        Self { client, poke, watched: Mutex::default(), terminating, namespaces, own, maps }
     }
 
     /// Drops what is held of our own Secrets: they were removed, and the watch may tell so only later.
@@ -157,6 +161,24 @@ impl Inputs {
         }
     }
 
+    /// All of an object's data.
+    ///
+    /// # Errors
+    /// What is missing, and what to do; never what the object holds.
+    pub fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let unread = || Unavailable::Unusable(format!("{reference} is being read"));
+        let Some(entry) = watched.get(reference) else { return Err(unread()) };
+        match &*entry.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Unread => Err(unread()),
+            State::Missing => {
+                Err(Unavailable::Missing(format!("{reference} does not exist; create it, or correct the name")))
+            }
+            State::Failed(error) => Err(Unavailable::Unusable(format!("{reference} can't be read: {error}"))),
+            State::Read(data) => Ok(data.clone()),
+        }
+    }
+
     fn start(&self, reference: &Reference) -> Watched {
         let state = Arc::<Mutex<State>>::default();
         let Reference { kind, namespace, name } = reference;
@@ -213,6 +235,20 @@ async fn namespaces(client: kube::Client, terminating: Arc<Mutex<BTreeSet<String
             poke.notify_one();
         }
     }
+}
+
+/// Pokes when a `ceph.conf` of ours is touched: what someone deletes is restored at once.
+async fn maps(client: kube::Client, poke: Arc<Notify>) {
+    let api: Api<PartialObjectMeta<ConfigMap>> = Api::all(client);
+    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
+    events
+        .for_each(|event| {
+            if matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))) {
+                poke.notify_one();
+            }
+            std::future::ready(())
+        })
+        .await;
 }
 
 #[cfg(test)]

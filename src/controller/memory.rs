@@ -32,6 +32,10 @@ pub struct Memory {
     pub edits: SecretEdits,
     /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
     pub external: Option<BTreeSet<(String, String)>>,
+    /// Ceph's objects that stand, by their names; `None` until they were looked at.
+    pub ceph: Option<Vec<String>>,
+    /// Every key of Ceph that was ever seen, valid or not.
+    pub keys: BTreeSet<String>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

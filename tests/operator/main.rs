@@ -5,6 +5,7 @@
 
 mod approval;
 mod causes;
+mod ceph;
 mod charts;
 mod cloud;
 mod commands;

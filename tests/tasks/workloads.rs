@@ -45,7 +45,12 @@ async fn workloads_become_ready_and_say_why_they_do_not() {
         ("nowhere", ComponentVerdict::Unknown, "0/0", "no-such=node, which its DaemonSet selects"),
         ("no-image", ComponentVerdict::Unhealthy, "0/1", ": ImagePullBackOff example.com/main:1"),
         ("crashing", ComponentVerdict::Unhealthy, "0/1", "crashing-0: container main fails: exit code 1"),
-        ("homeless", ComponentVerdict::Unhealthy, "0/1", ": no node can take it (it asks for no-such=node): 0/3 nodes are available"),
+        (
+            "homeless",
+            ComponentVerdict::Unhealthy,
+            "0/1",
+            ": no node can take it (it asks for no-such=node): 0/3 nodes are available",
+        ),
         ("waiting", ComponentVerdict::Progressing, "0/1", "waits for Service nothing-like-it: it is not there"),
     ] {
         let seen = world
