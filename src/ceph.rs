@@ -11,6 +11,7 @@ mod mirantis;
 mod monitors;
 mod objects;
 mod problem;
+mod rook;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -25,6 +26,7 @@ pub use mirantis::mirantis;
 pub use monitors::Monitors;
 pub use objects::{Kind, Object, objects};
 pub use problem::{Complaint, Problem};
+pub use rook::{ENDPOINTS, Manifest, Rook, consumers, holds};
 pub use variables::{named_in, variables};
 
 use problem::Source;
@@ -137,6 +139,8 @@ pub enum Layout {
     Documented,
     /// That of `openstack-ceph-keys`, see [`mirantis()`].
     Mirantis,
+    /// Not in one Secret: by Rook's own objects, see [`Rook`].
+    Rook,
 }
 
 /// A Ceph cluster as the cloud must know it.
@@ -182,7 +186,7 @@ impl Ceph {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
             (Layout::Documented, _) => format!("{}.key", consumer.name()),
-            (Layout::Mirantis, _) => consumer.name().to_owned(),
+            (Layout::Mirantis | Layout::Rook, _) => consumer.name().to_owned(),
         };
         Problem { object: self.object.clone(), key, complaint: Complaint::Missing }
     }

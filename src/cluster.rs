@@ -11,6 +11,7 @@ mod own;
 mod records;
 mod recover;
 mod remove;
+mod rook;
 mod sweep;
 
 use kube::api::{Api, PostParams};
@@ -19,6 +20,7 @@ use kube::runtime::events::{Recorder, Reporter};
 pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQuestion};
 pub use inputs::{Inputs, Reference};
 pub use remove::Leftovers;
+pub use rook::{Asked, RookWatch};
 
 /// The field manager of everything that the operator itself applies.
 pub const MANAGER: &str = "osdpl";

@@ -213,6 +213,10 @@ fn what_is_missing_is_said_plainly() {
     let cases = [
         (json!({"presets": ["storage"]}), "spec.features.storage.ceph: images and volumes are to live on Ceph"),
         (
+            json!({"presets": ["storage"], "features": {"storage": {"ceph": {"mode": "external"}}}}),
+            "spec.features.storage.ceph.secret: a Ceph outside (mode external) is described by a Secret",
+        ),
+        (
             json!({"features": {"publicEndpoints": {"enabled": true}}}),
             "spec.publicDomain: publicEndpoints is enabled, and there is no domain",
         ),

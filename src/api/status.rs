@@ -231,6 +231,8 @@ pub mod reason {
     pub const CEPH_INVALID: &str = "SecretInvalid";
     /// An object that is not ours has the name of one that the charts mount.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
+    /// Rook has not made what the charts need yet, or can't.
+    pub const CEPH_ROOK: &str = "RookPending";
     /// Nothing to say.
     pub const NONE: &str = "AsExpected";
 }

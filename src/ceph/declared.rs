@@ -11,6 +11,8 @@ pub struct Declared {
     pub read: Result<Ceph, Unready>,
     /// What wanted releases need and the Secret does not say, in the order of [`Consumer::ALL`].
     pub lacking: Vec<Problem>,
+    /// What is not as it should be, though what runs can go on with what it has.
+    pub note: Option<Unready>,
     /// Every word of the Secret that may be a key, malformed ones as well: what must never show.
     pub secrets: Vec<Secret>,
 }
@@ -34,24 +36,26 @@ pub enum Unready {
     /// The Secret is no description of a Ceph.
     #[error(transparent)]
     Malformed(#[from] Problem),
+    /// Rook has not made what is needed yet, or can't.
+    #[error("{0}")]
+    Rook(String),
     /// An object that is not ours has the name of one that the charts mount.
-    #[error(
-        "{0} was not made by osdpl, and the charts read what osdpl must write there; delete it, or take it out of the way"
-    )]
+    #[error("{0} was not made by osdpl, which must write there; delete it, or take it out of the way")]
     Occupied(String),
 }
 
 impl Declared {
-    /// One that is known.
-    pub fn of(ceph: Ceph) -> Self {
-        let secrets = ceph.users.values().map(|user| Secret(user.key.reveal().to_owned())).collect();
-        Self { read: Ok(ceph), lacking: Vec::new(), secrets }
+    /// One that lacks nothing, or that is not known.
+    pub fn of(read: Result<Ceph, Unready>) -> Self {
+        let users = read.iter().flat_map(|ceph| ceph.users.values());
+        let secrets = users.map(|user| Secret(user.key.reveal().to_owned())).collect();
+        Self { read, lacking: Vec::new(), note: None, secrets }
     }
 
     /// What keeps it from being ready for every release that needs it, first things first.
     pub fn trouble(&self) -> Option<Unready> {
         let lacking = || self.lacking.first().cloned().map(Unready::from);
-        self.read.as_ref().err().cloned().or_else(lacking)
+        self.read.as_ref().err().cloned().or_else(lacking).or_else(|| self.note.clone())
     }
 
     /// Why an expression that asks for this consumer finds nothing.
@@ -73,15 +77,13 @@ pub fn declared<'a>(
 ) -> Declared {
     let data = match data {
         Ok(data) => data,
-        Err(problem) => {
-            return Declared { read: Err(Unready::Secret(problem)), lacking: Vec::new(), secrets: Vec::new() };
-        }
+        Err(problem) => return Declared::of(Err(Unready::Secret(problem))),
     };
     // A Secret may have been filled for both; then ours says more.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let lacking = read.as_ref().map(|ceph| lacking(ceph, releases)).unwrap_or_default();
-    Declared { read: read.map_err(Unready::from), lacking, secrets: words(&data) }
+    Declared { read: read.map_err(Unready::from), lacking, note: None, secrets: words(&data) }
 }
 
 fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Problem> {

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::own::OwnSecrets;
+use super::rook::RookWatch;
 use crate::api::{MANAGED, ValuesKind};
 use crate::desired::Unavailable;
 
@@ -76,6 +77,7 @@ pub struct Inputs {
     namespaces: AbortHandle,
     own: OwnSecrets,
     maps: AbortHandle,
+    rook: Mutex<Option<RookWatch>>,
 }
 
 impl Drop for Inputs {
@@ -93,12 +95,31 @@ impl Inputs {
             tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
         let own = OwnSecrets::new(client.clone(), Arc::clone(&poke));
         let maps = tokio::spawn(maps(client.clone(), Arc::clone(&poke))).abort_handle();
-        Self { client, poke, watched: Mutex::default(), terminating, namespaces, own, maps }
+        Self { client, poke, watched: Mutex::default(), terminating, namespaces, own, maps, rook: Mutex::default() }
     }
 
     /// Drops what is held of our own Secrets: they were removed, and the watch may tell so only later.
     pub fn forget_own(&self) {
         self.own.forget_all();
+    }
+
+    /// Whether a Secret of ours is held.
+    pub fn has_own(&self, namespace: &str, name: &str) -> bool {
+        self.own.known(namespace, name).is_some()
+    }
+
+    /// Watches what Rook is asked for in this namespace, or nothing.
+    pub fn watch_rook(&self, namespace: Option<&str>) {
+        let mut watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
+        if !namespace.is_some_and(|namespace| watch.as_ref().is_some_and(|watch| watch.is_in(namespace))) {
+            *watch = namespace.map(|namespace| RookWatch::new(&self.client, namespace, &self.poke));
+        }
+    }
+
+    /// Whether something that Rook was asked for changed since this was asked last.
+    pub fn is_rook_changed(&self) -> bool {
+        let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.as_ref().is_none_or(RookWatch::take_changed)
     }
 
     /// Our own Secrets.

@@ -81,7 +81,7 @@ impl Context {
             // Before anything is done with them that could end in a log.
             self.tell_secrets(&facts, memory);
             if let Some(ceph) = &mut facts.ceph {
-                let again = self.hand_on(ceph, &selection).await?;
+                let again = self.hand_on(ceph, &selection, memory).await?;
                 wake = wake.into_iter().chain(again).min();
             }
         }
@@ -256,7 +256,7 @@ pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> BTreeSet<R
     let values = values.map(|source| reference(source.kind, &source.name));
     let credentials = services.flat_map(|service| service.credentials.values());
     let credentials = credentials.map(|key| reference(ValuesKind::Secret, &key.name));
-    values.chain(credentials).chain(super::ceph::reference(spec, namespace)).collect()
+    values.chain(credentials).chain(super::ceph::references(spec, namespace)).collect()
 }
 
 /// What the spec and the annotations allow.

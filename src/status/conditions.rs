@@ -7,7 +7,7 @@ use super::drift::{self, Children};
 use super::{Report, causes, verdict::Verdict};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
-use crate::ceph::{Declared, Unready};
+use crate::ceph::{Declared, Layout, Unready};
 use crate::plan::{Step, Wait};
 
 /// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
@@ -35,6 +35,7 @@ fn ceph(declared: &Declared) -> (bool, (&'static str, String)) {
     let Some(trouble) = declared.trouble() else { return (true, (reason::READY, written(declared))) };
     let reason = match trouble {
         Unready::Secret(_) => reason::CEPH_SECRET,
+        Unready::Rook(_) => reason::CEPH_ROOK,
         Unready::Malformed(_) => reason::CEPH_INVALID,
         Unready::Occupied(_) => reason::CEPH_OCCUPIED,
     };
@@ -44,11 +45,9 @@ fn ceph(declared: &Declared) -> (bool, (&'static str, String)) {
 fn written(declared: &Declared) -> String {
     let Ok(ceph) = &declared.read else { return String::new() };
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();
-    format!(
-        "Secret {} speaks for {}; ceph.conf and their keys are written for the charts",
-        ceph.object,
-        names.join(", ")
-    )
+    let kind = if ceph.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
+    let (object, names) = (&ceph.object, names.join(", "));
+    format!("{kind} {object} speaks for {names}; ceph.conf and their keys are written for the charts")
 }
 
 pub fn conditions(

@@ -70,7 +70,7 @@ pub fn clouds() -> Vec<(String, Value)> {
 pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, catalog);
-    let ceph = Some(Declared::of(ceph::example()));
+    let ceph = Some(Declared::of(Ok(ceph::example())));
     let mut facts = Facts { helm_major: 4, ceph, ..Facts::default() };
     for (service, name) in credentials::needed(catalog, &selection).into_keys() {
         let value = format!("the-{service}-{name}");

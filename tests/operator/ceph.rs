@@ -50,7 +50,7 @@ impl World {
     }
 
     /// The key and the keyring in a Secret for the charts.
-    async fn keyring(&self, name: &str) -> (String, String) {
+    pub async fn keyring(&self, name: &str) -> (String, String) {
         let data = self.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
         (text("key"), text("keyring"))
@@ -63,7 +63,7 @@ impl World {
     }
 
     /// The releases that helm was started for since the first `count` runs.
-    fn upgraded_since(&self, count: usize) -> Vec<String> {
+    pub fn upgraded_since(&self, count: usize) -> Vec<String> {
         let mut names: Vec<String> = self.helm_runs()[count..].iter().map(|run| run.release().to_owned()).collect();
         names.sort();
         names

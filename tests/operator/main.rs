@@ -25,6 +25,7 @@ mod leftovers;
 mod moved;
 mod operator;
 mod pool;
+mod rook;
 mod secrets;
 mod spec;
 mod steady;
