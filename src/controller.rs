@@ -14,6 +14,7 @@ mod memory;
 mod outcomes;
 mod pending;
 mod preview;
+mod secrets;
 mod spent;
 mod sweep;
 mod teardown;

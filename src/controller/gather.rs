@@ -16,7 +16,6 @@ use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
 use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, resolve, select};
 use crate::observed::{Key, Observed, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
-use crate::scrub::Scrubber;
 use crate::values::Values;
 use crate::{status, yaml};
 
@@ -153,21 +152,6 @@ impl Context {
             self.tasks.attend(seen.map(|release| release.key.clone()).collect());
         }
     }
-
-    /// Tells the scrubber every secret at hand, see [`secrets`].
-    fn tell_secrets(&self, facts: &Facts, memory: &mut Memory) {
-        // A pod that was not restarted yet may still print the key from before.
-        let keys = facts.ceph.iter().flat_map(|ceph| &ceph.secrets);
-        memory.keys.extend(keys.map(|secret| secret.0.clone()));
-        let mut secrets = secrets(facts);
-        secrets.extend(memory.keys.iter().map(String::as_str));
-        let digest = crate::values::digest(secrets.iter().copied());
-        let mut known = self.charts.secrets_digest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if *known != digest {
-            self.scrubber.send_replace(Arc::new(Scrubber::new(secrets)));
-            *known = digest;
-        }
-    }
 }
 
 impl Memory {
@@ -223,18 +207,6 @@ pub fn values_from(
         ((source.kind, source.name.clone(), key), values)
     };
     sources.map(read).collect()
-}
-
-/// Every secret that the facts hold: credentials, Ceph's keys, and all texts that came out of Secrets.
-pub fn secrets(facts: &Facts) -> Vec<&str> {
-    let mut secrets: Vec<&str> = facts.credentials.values().flat_map(BTreeMap::values).map(String::as_str).collect();
-    for ((kind, ..), values) in &facts.values_from {
-        if let (ValuesKind::Secret, Ok(values)) = (kind, values) {
-            secrets.extend(crate::values::leaves(values).into_iter().filter_map(|(_, value)| value.as_str()));
-        }
-    }
-    secrets.extend(facts.ceph.iter().flat_map(|ceph| &ceph.secrets).map(|secret| secret.0.as_str()));
-    secrets
 }
 
 /// The catalogue's names of releases, wanted or not.
