@@ -82,6 +82,8 @@ pub struct Release {
     pub plain_jobs: Vec<String>,
     /// Secrets that an uninstall leaves behind: removed by Purge alone.
     pub kept_secrets: Vec<String>,
+    /// The digest of what running guests hold on to: when it changes, the upgrade waits for approval.
+    pub guests: Option<Expression>,
     /// Helm's `--timeout`, per hook, in seconds.
     pub timeout: u32,
     /// Helm 4's `--server-side`.

@@ -3,19 +3,33 @@
 //! Pure room: text in, text out. Nothing half-right leaves it: a Secret is read whole or is a [`Problem`], which names object and key and never
 //! quotes what stands there, because a key pasted in the wrong place must not show either.
 
+mod declared;
+mod example;
 mod external;
 mod key;
 mod mirantis;
 mod monitors;
+mod objects;
+mod problem;
+mod rook;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::collections::BTreeMap;
 
+pub use declared::{Declared, Unready, declared};
+pub use example::example;
 pub use external::external;
 pub use key::CephxKey;
 pub use mirantis::mirantis;
 pub use monitors::Monitors;
+pub use objects::{Kind, Object, objects};
+pub use problem::{Complaint, Problem};
+pub use rook::{ENDPOINTS, Manifest, Rook, consumers, holds};
+pub use variables::{named_in, variables};
+
+use problem::Source;
 
 /// The ConfigMap that every chart mounts `ceph.conf` from; upstream's default of `ceph_client.configmap`.
 pub const CONFIG_MAP: &str = "ceph-etc";
@@ -54,6 +68,26 @@ impl Consumer {
         }
     }
 
+    /// Its name in expressions: `ceph.backup.pool`.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::CinderBackup => "backup",
+            other => other.name(),
+        }
+    }
+
+    /// The role that Mirantis' layout gives to the pool that it keeps its data in.
+    fn role(self) -> &'static str {
+        match self {
+            Self::Glance => "images",
+            Self::Cinder => "volumes",
+            Self::CinderBackup => "backup",
+            Self::Nova => "vms",
+            Self::Manila => "shares",
+            Self::Gnocchi => "metrics",
+        }
+    }
+
     /// Its user where none is named: the default of upstream's chart.
     pub fn user(self) -> &'static str {
         match self {
@@ -62,16 +96,16 @@ impl Consumer {
         }
     }
 
-    /// The Secret that upstream's chart mounts its key from (`secrets.rbd` of glance, cinder, manila and gnocchi). None for nova, whose chart
-    /// knows no such Secret.
-    pub fn keyring(self) -> Option<&'static str> {
+    /// The Secret that its chart mounts its key from: upstream's default (`secrets.rbd` of glance, cinder, manila and gnocchi). Nova's chart
+    /// knows no such Secret: that name is ours.
+    pub fn keyring(self) -> &'static str {
         match self {
-            Self::Glance => Some("images-rbd-keyring"),
-            Self::Cinder => Some("cinder-volume-rbd-keyring"),
-            Self::CinderBackup => Some("cinder-backup-rbd-keyring"),
-            Self::Manila => Some("manila-keyring"),
-            Self::Gnocchi => Some("gnocchi-rbd-keyring"),
-            Self::Nova => None,
+            Self::Glance => "images-rbd-keyring",
+            Self::Cinder => "cinder-volume-rbd-keyring",
+            Self::CinderBackup => "cinder-backup-rbd-keyring",
+            Self::Manila => "manila-keyring",
+            Self::Gnocchi => "gnocchi-rbd-keyring",
+            Self::Nova => "nova-rbd-keyring",
         }
     }
 }
@@ -98,9 +132,24 @@ pub struct User {
     pub pools: Vec<Pool>,
 }
 
+/// How a Secret describes a Ceph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Ours, see [`external()`].
+    Documented,
+    /// That of `openstack-ceph-keys`, see [`mirantis()`].
+    Mirantis,
+    /// Not in one Secret: by Rook's own objects, see [`Rook`].
+    Rook,
+}
+
 /// A Ceph cluster as the cloud must know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceph {
+    /// The Secret that describes it: `namespace/name`.
+    pub object: String,
+    /// How it does.
+    pub layout: Layout,
     /// Where its monitors listen.
     pub monitors: Monitors,
     /// Its identity, a UUID in lower case; none where the source does not say.
@@ -116,93 +165,49 @@ impl Ceph {
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
     }
 
-    /// The Secrets that the charts mount, by name, each with the value of its one key `key`: the bare cephx key.
-    pub fn keyrings(&self) -> BTreeMap<&'static str, &CephxKey> {
-        self.users.iter().filter_map(|(consumer, user)| Some((consumer.keyring()?, &user.key))).collect()
+    /// A consumer's user. Nova is cinder's user where it has none of its own.
+    pub fn user(&self, consumer: Consumer) -> Option<&User> {
+        self.users.get(&consumer)
+    }
+
+    /// The consumer whose key libvirt keeps for volumes: what cinder hands out names cinder's user.
+    pub fn volumes(&self) -> Option<Consumer> {
+        [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
+    }
+
+    /// Whether instances' disks are reached as another user than volumes, so that libvirt needs two keys.
+    pub fn has_own_nova(&self) -> bool {
+        let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
+        name(Consumer::Nova).is_some() && self.volumes().and_then(name) != name(Consumer::Nova)
+    }
+
+    /// What to say where a release needs a consumer that the Secret does not speak of.
+    pub fn missing(&self, consumer: Consumer) -> Problem {
+        let key = match (self.layout, consumer) {
+            (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
+            (Layout::Documented, _) => format!("{}.key", consumer.name()),
+            (Layout::Mirantis | Layout::Rook, _) => consumer.name().to_owned(),
+        };
+        Problem { object: self.object.clone(), key, complaint: Complaint::Missing }
+    }
+
+    /// One user has one key, whoever speaks as that user.
+    fn consistent(self) -> Result<Self, Problem> {
+        for (consumer, user) in &self.users {
+            let differs = |other: &&User| other.name == user.name && other.key != user.key;
+            if self.users.values().any(|other| differs(&other)) {
+                return Err(Problem { complaint: Complaint::OtherKey, ..self.missing(*consumer) });
+            }
+        }
+        Ok(self)
     }
 }
 
-/// Why a Secret is no description of a Ceph cluster. It never holds what stands in the Secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Secret {object}, key {key}: {complaint}")]
-pub struct Problem {
-    /// The Secret: `namespace/name`.
-    pub object: String,
-    /// The key in its data.
-    pub key: String,
-    /// What is wrong and what to do.
-    pub complaint: Complaint,
-}
-
-/// What can be wrong with the value of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Complaint {
-    /// The key is not there.
-    #[error("is missing; add it")]
-    Missing,
-    /// Nothing but spaces and newlines.
-    #[error("is empty; fill it in, or remove the key where it is optional")]
-    Empty,
-    /// Not text.
-    #[error("is no UTF-8 text; store the text itself (kubectl encodes it once, `data` is not encoded twice)")]
-    NotText,
-    /// No base64.
-    #[error(
-        "is no cephx key: not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
-    )]
-    NotBase64,
-    /// Base64 of something else.
-    #[error("is no cephx key: its length does not fit, as if it was cut off; store what `ceph auth print-key` prints")]
-    NotCephx,
-    /// No UUID.
-    #[error("is no UUID; store what `ceph fsid` prints")]
-    NotUuid,
-    /// An address that can't be read.
-    #[error(
-        "address {0} can't be read; write ip, ip:port, [ipv6]:port or [v2:ip:port/0,v1:ip:port/0], separated by commas"
-    )]
-    Address(usize),
-    /// A name that Ceph does not accept.
-    #[error("is no user of Ceph; write its name of letters, digits and . _ -")]
-    UserName,
-    /// A pool's name that can't stand in values.
-    #[error("is no pool of Ceph; write its name of letters, digits and . _ -")]
-    PoolName,
-    /// Too few fields in Mirantis' form.
-    #[error("is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
-    Fields,
-    /// A pool in Mirantis' form.
-    #[error("pool {0} is not of the form <pool>:<role>:<device class>")]
-    PoolFields(usize),
-    /// Nobody may speak to Ceph.
-    #[error("is missing, and so is every other service's; give at least one service's key")]
-    NoUsers,
-}
-
-/// The data of a Secret, read key by key.
-struct Source<'a> {
-    object: &'a str,
-    data: &'a BTreeMap<String, Vec<u8>>,
-}
-
-impl<'a> Source<'a> {
-    fn problem(&self, key: &str, complaint: Complaint) -> Problem {
-        Problem { object: self.object.to_owned(), key: key.to_owned(), complaint }
-    }
-
-    /// The text of a key without the spaces and newlines around it, which `kubectl create secret --from-file` brings along.
-    fn text(&self, key: &str) -> Result<Option<&'a str>, Problem> {
-        let Some(bytes) = self.data.get(key) else { return Ok(None) };
-        let text = std::str::from_utf8(bytes).map_err(|_| self.problem(key, Complaint::NotText))?.trim();
-        if text.is_empty() { Err(self.problem(key, Complaint::Empty)) } else { Ok(Some(text)) }
-    }
-
-    fn required(&self, key: &str) -> Result<&'a str, Problem> {
-        self.text(key)?.ok_or_else(|| self.problem(key, Complaint::Missing))
-    }
-
-    fn parsed<T>(&self, key: &str, result: Result<T, Complaint>) -> Result<T, Problem> {
-        result.map_err(|complaint| self.problem(key, complaint))
+impl User {
+    /// The pool for a consumer's own data: the first whose role says so, else the first.
+    pub fn pool(&self, consumer: Consumer) -> &str {
+        let fits = |pool: &&Pool| pool.role.as_deref() == Some(consumer.role());
+        self.pools.iter().find(fits).or(self.pools.first()).map_or("", |pool| pool.name.as_str())
     }
 }
 

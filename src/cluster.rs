@@ -1,5 +1,6 @@
 //! The API server: every read that is not a watch, and every write that is not helm's. Shell room.
 
+mod ceph;
 mod claims;
 mod crds;
 mod credentials;
@@ -10,6 +11,7 @@ mod own;
 mod records;
 mod recover;
 mod remove;
+mod rook;
 mod sweep;
 
 use kube::api::{Api, PostParams};
@@ -18,6 +20,7 @@ use kube::runtime::events::{Recorder, Reporter};
 pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQuestion};
 pub use inputs::{Inputs, Reference};
 pub use remove::Leftovers;
+pub use rook::{Asked, RookWatch};
 
 /// The field manager of everything that the operator itself applies.
 pub const MANAGER: &str = "osdpl";

@@ -4,6 +4,7 @@
 //! next pass.
 
 mod act;
+mod ceph;
 mod changes;
 mod charts;
 mod external;
@@ -13,6 +14,7 @@ mod memory;
 mod outcomes;
 mod pending;
 mod preview;
+mod secrets;
 mod spent;
 mod sweep;
 mod teardown;
@@ -242,6 +244,7 @@ impl Context {
             findings: &[],
             changes: &BTreeMap::new(),
             problems: &[],
+            ceph: None,
             not_the_one: Some(older.to_owned()),
             deleting: None,
         };
@@ -269,6 +272,7 @@ impl Context {
             findings: &wish.findings,
             changes,
             problems: &wish.problems,
+            ceph: wish.ceph.as_ref(),
             not_the_one: None,
             deleting,
         };

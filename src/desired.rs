@@ -28,6 +28,7 @@ pub use select::select;
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, WorkloadKind};
+use crate::ceph::Declared;
 use crate::observed::Key;
 use crate::values::{Layer, Path, Values};
 
@@ -100,6 +101,8 @@ impl Selection {
 pub struct Facts {
     /// Credentials by service and name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
+    /// The Ceph that the spec declares; none where it declares none.
+    pub ceph: Option<Declared>,
     /// What the objects named by `valuesFrom` hold, or why they can't be read.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
     /// Credentials that can't be had, by service and name, and what to do.
@@ -183,6 +186,8 @@ pub struct DesiredRelease {
     pub catalog: String,
     /// The digest of the images that its pods and Jobs are given, 16 hexadecimal digits.
     pub images: String,
+    /// The digest of what running guests hold on to, where there is such a thing: when it changes, the upgrade waits for approval.
+    pub guests: Option<String>,
     /// The components that must be available before it may be submitted, each with its provider.
     pub needs: BTreeMap<Component, Provider>,
     /// The other wanted releases that its pods wait for by themselves, by catalogue name.

@@ -74,7 +74,8 @@ impl Error {
 }
 
 /// The variables that an expression may use.
-pub const VARIABLES: [&str; 7] = ["spec", "features", "openstack", "services", "credentials", "releases", "release"];
+pub const VARIABLES: [&str; 8] =
+    ["spec", "features", "openstack", "services", "credentials", "ceph", "releases", "release"];
 
 impl Expression {
     /// Compiles an expression.

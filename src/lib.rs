@@ -35,7 +35,7 @@
 //! | [`drift`] | what others did to a release's objects, by the objects' own word |
 //! | [`plan`] | the table from state to step |
 //! | [`credentials`], [`scrub`] | which must exist; how they never show |
-//! | [`ceph`] | Secrets that describe a Ceph, and what the charts consume of it; not wired into the pipe yet |
+//! | [`ceph`] | a Secret that describes a Ceph, what expressions see of it, and the objects that the charts mount |
 //! | [`status`] | the truth for people and programs |
 //!
 //! | shell: what touches the world, each thing through one gate | |

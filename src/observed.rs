@@ -62,6 +62,8 @@ pub struct ReleaseSeen {
     pub release: Option<String>,
     /// The label that digests the images, as it stands on the newest record.
     pub images: Option<String>,
+    /// The label that digests what running guests hold on to, as it stands on the newest record.
+    pub guests: Option<String>,
     /// Every revision that helm has a record of, lowest first.
     pub history: Vec<Past>,
     /// The inputs of the newest record that an operator of ours made for that very revision: what we last applied.

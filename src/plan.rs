@@ -3,6 +3,7 @@
 //! Pure room: `plan(Desired, Observed, Policy)` classifies each release into few states (see [`State`]) and has one exhaustive match from
 //! state to step. Nothing is remembered between passes: helm's records say what was done, the policy what is allowed.
 
+mod agree;
 mod backoff;
 mod drift;
 mod prepare;

@@ -52,6 +52,13 @@ pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 /// Label on a record: the digest of the images that its pods and Jobs were given.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
+/// Label on a record: the digest of what guests that run hold on to, such as a key, or [`NO_GUESTS`]; only for releases that may have any.
+/// Labels travel from revision to revision, so that nothing must be said as well.
+pub const GUESTS_LABEL: &str = "osdpl.dev/guests";
+
+/// The value of [`GUESTS_LABEL`] where guests hold on to nothing.
+pub const NO_GUESTS: &str = "none";
+
 /// Label on a failed record: what it left behind was removed. Its value is the record's own revision, because labels travel: an upgrade
 /// inherits those of the revision before it.
 pub const SWEPT_LABEL: &str = "osdpl.dev/swept";

@@ -15,6 +15,7 @@ pub use events::{About, Event, restored};
 
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus};
 use crate::catalog::Level;
+use crate::ceph::Declared;
 use crate::desired::{Desired, Finding};
 use crate::observed::Observed;
 use crate::plan::{Plan, Step};
@@ -39,6 +40,8 @@ pub struct Report<'a> {
     pub changes: &'a std::collections::BTreeMap<String, Vec<String>>,
     /// Troubles that belong to no release: a watch that is refused, an API that does not answer.
     pub problems: &'a [String],
+    /// The Ceph that the spec declares; none where it declares none.
+    pub ceph: Option<&'a Declared>,
     /// The older resource that rules, when this one does not.
     pub not_the_one: Option<String>,
     /// Whether the resource is being deleted; what is still to do after the releases are gone.

@@ -15,7 +15,7 @@ use osdpl::values::{self, Values};
 use serde_json::{Value, json};
 
 /// Paths that no chart lists in its own values, yet reads; `*` stands for one key, `**` for any number.
-const UNLISTED: [(&str, &str); 16] = [
+const UNLISTED: [(&str, &str); 19] = [
     ("endpoints.*.namespace", "read for every endpoint, listed for few"),
     ("endpoints.*.host_fqdn_override.public.**", "read for every endpoint by its class"),
     ("endpoints.*.scheme.public", "read for every endpoint by its class"),
@@ -31,6 +31,9 @@ const UNLISTED: [(&str, &str); 16] = [
     ("conf.plugins.ml2_conf.ovn.*", "configuration files take any option"),
     ("conf.auto_bridge_add.br-ex", "a free map of bridges and interfaces"),
     ("conf.ceph.secret_uuid", "read by nova's templates in place of conf.ceph.cinder.secret_uuid, which is listed"),
+    ("annotations.pod.**", "a free map that the toolkit reads by the pod's name"),
+    ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),
+    ("release_uuid", "an annotation of every pod that the values leave null"),
     ("conf.horizon.local_settings.config.csrf_trusted_origins", "a list of any origins"),
 ];
 
@@ -209,6 +212,10 @@ fn what_is_missing_is_said_plainly() {
     let catalog = catalogue();
     let cases = [
         (json!({"presets": ["storage"]}), "spec.features.storage.ceph: images and volumes are to live on Ceph"),
+        (
+            json!({"presets": ["storage"], "features": {"storage": {"ceph": {"mode": "external"}}}}),
+            "spec.features.storage.ceph.secret: a Ceph outside (mode external) is described by a Secret",
+        ),
         (
             json!({"features": {"publicEndpoints": {"enabled": true}}}),
             "spec.publicDomain: publicEndpoints is enabled, and there is no domain",

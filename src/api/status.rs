@@ -185,6 +185,8 @@ pub mod condition {
     pub const RECONCILING: &str = "Reconciling";
     /// kstatus: it can't go on without a person.
     pub const STALLED: &str = "Stalled";
+    /// The Ceph that the spec declares is known, and what the charts mount of it is written; only where one is declared.
+    pub const CEPH_READY: &str = "CephReady";
 }
 
 /// The reasons of conditions, a closed set.
@@ -223,6 +225,14 @@ pub mod reason {
     pub const DRIFTED: &str = "Drifted";
     /// A release is foreign or was changed by others.
     pub const FOREIGN: &str = "ForeignRelease";
+    /// The Secret that describes Ceph is not there, or can't be read.
+    pub const CEPH_SECRET: &str = "SecretUnavailable";
+    /// The Secret that describes Ceph lacks something, or holds something malformed.
+    pub const CEPH_INVALID: &str = "SecretInvalid";
+    /// An object that is not ours has the name of one that the charts mount.
+    pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
+    /// Rook has not made what the charts need yet, or can't.
+    pub const CEPH_ROOK: &str = "RookPending";
     /// Nothing to say.
     pub const NONE: &str = "AsExpected";
 }

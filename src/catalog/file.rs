@@ -11,7 +11,8 @@
 //! | `values/keys/<chart>.yaml` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
-//! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services`, `credentials`, `releases` and (in values) `release`.
+//! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services`, `releases` and, in values, `credentials`, `ceph`
+//! (see [`crate::ceph::variables`]) and `release`.
 
 mod service;
 

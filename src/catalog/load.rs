@@ -124,6 +124,7 @@ impl Loader<'_> {
             components
                 .extend(self.component(path, &format!("{field}.components"), &text).map(|component| (component, kind)));
         }
+        let guests = self.condition(path, &format!("{field}.guests"), entry.guests);
         let base = self.body(path, &field, entry.values, &entry.unset);
         let fragments = entry.fragments.into_iter().enumerate().map(|(index, own)| {
             let field = format!("{field}.fragments[{index}]");
@@ -140,6 +141,7 @@ impl Loader<'_> {
             components,
             plain_jobs: entry.plain_jobs,
             kept_secrets: entry.kept_secrets,
+            guests,
             timeout: entry.timeout,
             server_side: entry.server_side,
             base,

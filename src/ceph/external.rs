@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, CephxKey, Complaint, Consumer, Monitors, Pool, Problem, Source, User, is_name};
+use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name};
 
 /// Reads a Secret of these keys: `mon_host` and `fsid`, and for each of glance, cinder, cinder-backup, nova, manila and gnocchi that the cloud
-/// has `<service>.key` and `<service>.pool`, with `<service>.user` where its name is not upstream's default.
+/// has `<service>.key` and `<service>.pool`, with `<service>.user` where its name is not upstream's default. Without a `nova.key` nova is
+/// cinder's user.
 ///
 /// # Errors
 /// The first key that is missing or malformed.
@@ -18,34 +19,42 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
     }
     let mut users = BTreeMap::new();
     for consumer in Consumer::ALL {
-        if let Some(user) = user(&source, consumer)? {
+        let lent = users.get(&Consumer::Cinder).filter(|_| consumer == Consumer::Nova);
+        if let Some(user) = user(&source, consumer, lent)? {
             users.insert(consumer, user);
         }
     }
     if users.is_empty() {
         return Err(source.problem("glance.key", Complaint::NoUsers));
     }
-    Ok(Ceph { monitors, fsid: Some(fsid), users })
+    Ceph { object: object.to_owned(), layout: Layout::Documented, monitors, fsid: Some(fsid), users }.consistent()
 }
 
 /// A service of which any key is there must have them all: a half-written one is no "service without Ceph".
-fn user(source: &Source<'_>, consumer: Consumer) -> Result<Option<User>, Problem> {
+fn user(source: &Source<'_>, consumer: Consumer, lent: Option<&User>) -> Result<Option<User>, Problem> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {
         return Ok(None);
     }
-    let secret = source.parsed(&key, CephxKey::parse(source.required(&key)?))?;
-    let name = source.required(&pool)?;
-    if !is_name(name) {
+    let secret = match (source.text(&key)?, lent) {
+        (None, Some(lender)) if !source.data.contains_key(&user) => Err(lender),
+        _ => Ok(source.parsed(&key, CephxKey::parse(source.required(&key)?))?),
+    };
+    let main = source.required(&pool)?;
+    if !is_name(main) {
         return Err(source.problem(&pool, Complaint::PoolName));
     }
+    let pools = vec![Pool { name: main.to_owned(), role: None, device_class: None }];
+    let key = match secret {
+        Ok(key) => key,
+        Err(lender) => return Ok(Some(User { pools, ..lender.clone() })),
+    };
     let given = source.text(&user)?.unwrap_or(consumer.user());
-    let given = given.strip_prefix("client.").unwrap_or(given);
-    if !is_name(given) {
+    let name = given.strip_prefix("client.").unwrap_or(given);
+    if !is_name(name) {
         return Err(source.problem(&user, Complaint::UserName));
     }
-    let pools = vec![Pool { name: name.to_owned(), role: None, device_class: None }];
-    Ok(Some(User { name: given.to_owned(), key: secret, pools }))
+    Ok(Some(User { name: name.to_owned(), key, pools }))
 }
 
 fn is_uuid(text: &str) -> bool {

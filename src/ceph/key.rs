@@ -28,6 +28,13 @@ impl CephxKey {
         Ok(Self(text.to_owned()))
     }
 
+    /// A key of the right shape that opens nothing: type 1, no time, 16 zeros.
+    pub(super) fn of_zeros() -> Self {
+        let mut bytes = [0; 28];
+        (bytes[0], bytes[10]) = (1, 16);
+        Self(base64::engine::general_purpose::STANDARD.encode(bytes))
+    }
+
     /// The key itself, for a Secret's data and for nothing else.
     pub fn reveal(&self) -> &str {
         &self.0

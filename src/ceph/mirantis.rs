@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, CephxKey, Complaint, Consumer, Monitors, Pool, Problem, Source, User, is_name};
+use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name};
 
 /// The consumers that this layout knows; cinder's user makes backups as well, and the role of a pool says which one takes them.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
@@ -26,7 +26,7 @@ pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
     }
     let backups = users.get(&Consumer::Cinder).and_then(backups);
     users.extend(backups.map(|user| (Consumer::CinderBackup, user)));
-    Ok(Ceph { monitors, fsid: None, users })
+    Ceph { object: object.to_owned(), layout: Layout::Mirantis, monitors, fsid: None, users }.consistent()
 }
 
 fn user(text: &str) -> Result<User, Complaint> {

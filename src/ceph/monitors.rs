@@ -29,6 +29,13 @@ impl Monitors {
     }
 }
 
+impl Monitors {
+    /// An address of those that are for documentation (RFC 5737).
+    pub(super) fn example() -> Self {
+        Self(vec!["192.0.2.1:6789".into()])
+    }
+}
+
 impl fmt::Display for Monitors {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0.join(","))

@@ -47,14 +47,40 @@ fn old() -> Data {
     ])
 }
 
+/// What is written: each object with its key and its user.
+fn mounted(ceph: &Ceph) -> Vec<String> {
+    let release = |name| {
+        let namespace = if name == "libvirt" { "far" } else { "openstack" };
+        (name, namespace)
+    };
+    let releases = ["glance", "cinder", "nova", "libvirt", "keystone"].map(release).into();
+    let said = |object: Object| match object.data.get("key") {
+        None => format!("{object}: {}", object.data.keys().cloned().collect::<Vec<_>>().join(" ")),
+        Some(key) => {
+            let user = object.data["keyring"].lines().next().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+            assert!(object.data["keyring"].ends_with(&format!("    key = {key}\n")));
+            format!("{object}: {key} {user}")
+        }
+    };
+    objects(ceph, "openstack", &releases).into_iter().map(said).collect()
+}
+
 #[test]
 fn a_documented_secret_becomes_what_the_charts_mount() {
     let ceph = external("openstack/ceph", &good()).unwrap();
     let mon_host = "10.0.0.1:6789,[fd00::1]:3300,[v2:10.0.0.2:3300/0,v1:10.0.0.2:6789/0]";
     let fsid = FSID.to_lowercase();
     assert_eq!(ceph.configuration(), format!("[global]\nfsid = {fsid}\nmon_host = {mon_host}\n"));
-    let keyrings: Vec<_> = ceph.keyrings().into_iter().map(|(name, key)| (name, key.reveal().to_owned())).collect();
-    assert_eq!(keyrings, [("cinder-volume-rbd-keyring", key(2, 32, 32)), ("images-rbd-keyring", aes())]);
+    assert_eq!(
+        mounted(&ceph),
+        [
+            "ConfigMap far/ceph-etc: ceph.conf".to_owned(),
+            "ConfigMap openstack/ceph-etc: ceph.conf".to_owned(),
+            format!("Secret far/cinder-volume-rbd-keyring: {} client.volumes", key(2, 32, 32)),
+            format!("Secret openstack/cinder-volume-rbd-keyring: {} client.volumes", key(2, 32, 32)),
+            format!("Secret openstack/images-rbd-keyring: {} client.glance", aes()),
+        ]
+    );
     assert_eq!((&*ceph.users[&Consumer::Glance].name, &*ceph.users[&Consumer::Cinder].name), ("glance", "volumes"));
     assert_eq!(ceph.users[&Consumer::Cinder].pools[0].name, "volumes");
 }
@@ -63,8 +89,12 @@ fn a_documented_secret_becomes_what_the_charts_mount() {
 fn mirantis_layout_is_read_with_its_newline_after_the_key() {
     let ceph = mirantis("openstack-ceph-shared/openstack-ceph-keys", &old()).unwrap();
     assert_eq!(ceph.configuration(), "[global]\nmon_host = 10.0.0.1:6789,10.0.0.3:6789\n");
-    let names: Vec<_> = ceph.keyrings().into_keys().collect();
-    assert_eq!(names, ["cinder-backup-rbd-keyring", "cinder-volume-rbd-keyring", "images-rbd-keyring"]);
+    let names: Vec<_> = mounted(&ceph)
+        .iter()
+        .filter_map(|said| said.split([' ', ':']).nth(1)?.strip_prefix("openstack/").map(str::to_owned))
+        .collect();
+    assert_eq!(names, ["ceph-etc", "cinder-backup-rbd-keyring", "cinder-volume-rbd-keyring", "images-rbd-keyring"]);
+    assert_eq!(ceph.users[&Consumer::Cinder].pool(Consumer::Cinder), "volumes-hdd");
     let backup = &ceph.users[&Consumer::CinderBackup];
     assert_eq!((&*backup.name, &*backup.pools[0].name, backup.pools.len()), ("cinder", "backup-hdd", 1));
     assert_eq!(ceph.users[&Consumer::Cinder].pools[1].device_class.as_deref(), Some("hdd"));
@@ -192,4 +222,70 @@ fn a_secret_without_users_is_refused() {
 fn a_key_is_not_shown_by_debug() {
     let shown = format!("{:?}", external("openstack/ceph", &good()).unwrap());
     assert!(!shown.contains(&aes()) && shown.contains("[redacted]"), "{shown}");
+}
+
+/// The documented Secret with these keys on top.
+fn with(pairs: &[(&str, &str)]) -> Result<Ceph, Problem> {
+    external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
+}
+
+#[test]
+fn nova_is_cinders_user_unless_it_has_a_key_of_its_own() {
+    let lent = with(&[("nova.pool", "vms")]).unwrap();
+    let nova = &lent.users[&Consumer::Nova];
+    assert_eq!((&*nova.name, nova.pool(Consumer::Nova), lent.has_own_nova()), ("volumes", "vms", false));
+    let own = with(&[("nova.pool", "vms"), ("nova.key", &aes())]).unwrap();
+    assert_eq!((&*own.users[&Consumer::Nova].name, own.has_own_nova()), ("nova", true));
+    let keyrings = mounted(&own).into_iter().filter(|said| said.contains("nova-rbd-keyring")).count();
+    assert_eq!(keyrings, 2, "libvirt, in its own namespace, needs it as well");
+}
+
+#[test]
+fn two_keys_for_one_user_are_refused() {
+    let problem = with(&[("nova.pool", "vms"), ("nova.user", "volumes"), ("nova.key", &aes())]).unwrap_err();
+    assert!(problem.to_string().contains("is another key than a second service has for the same user"), "{problem}");
+}
+
+#[test]
+fn expressions_see_names_and_digests_and_no_key() {
+    let seen = |pairs: &[(&str, &str)]| variables(&with(pairs).unwrap());
+    let before = seen(&[("nova.pool", "vms")]);
+    assert_eq!(before["cinder"]["user"], "volumes");
+    assert_eq!((&before["glance"]["pool"], &before["nova"]["own"]), (&"glance.images".into(), &false.into()));
+    assert_eq!(before["libvirt"]["secret"], "cinder-volume-rbd-keyring");
+    let text = serde_json::to_string(&before).unwrap();
+    assert!(!text.contains(&aes()) && !text.contains(&key(2, 32, 32)), "{text}");
+    let digests = |seen: &crate::values::Values| {
+        let digest = |name: &str| seen[name]["digest"].clone();
+        ["glance", "cinder", "nova", "libvirt"].map(digest)
+    };
+    let old = digests(&before);
+    let moved = digests(&seen(&[("nova.pool", "vms"), ("mon_host", "10.0.0.9")]));
+    assert_eq!(moved.each_ref().map(|one| old.contains(one)), [false, false, false, true], "libvirt has no ceph.conf");
+    let rotated = digests(&seen(&[("nova.pool", "vms"), ("cinder.key", &key(1, 32, 32))]));
+    assert_eq!(rotated.each_ref().map(|one| old.contains(one)), [true, false, false, false], "glance has its own key");
+}
+
+#[test]
+fn what_wanted_releases_need_and_every_word_that_may_be_a_key_are_told() {
+    let said = |data: Data| declared("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter());
+    let lacking = said(good());
+    assert_eq!(lacking.trouble().unwrap().to_string(), "Secret openstack/ceph, key nova.pool: is missing; add it");
+    assert_eq!(lacking.blame(Some(Consumer::Nova)), lacking.trouble().map(|trouble| trouble.to_string()));
+    assert_eq!(lacking.blame(Some(Consumer::Glance)), None);
+    let half = key(1, 16, 9);
+    let broken = said(good().into_iter().chain(data(&[("nova.key", &half)])).collect());
+    let secrets: Vec<&str> = broken.secrets.iter().map(|secret| secret.0.as_str()).collect();
+    assert!(broken.read.is_err() && secrets.contains(&half.as_str()) && secrets.contains(&aes().as_str()));
+    assert!(!secrets.iter().any(|secret| FSID == *secret || secret.contains("10.0.0.1")), "{secrets:?}");
+    let moved = said(old());
+    assert!(moved.secrets.iter().any(|secret| secret.0 == aes()) && moved.secrets.len() == 2, "{moved:?}");
+    assert_eq!(moved.trouble().unwrap().to_string(), "Secret openstack/ceph, key nova: is missing; add it");
+}
+
+#[test]
+fn an_expression_names_the_consumers_that_it_asks_for() {
+    let named = |text: &str| named_in(text).flatten().map(Consumer::name).collect::<Vec<_>>();
+    assert_eq!(named("${ceph.backup.digest}-${ceph.cinder.digest}"), ["cinder-backup", "cinder"]);
+    assert_eq!(named("has(features.storage.ceph) && ceph.libvirt.user"), ["nova"]);
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::common::{CatalogOption, read_deployment};
 use super::output;
 use crate::catalog::Level;
+use crate::ceph;
 use crate::credentials;
 use crate::desired::{Desired, Facts, Selection, redacted, resolve, select};
 use crate::{api::OpenStackDeployment, catalog::Catalog, yaml};
@@ -86,9 +87,10 @@ pub fn offline(deployment: &OpenStackDeployment, catalog: &Catalog) -> anyhow::R
     Ok((selection, desired))
 }
 
-/// Credentials that look like real ones, follow from their names, and are worth nothing.
+/// Credentials that look like real ones, follow from their names, and are worth nothing; and a Ceph of the same kind.
 pub fn made_up(catalog: &Catalog, selection: &Selection) -> Facts {
-    let mut facts = Facts { helm_major: 4, ..Facts::default() };
+    let ceph = ceph::Declared::of(Ok(ceph::example()));
+    let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
     for ((service, name), recipe) in credentials::needed(catalog, selection) {
         let mut seed = crate::values::digest([service.as_str(), name.as_str()]).into_bytes();
         let random = |buffer: &mut [u8]| {

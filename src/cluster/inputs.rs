@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::own::OwnSecrets;
-use crate::api::ValuesKind;
+use super::rook::RookWatch;
+use crate::api::{MANAGED, ValuesKind};
 use crate::desired::Unavailable;
 
 /// An object that the spec names.
@@ -32,7 +33,8 @@ impl std::fmt::Display for Reference {
     }
 }
 
-type Data = BTreeMap<String, Vec<u8>>;
+/// What an object holds, by key.
+pub type Data = BTreeMap<String, Vec<u8>>;
 
 #[derive(Default)]
 enum State {
@@ -74,11 +76,14 @@ pub struct Inputs {
     terminating: Arc<Mutex<BTreeSet<String>>>,
     namespaces: AbortHandle,
     own: OwnSecrets,
+    maps: AbortHandle,
+    rook: Mutex<Option<RookWatch>>,
 }
 
 impl Drop for Inputs {
     fn drop(&mut self) {
         self.namespaces.abort();
+        self.maps.abort();
     }
 }
 
@@ -89,12 +94,32 @@ impl Inputs {
         let namespaces =
             tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
         let own = OwnSecrets::new(client.clone(), Arc::clone(&poke));
-        Self { client, poke, watched: Mutex::default(), terminating, namespaces, own }
+        let maps = tokio::spawn(maps(client.clone(), Arc::clone(&poke))).abort_handle();
+        Self { client, poke, watched: Mutex::default(), terminating, namespaces, own, maps, rook: Mutex::default() }
     }
 
     /// Drops what is held of our own Secrets: they were removed, and the watch may tell so only later.
     pub fn forget_own(&self) {
         self.own.forget_all();
+    }
+
+    /// Whether a Secret of ours is held.
+    pub fn has_own(&self, namespace: &str, name: &str) -> bool {
+        self.own.known(namespace, name).is_some()
+    }
+
+    /// Watches what Rook is asked for in this namespace, or nothing.
+    pub fn watch_rook(&self, namespace: Option<&str>) {
+        let mut watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
+        if !namespace.is_some_and(|namespace| watch.as_ref().is_some_and(|watch| watch.is_in(namespace))) {
+            *watch = namespace.map(|namespace| RookWatch::new(&self.client, namespace, &self.poke));
+        }
+    }
+
+    /// Whether something that Rook was asked for changed since this was asked last.
+    pub fn is_rook_changed(&self) -> bool {
+        let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.as_ref().is_none_or(RookWatch::take_changed)
     }
 
     /// Our own Secrets.
@@ -157,6 +182,24 @@ impl Inputs {
         }
     }
 
+    /// All of an object's data.
+    ///
+    /// # Errors
+    /// What is missing, and what to do; never what the object holds.
+    pub fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let unread = || Unavailable::Unusable(format!("{reference} is being read"));
+        let Some(entry) = watched.get(reference) else { return Err(unread()) };
+        match &*entry.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Unread => Err(unread()),
+            State::Missing => {
+                Err(Unavailable::Missing(format!("{reference} does not exist; create it, or correct the name")))
+            }
+            State::Failed(error) => Err(Unavailable::Unusable(format!("{reference} can't be read: {error}"))),
+            State::Read(data) => Ok(data.clone()),
+        }
+    }
+
     fn start(&self, reference: &Reference) -> Watched {
         let state = Arc::<Mutex<State>>::default();
         let Reference { kind, namespace, name } = reference;
@@ -213,6 +256,20 @@ async fn namespaces(client: kube::Client, terminating: Arc<Mutex<BTreeSet<String
             poke.notify_one();
         }
     }
+}
+
+/// Pokes when a `ceph.conf` of ours is touched: what someone deletes is restored at once.
+async fn maps(client: kube::Client, poke: Arc<Notify>) {
+    let api: Api<PartialObjectMeta<ConfigMap>> = Api::all(client);
+    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
+    events
+        .for_each(|event| {
+            if matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))) {
+                poke.notify_one();
+            }
+            std::future::ready(())
+        })
+        .await;
 }
 
 #[cfg(test)]

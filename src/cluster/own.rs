@@ -59,7 +59,7 @@ impl OwnSecrets {
     /// # Errors
     /// When it has to be asked for, and the API server refuses.
     pub async fn get(&self, namespace: &str, name: &str) -> Result<Option<Secret>, kube::Error> {
-        let known = self.held().secrets.get(&(namespace.to_owned(), name.to_owned())).cloned();
+        let known = self.known(namespace, name);
         if known.is_some() {
             return Ok(known);
         }
@@ -69,6 +69,11 @@ impl OwnSecrets {
             self.put(secret.clone());
         }
         Ok(found)
+    }
+
+    /// A Secret as it is held; none where it is not.
+    pub fn known(&self, namespace: &str, name: &str) -> Option<Secret> {
+        self.held().secrets.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
     /// Holds what the API server answered to a write.

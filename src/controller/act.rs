@@ -142,6 +142,7 @@ impl Context {
             inputs: release.inputs.clone(),
             catalog: release.catalog.clone(),
             images: release.images.clone(),
+            guests: release.guests.clone(),
             catalog_name: name.to_owned(),
         };
         if self.start(&release.key, Verb::Upgrade(upgrade), revision + 1, hook_timeout * HOOKS, decision) {

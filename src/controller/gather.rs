@@ -11,11 +11,11 @@ use super::memory::{Memory, Resolved};
 use super::pending::Pending;
 use crate::api::{APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
 use crate::catalog::{Catalog, Level};
+use crate::ceph::Declared;
 use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
 use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, resolve, select};
 use crate::observed::{Key, Observed, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
-use crate::scrub::Scrubber;
 use crate::values::Values;
 use crate::{status, yaml};
 
@@ -31,6 +31,8 @@ pub struct Wish {
     pub findings: Vec<Finding>,
     /// Troubles that belong to no release.
     pub problems: Vec<String>,
+    /// The Ceph that the spec declares.
+    pub ceph: Option<Declared>,
     /// Whether the spec is refused: nothing is started then.
     pub refused: bool,
     /// When to look again for facts that no watch tells.
@@ -74,16 +76,37 @@ impl Context {
             let (ready, troubles) = self.cluster.external(&name, &external).await?;
             observed.external_ready = ready;
             problems.extend(troubles);
+            facts.ceph = super::ceph::declared(&self.inputs, spec, &selection);
+            // Before anything is done with them that could end in a log.
+            self.tell_secrets(&facts, memory);
+            if let Some(ceph) = &mut facts.ceph {
+                let again = self.hand_on(ceph, &selection, memory).await?;
+                wake = wake.into_iter().chain(again).min();
+            }
         }
+        let ceph = facts.ceph.clone();
         let desired = memory.resolved(spec, &self.catalog, &selection, facts);
-        self.tell_secrets(memory.resolved.as_ref());
+        if !refused {
+            self.withdraw_ceph(ceph.as_ref(), &selection, (&desired, &observed), memory).await?;
+        }
         let findings = desired.findings.clone();
         let unknown = |release: &desired::DesiredRelease| {
             release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
         };
         let fetching = desired.releases.values().any(unknown);
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
-        Ok(Wish { policy: policy(deployment), desired, observed, findings, problems, refused, wake, fetching, pending })
+        Ok(Wish {
+            policy: policy(deployment),
+            desired,
+            observed,
+            findings,
+            problems,
+            ceph,
+            refused,
+            wake,
+            fetching,
+            pending,
+        })
     }
 
     /// What is; `names` tells what the spec calls releases.
@@ -127,18 +150,6 @@ impl Context {
         if !wish.refused {
             let seen = wish.desired.releases.values().filter(|release| release.drift != DriftPolicy::Ignore);
             self.tasks.attend(seen.map(|release| release.key.clone()).collect());
-        }
-    }
-
-    /// Tells the scrubber every secret at hand: credentials, and all texts in values that came out of Secrets.
-    fn tell_secrets(&self, resolved: Option<&Resolved>) {
-        let Some(resolved) = resolved else { return };
-        let secrets = secrets(&resolved.facts);
-        let digest = crate::values::digest(secrets.iter().copied());
-        let mut known = self.charts.secrets_digest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if *known != digest {
-            self.scrubber.send_replace(Arc::new(Scrubber::new(secrets)));
-            *known = digest;
         }
     }
 }
@@ -198,17 +209,6 @@ pub fn values_from(
     sources.map(read).collect()
 }
 
-/// Every secret that the facts hold: credentials, and all texts that came out of Secrets.
-pub fn secrets(facts: &Facts) -> Vec<&str> {
-    let mut secrets: Vec<&str> = facts.credentials.values().flat_map(BTreeMap::values).map(String::as_str).collect();
-    for ((kind, ..), values) in &facts.values_from {
-        if let (ValuesKind::Secret, Ok(values)) = (kind, values) {
-            secrets.extend(crate::values::leaves(values).into_iter().filter_map(|(_, value)| value.as_str()));
-        }
-    }
-    secrets
-}
-
 /// The catalogue's names of releases, wanted or not.
 pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
     let all = selection.variables.get("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
@@ -227,7 +227,8 @@ pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> BTreeSet<R
         services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
     let values = values.map(|source| reference(source.kind, &source.name));
     let credentials = services.flat_map(|service| service.credentials.values());
-    values.chain(credentials.map(|key| reference(ValuesKind::Secret, &key.name))).collect()
+    let credentials = credentials.map(|key| reference(ValuesKind::Secret, &key.name));
+    values.chain(credentials).chain(super::ceph::references(spec, namespace)).collect()
 }
 
 /// What the spec and the annotations allow.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::api::OpenStackDeploymentSpec;
+use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
 use crate::desired::{Desired, Facts};
 use crate::observed::{Failed, Key, ReleaseSeen, Repaired, RunningSeen};
@@ -32,6 +33,12 @@ pub struct Memory {
     pub edits: SecretEdits,
     /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
     pub external: Option<BTreeSet<(String, String)>>,
+    /// Ceph's objects that stand, by their names; `None` until they were looked at.
+    pub ceph: Option<Vec<String>>,
+    /// What Rook has made, as it was asked for; `None` until all is there.
+    pub rook: Option<Vec<Manifest>>,
+    /// Every key of Ceph that was ever seen, valid or not.
+    pub keys: BTreeSet<String>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

@@ -16,7 +16,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::watch;
 
-use super::gather::{frozen, known, policy, secrets, selection};
+use super::gather::{frozen, known, policy, selection};
+use super::secrets::secrets;
 use super::{ChartSource, Fence};
 use crate::api::OpenStackDeployment;
 use crate::catalog::{Catalog, Level};

@@ -37,6 +37,7 @@ impl Context {
             policy,
             findings: Vec::new(),
             problems: self.tasks.problems(),
+            ceph: None,
             refused: false,
             wake: None,
             fetching: false,
@@ -54,6 +55,9 @@ impl Context {
             self.cluster.collect_jobs(key).await?;
         }
         self.cluster.remove_external(&name, &BTreeSet::new()).await?;
+        // Pools, users and data stay in Ceph.
+        self.cluster.remove_ceph(&name, &[]).await?;
+        memory.ceph = None;
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
             let kept = names.iter().flat_map(|(key, release)| {
                 let secrets = self.catalog.release(release).map(|(_, release)| release.kept_secrets.as_slice());

@@ -79,8 +79,13 @@ impl Source<'_> {
         }
     }
 
-    /// A credential that can't be had says so itself: the expression that wanted it is not to blame.
+    /// A credential, or a Ceph, that can't be had says so itself: the expression that wanted it is not to blame.
     fn problem(&self, place: String, error: &crate::expr::Error) -> Finding {
+        let declared = self.facts.ceph.as_ref();
+        let blame = |consumer| declared.and_then(|declared| declared.blame(consumer));
+        if let Some(message) = crate::ceph::named_in(error.expression()).find_map(blame) {
+            return Finding { level: Level::Error, field: "spec.features.storage.ceph".into(), message };
+        }
         let mut used = credentials_in(error.expression());
         let missing = used.find_map(|(service, name)| {
             let problem = self.facts.missing.get(&(service.to_owned(), name.to_owned()))?;

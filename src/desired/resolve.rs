@@ -84,10 +84,17 @@ pub fn resolve_release(
             .or_else(|| chart.and_then(|chart| chart.as_ref().err().cloned())),
         inputs,
         images: super::images::digest(&values, fact),
+        guests: guests(release, &scope),
         catalog: catalog_digest,
         values,
         secret,
     })
+}
+
+/// What keeps the expression from its answer keeps the values from theirs, and those say so.
+fn guests(release: &Release, scope: &Scope) -> Option<String> {
+    let answer = release.guests.as_ref()?.evaluate(scope).ok()?;
+    answer.as_str().map(str::to_owned)
 }
 
 /// Where the expressions see `spec.storageClass`.
@@ -96,7 +103,14 @@ fn storage_class(variables: &mut Values) -> Option<&mut Value> {
 }
 
 fn inputs(problems: &[Finding]) -> Blocked {
-    let message = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let mut said: Vec<String> = Vec::new();
+    for problem in problems.iter().map(ToString::to_string) {
+        // What several values ask for is missing once.
+        if !said.contains(&problem) {
+            said.push(problem);
+        }
+    }
+    let message = said.join("; ");
     Blocked { reason: reason::INPUTS.into(), message }
 }
 
@@ -104,6 +118,8 @@ fn inputs(problems: &[Finding]) -> Blocked {
 pub(super) fn scope(selection: &Selection, facts: &Facts, name: &str) -> Scope {
     let mut variables = selection.variables.clone();
     variables.insert("credentials".into(), json!(facts.credentials));
+    let ceph = facts.ceph.as_ref().and_then(|declared| declared.read.as_ref().ok());
+    variables.insert("ceph".into(), ceph.map(crate::ceph::variables).unwrap_or_default().into());
     if let Some((class, slot)) = claims::kept(&facts.claim_classes, name).zip(storage_class(&mut variables)) {
         *slot = json!(class);
     }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Version;
-use crate::release::{ATTEMPT_LABEL, Attempt, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, Key, RELEASE_LABEL};
+use crate::release::{
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, Key, RELEASE_LABEL,
+};
 
 /// How many revisions of a release helm keeps. Each upgrade lists all of them three times in full, so few; pruning
 /// spares the last deployed one, so three always hold what a rollback needs.
@@ -61,6 +63,8 @@ pub struct Upgrade {
     pub catalog: String,
     /// The digest of the images, for [`IMAGES_LABEL`].
     pub images: String,
+    /// The digest of what running guests hold on to, for [`GUESTS_LABEL`].
+    pub guests: Option<String>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
 }
@@ -68,7 +72,7 @@ pub struct Upgrade {
 /// Values are secret: never shown.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, catalog_name } = self;
+        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, guests, catalog_name } = self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
@@ -77,6 +81,7 @@ impl fmt::Debug for Upgrade {
             .field("inputs", inputs)
             .field("catalog", catalog)
             .field("images", images)
+            .field("guests", guests)
             .field("catalog_name", catalog_name)
             .finish_non_exhaustive()
     }
@@ -121,9 +126,10 @@ impl Upgrade {
     }
 
     fn labels(&self, attempt: &Attempt) -> String {
-        let Self { inputs, catalog, images, catalog_name, .. } = self;
+        let Self { inputs, catalog, images, guests, catalog_name, .. } = self;
+        let guests = guests.as_ref().map(|digest| format!("{GUESTS_LABEL}={digest},")).unwrap_or_default();
         format!(
-            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{ATTEMPT_LABEL}={attempt}"
+            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{guests}{ATTEMPT_LABEL}={attempt}"
         )
     }
 }

@@ -62,6 +62,8 @@ pub enum Why {
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
+    /// Something changed that guests which run hold on to.
+    Guests,
     /// The last attempt failed.
     Retry(u32),
     /// Repair was asked for.
@@ -249,38 +251,6 @@ impl Context<'_> {
             .as_ref()
             .map_or_else(|| hook.name.clone(), |trouble| format!("{}: {}", hook.name, trouble.message));
         (Some(text), stuck)
-    }
-
-    fn failed(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
-        let same = seen.inputs.as_deref() == Some(release.inputs.as_str());
-        let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
-        match same {
-            true => self.submit(name, release, Some(seen), Why::Retry(count)),
-            // A release that once was deployed is running: what changes it is judged as any other change.
-            false if seen.was_deployed => self.approve(name, release, seen),
-            false => self.submit(name, release, Some(seen), Why::Spec),
-        }
-    }
-
-    fn approve(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
-        let ours = seen.catalog.as_deref() != Some(release.catalog.as_str());
-        match (ours, self.approved()) {
-            (true, false) if release.blocked.is_none() => Step::Wait(Wait::Approval(Why::Catalog)),
-            (true, _) => self.submit(name, release, Some(seen), Why::Catalog),
-            (false, _) => self.submit(name, release, Some(seen), Why::Spec),
-        }
-    }
-
-    fn foreign(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
-        let new_spec = seen.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
-        if Policy::names(&self.policy.repair, name) {
-            self.submit(name, release, Some(seen), Why::Repair)
-        } else if new_spec {
-            self.approve(name, release, seen)
-        } else {
-            let description = seen.body.as_ref().map(|body| body.description.clone()).unwrap_or_default();
-            Step::Wait(Wait::Foreign { revision: seen.revision, description, since: seen.since })
-        }
     }
 }
 

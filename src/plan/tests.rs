@@ -44,6 +44,14 @@ fn every_state_has_its_step() {
             "the operator or its catalogue changed: waits for approval (osdpl approve)",
         ),
         (
+            changed(|s| (s.inputs, s.guests) = (Some("old".into()), Some("older key".into()))),
+            "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted: waits for approval (osdpl approve)",
+        ),
+        (
+            changed(|s| (s.inputs, s.guests) = (Some("old".into()), Some(crate::release::NO_GUESTS.into()))),
+            "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
+        ),
+        (
             seen("failed"),
             "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
         ),

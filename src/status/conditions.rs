@@ -7,6 +7,7 @@ use super::drift::{self, Children};
 use super::{Report, causes, verdict::Verdict};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
+use crate::ceph::{Declared, Layout, Unready};
 use crate::plan::{Step, Wait};
 
 /// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
@@ -27,6 +28,26 @@ fn held(report: &Report<'_>) -> String {
         format!("held back: {}", names.join(", "))
     };
     format!("helm is not started; {what}; set spec.paused to false to go on")
+}
+
+/// Whether the declared Ceph can be used: a reason, and what is there or what to do.
+fn ceph(declared: &Declared) -> (bool, (&'static str, String)) {
+    let Some(trouble) = declared.trouble() else { return (true, (reason::READY, written(declared))) };
+    let reason = match trouble {
+        Unready::Secret(_) => reason::CEPH_SECRET,
+        Unready::Rook(_) => reason::CEPH_ROOK,
+        Unready::Malformed(_) => reason::CEPH_INVALID,
+        Unready::Occupied(_) => reason::CEPH_OCCUPIED,
+    };
+    (false, (reason, trouble.to_string()))
+}
+
+fn written(declared: &Declared) -> String {
+    let Ok(ceph) = &declared.read else { return String::new() };
+    let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();
+    let kind = if ceph.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
+    let (object, names) = (&ceph.object, names.join(", "));
+    format!("{kind} {object} speaks for {names}; ceph.conf and their keys are written for the charts")
 }
 
 pub fn conditions(
@@ -60,6 +81,7 @@ pub fn conditions(
         (condition::RECONCILING, progressing, if progressing { led() } else { none() }),
         (condition::STALLED, verdict.stalled, if verdict.stalled { said() } else { none() }),
     ];
+    let ceph = report.ceph.map(ceph).map(|(holds, said)| (condition::CEPH_READY, holds, said));
     let condition = |(type_, holds, (reason, message)): (&str, bool, (&str, String))| {
         let status = if holds { "True" } else { "False" };
         let known = before.iter().find(|condition| condition.type_ == type_ && condition.status == status);
@@ -72,5 +94,5 @@ pub fn conditions(
             message,
         }
     };
-    truths.into_iter().map(condition).collect()
+    truths.into_iter().chain(ceph).map(condition).collect()
 }

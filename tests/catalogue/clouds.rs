@@ -6,6 +6,7 @@ use std::path::Path;
 
 use osdpl::api::OpenStackDeploymentSpec;
 use osdpl::catalog::{Catalog, Files, Level};
+use osdpl::ceph::{self, Declared};
 use osdpl::credentials;
 use osdpl::desired::{Desired, Facts, resolve, select};
 use osdpl::values::{self, Values};
@@ -51,7 +52,7 @@ pub fn clouds() -> Vec<(String, Value)> {
                     {
                         continue;
                     }
-                    let ceph = (storage == "ceph").then(|| json!({"configMap": "ceph-etc", "adminSecret": "ceph-key"}));
+                    let ceph = (storage == "ceph").then(|| json!({"mode": "external", "secret": {"name": "ceph"}}));
                     let mut features = json!({"network": {"backend": network}, "storage": {"backend": storage}});
                     if let Some(ceph) = ceph {
                         features["storage"]["ceph"] = ceph;
@@ -65,11 +66,12 @@ pub fn clouds() -> Vec<(String, Value)> {
     clouds
 }
 
-/// What a spec comes to, with made-up credentials: `the-<service>-<name>`.
+/// What a spec comes to, with made-up credentials: `the-<service>-<name>`, and a Ceph that is none.
 pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, catalog);
-    let mut facts = Facts { helm_major: 4, ..Facts::default() };
+    let ceph = Some(Declared::of(Ok(ceph::example())));
+    let mut facts = Facts { helm_major: 4, ceph, ..Facts::default() };
     for (service, name) in credentials::needed(catalog, &selection).into_keys() {
         let value = format!("the-{service}-{name}");
         facts.credentials.entry(service).or_default().insert(name, value);

@@ -5,6 +5,7 @@
 
 mod approval;
 mod causes;
+mod ceph;
 mod charts;
 mod cloud;
 mod commands;
@@ -24,6 +25,7 @@ mod leftovers;
 mod moved;
 mod operator;
 mod pool;
+mod rook;
 mod secrets;
 mod spec;
 mod steady;

@@ -63,6 +63,10 @@ pub struct Release {
     /// Secrets that an uninstall leaves behind (upstream's pre-install hooks with `resource-policy: keep`): removed by Purge alone.
     #[serde(default)]
     pub kept_secrets: Vec<String>,
+    /// A CEL expression for a digest of what running guests hold on to, `none` for nothing: when it
+    /// changes, the upgrade waits for approval.
+    #[serde(default)]
+    pub guests: Option<String>,
     /// Helm's `--timeout`, per hook, in seconds.
     #[serde(default = "fifteen_minutes")]
     pub timeout: u32,

@@ -9,8 +9,8 @@ use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
 use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs, SecretEdits};
-use crate::controller::ChartSource;
 use crate::controller::gather::{references, values_from};
+use crate::controller::{ChartSource, ceph};
 use crate::desired::{Blocked, ChartFact, Facts, Selection, claim_classes};
 use crate::observed::{Claim, Observed};
 
@@ -54,6 +54,7 @@ impl Question<'_> {
         let credentials = cluster.credentials(&question, &inputs, &mut SecretEdits::default()).await;
         let credentials = credentials.map_err(plain)?;
         let values_from = values_from(&inputs, spec, &self.selection.namespace);
+        let ceph = ceph::declared(&inputs, spec, self.selection);
         let claim_classes = claim_classes(self.claims, &self.selection.releases);
         let (helm_major, mut guessed) = self.helm(unknown);
         let charts = match charts {
@@ -62,7 +63,16 @@ impl Question<'_> {
         };
         let (credentials, missing) = (credentials.known, credentials.missing);
         Ok(Found {
-            facts: Facts { credentials, values_from, missing, charts, claim_classes, helm_major, ..Facts::default() },
+            facts: Facts {
+                credentials,
+                ceph,
+                values_from,
+                missing,
+                charts,
+                claim_classes,
+                helm_major,
+                ..Facts::default()
+            },
             guessed,
         })
     }

@@ -14,6 +14,7 @@ fn upgrade() -> Upgrade {
         inputs: "0a1b".into(),
         catalog: "c0de".into(),
         images: "1ma9e5".into(),
+        guests: None,
         catalog_name: "identity".into(),
     }
 }

@@ -42,6 +42,7 @@ fn upgrade(name: &str) -> Job {
         inputs: "0a1b".into(),
         catalog: "c0de".into(),
         images: "1ma9e5".into(),
+        guests: None,
         catalog_name: "identity".into(),
     };
     Job {

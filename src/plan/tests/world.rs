@@ -28,6 +28,7 @@ pub fn release(name: &str) -> DesiredRelease {
         inputs: "new".into(),
         catalog: "catalogue".into(),
         images: "images".into(),
+        guests: None,
         needs: BTreeMap::new(),
         awaits: std::collections::BTreeSet::new(),
         components: BTreeMap::new(),

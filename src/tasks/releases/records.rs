@@ -15,7 +15,7 @@ use crate::tasks::shard::Shard;
 /// What a record's metadata told.
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
-    Good(Meta),
+    Good(Box<Meta>),
     /// It claims to be a record of this release and is malformed.
     Bad {
         release: Key,
@@ -97,7 +97,7 @@ fn key(meta: &Meta) -> Key {
 fn read(record: &Partial<RecordHead>) -> Option<Head> {
     let metadata = &record.metadata;
     match Meta::read(metadata) {
-        Ok(meta) => Some(Head::Good(meta)),
+        Ok(meta) => Some(Head::Good(Box::new(meta))),
         Err(malformed) => {
             // Without a name it is no release's, to helm neither.
             let name = metadata.labels.as_ref()?.get("name").filter(|name| !name.is_empty())?;
@@ -162,6 +162,7 @@ fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> Owner) -> ReleaseSeen
         inputs: meta.inputs.clone(),
         catalog: meta.catalog.clone(),
         images: meta.images.clone(),
+        guests: meta.guests.clone(),
         release: meta.catalog_name.clone(),
         attempt,
         ..ReleaseSeen::default()

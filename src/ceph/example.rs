@@ -1,0 +1,26 @@
+//! A Ceph for where there is no cluster to ask.
+
+use std::collections::BTreeMap;
+
+use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, User};
+
+/// A Ceph that is none, with upstream's names: what `osdpl render` shows values with.
+pub fn example() -> Ceph {
+    let key = CephxKey::of_zeros();
+    let pool = |consumer| match consumer {
+        Consumer::Glance => "glance.images",
+        Consumer::Cinder => "cinder.volumes",
+        Consumer::CinderBackup => "cinder.backups",
+        Consumer::Nova => "vms",
+        Consumer::Manila => "manila",
+        Consumer::Gnocchi => "gnocchi.metrics",
+    };
+    let user = |consumer: Consumer| {
+        let name = if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() };
+        let pools = vec![Pool { name: pool(consumer).to_owned(), role: None, device_class: None }];
+        (consumer, User { name: name.to_owned(), key: key.clone(), pools })
+    };
+    let users: BTreeMap<Consumer, User> = Consumer::ALL.map(user).into();
+    let fsid = Some("00000000-0000-0000-0000-000000000000".to_owned());
+    Ceph { object: "the example".into(), layout: Layout::Documented, monitors: Monitors::example(), fsid, users }
+}

@@ -1,0 +1,47 @@
+//! What expressions see of Ceph: names and digests, never a key.
+
+use serde_json::{Map, Value, json};
+
+use super::{Ceph, Consumer, User};
+use crate::values::{Values, digest};
+
+/// The variable `ceph`: for each consumer that Ceph has a user for `user`, `pool` and `digest`, which changes with what the consumer's pods
+/// mount; for nova `own`, whether its user is another one than that of volumes; for libvirt `user`, `secret` and `digest`.
+pub fn variables(ceph: &Ceph) -> Values {
+    let configuration = ceph.configuration();
+    let digest_of = |user: &User| short([configuration.as_str(), user.key.reveal()]);
+    let mut variables = Map::new();
+    for (consumer, user) in &ceph.users {
+        let entry = json!({"user": user.name, "pool": user.pool(*consumer), "digest": digest_of(user)});
+        variables.insert(consumer.variable().into(), entry);
+    }
+    if let Some(nova) = variables.get_mut(Consumer::Nova.variable()) {
+        nova["own"] = ceph.has_own_nova().into();
+    }
+    let main = ceph.volumes().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
+    if let Some((consumer, user)) = main {
+        // libvirt reads no ceph.conf: with each disk nova tells it the monitors.
+        let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
+        let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
+        let entry = json!({"user": user.name, "secret": consumer.keyring(), "digest": short(keys)});
+        variables.insert("libvirt".into(), entry);
+    }
+    variables
+}
+
+fn short<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
+    let mut text = digest(parts);
+    text.truncate(16);
+    text.into()
+}
+
+/// The consumers that an expression asks for, by `ceph.<name>`.
+pub fn named_in(expression: &str) -> impl Iterator<Item = Option<Consumer>> {
+    expression.split("ceph.").skip(1).map(|rest| {
+        let name = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        match name {
+            "libvirt" => Some(Consumer::Nova),
+            name => Consumer::ALL.into_iter().find(|consumer| consumer.variable() == name),
+        }
+    })
+}

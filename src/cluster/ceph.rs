@@ -1,0 +1,163 @@
+//! Ceph's ConfigMap and Secrets for the charts, each written only when it differs, and withdrawn when nobody mounts it any more.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::{Metadata, NamespaceResourceScope};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::remove::gone;
+use super::{Cluster, Error, Explain, Inputs, MANAGER};
+use crate::api::MANAGED;
+use crate::ceph::{Kind, Object};
+
+/// Tells Ceph's objects from the Secrets with credentials, which are labelled as ours as well.
+const COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
+/// What the charts' own Jobs write.
+const SECRET_TYPE: &str = "kubernetes.io/rbd";
+
+/// An object's text by key.
+type Data = BTreeMap<String, String>;
+
+/// A kind that holds data.
+trait Holds {
+    fn data(self) -> Data;
+}
+
+impl Holds for ConfigMap {
+    fn data(self) -> Data {
+        self.data.unwrap_or_default()
+    }
+}
+
+impl Holds for Secret {
+    fn data(self) -> Data {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        self.data.unwrap_or_default().into_iter().map(|(key, value)| (key, text(value.0))).collect()
+    }
+}
+
+impl Cluster {
+    /// Writes what differs; returns the first object that stands in the way and is not ours: then nothing is written.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn write_ceph(
+        &self,
+        deployment: &str,
+        objects: &[Object],
+        inputs: &Inputs,
+    ) -> Result<Option<String>, Error> {
+        if self.only_reads {
+            return Ok(None);
+        }
+        let mut different = Vec::new();
+        for object in objects {
+            let held = match object.kind {
+                Kind::ConfigMap => Held::of(self.read::<ConfigMap>(object).await?, deployment),
+                Kind::Secret => match inputs.own().known(&object.namespace, &object.name) {
+                    Some(known) => Held::of(Some(known), deployment),
+                    None => Held::of(self.read::<Secret>(object).await?, deployment),
+                },
+            };
+            match held {
+                Held::Foreign => return Ok(Some(object.to_string())),
+                Held::Ours(data) if data == object.data => {}
+                Held::Ours(_) | Held::Absent => different.push(object),
+            }
+        }
+        for object in different {
+            self.ensure_namespace(&object.namespace).await?;
+            match object.kind {
+                Kind::ConfigMap => {
+                    self.apply::<ConfigMap>(object, deployment, json!({"data": object.data})).await?;
+                }
+                Kind::Secret => {
+                    let encoded = |text: &String| STANDARD.encode(text);
+                    let data: Data = object.data.iter().map(|(key, text)| (key.clone(), encoded(text))).collect();
+                    let body = json!({"data": data, "type": SECRET_TYPE});
+                    inputs.own().put(self.apply::<Secret>(object, deployment, body).await?);
+                }
+            }
+            tracing::info!(%object, "written for the charts that use Ceph");
+        }
+        Ok(None)
+    }
+
+    async fn read<K>(&self, object: &Object) -> Result<Option<K>, Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &object.namespace);
+        api.get_opt(&object.name).await.because(|| format!("reading {object}"))
+    }
+
+    async fn apply<K>(&self, object: &Object, deployment: &str, mut body: serde_json::Value) -> Result<K, Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &object.namespace);
+        let labels = json!({
+            MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER, COMPONENT.0: COMPONENT.1,
+        });
+        body["apiVersion"] = "v1".into();
+        body["kind"] = format!("{:?}", object.kind).into();
+        body["metadata"] = json!({"name": object.name, "namespace": object.namespace, "labels": labels});
+        let params = PatchParams::apply(MANAGER).force();
+        api.patch(&object.name, &params, &Patch::Apply(body)).await.because(|| format!("writing {object}"))
+    }
+
+    /// Removes Ceph's objects that are not among `kept`.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn remove_ceph(&self, deployment: &str, kept: &[Object]) -> Result<(), Error> {
+        self.withdraw::<ConfigMap>(deployment, Kind::ConfigMap, kept).await?;
+        self.withdraw::<Secret>(deployment, Kind::Secret, kept).await
+    }
+
+    async fn withdraw<K>(&self, deployment: &str, kind: Kind, kept: &[Object]) -> Result<(), Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Metadata<Ty = ObjectMeta>,
+        K: Clone + std::fmt::Debug + DeserializeOwned,
+    {
+        let selector = format!("{MANAGED}={deployment},{}={}", COMPONENT.0, COMPONENT.1);
+        let all: Api<K> = Api::all(self.client.clone());
+        let found = all.list_metadata(&ListParams::default().labels(&selector)).await;
+        for held in found.because(|| format!("listing {kind:?}s with {selector}"))? {
+            let (namespace, name) = (held.namespace().unwrap_or_default(), held.name_any());
+            let is_kept = |object: &Object| object.kind == kind && object.namespace == namespace && object.name == name;
+            if !kept.iter().any(is_kept) {
+                let api: Api<K> = Api::namespaced(self.client.clone(), &namespace);
+                gone(api.delete(&name, &DeleteParams::default()).await, || {
+                    format!("deleting {kind:?} {namespace}/{name}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands where an object is to be.
+enum Held {
+    Absent,
+    Ours(Data),
+    Foreign,
+}
+
+impl Held {
+    fn of<K: Holds + ResourceExt>(found: Option<K>, deployment: &str) -> Self {
+        match found {
+            None => Self::Absent,
+            Some(held) if held.labels().get(MANAGED).is_some_and(|owner| owner == deployment) => {
+                Self::Ours(held.data())
+            }
+            Some(_) => Self::Foreign,
+        }
+    }
+}

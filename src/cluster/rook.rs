@@ -1,0 +1,150 @@
+//! What Rook is asked for: `CephBlockPool`s and `CephClient`s, written only when they differ, never deleted, because data and keys hang on them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind, PartialObjectMeta};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use super::{Cluster, Error, Explain, MANAGER};
+use crate::api::MANAGED;
+use crate::ceph::{Manifest, Rook, Unready, holds};
+
+const KINDS: [&str; 2] = ["CephBlockPool", "CephClient"];
+
+/// What came of asking.
+pub enum Asked {
+    /// All is there.
+    Done,
+    /// Asked for; Rook is still at this.
+    Pending(String),
+    /// It can't be asked for.
+    Refused(Unready),
+}
+
+fn resource(kind: &str) -> ApiResource {
+    let plural = format!("{}s", kind.to_lowercase());
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("ceph.rook.io", "v1", kind), &plural)
+}
+
+impl Cluster {
+    /// Asks Rook for what is wanted. What the API server refuses is Rook's trouble, not the pass's: what needs no Ceph goes on.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub async fn ask_rook(&self, deployment: &str, rook: &Rook, wanted: &[Manifest]) -> Result<Asked, Error> {
+        let mut pending = None;
+        for manifest in wanted {
+            let place = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
+            match self.ask_for(deployment, rook, manifest, &place).await {
+                Ok(Asked::Done) => {}
+                Ok(Asked::Pending(problem)) => drop(pending.get_or_insert(problem)),
+                Ok(Asked::Refused(problem)) => return Ok(Asked::Refused(problem)),
+                Err(kube::Error::Api(status)) if status.code == 404 => {
+                    return Ok(Asked::Refused(Unready::Rook(format!(
+                        "{place} can't be made: the namespace, or ceph.rook.io/v1, is not there; install Rook, or correct spec.features.storage.ceph.rook.namespace"
+                    ))));
+                }
+                Err(kube::Error::Api(status)) => {
+                    return Ok(Asked::Refused(Unready::Rook(format!("{place}: {}", status.message))));
+                }
+                error @ Err(_) => return error.because(|| format!("asking Rook for {place}")),
+            }
+        }
+        Ok(pending.map_or(Asked::Done, Asked::Pending))
+    }
+
+    async fn ask_for(
+        &self,
+        deployment: &str,
+        rook: &Rook,
+        manifest: &Manifest,
+        place: &str,
+    ) -> Result<Asked, kube::Error> {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &rook.namespace, &resource(manifest.kind));
+        let live = api.get_opt(&manifest.name).await?;
+        if let Some(live) = live {
+            if live.labels().get(MANAGED).is_none_or(|owner| owner != deployment) {
+                return Ok(Asked::Refused(Unready::Occupied(place.to_owned())));
+            }
+            if holds(&live.data["spec"], &manifest.spec) {
+                let phase = live.data["status"]["phase"].as_str().unwrap_or("not looked at yet");
+                let problem = || format!("{place} is {phase}; Rook's operator says why in its log");
+                return Ok(if phase == "Ready" { Asked::Done } else { Asked::Pending(problem()) });
+            }
+        }
+        if !self.only_reads {
+            apply(&api, deployment, rook, manifest).await?;
+            tracing::info!(object = place, "asked of Rook");
+        }
+        Ok(Asked::Pending(format!("{place} was asked for; Rook has not made it yet")))
+    }
+}
+
+async fn apply(
+    api: &Api<DynamicObject>,
+    deployment: &str,
+    rook: &Rook,
+    manifest: &Manifest,
+) -> Result<(), kube::Error> {
+    let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
+    let body = json!({
+        "apiVersion": "ceph.rook.io/v1", "kind": manifest.kind, "spec": manifest.spec,
+        "metadata": {"name": manifest.name, "namespace": rook.namespace, "labels": labels},
+    });
+    let params = PatchParams::apply(MANAGER).force();
+    api.patch(&manifest.name, &params, &Patch::Apply(body)).await.map(drop)
+}
+
+/// The watch on what Rook was asked for.
+pub struct RookWatch {
+    namespace: String,
+    changed: Arc<AtomicBool>,
+    tasks: [AbortHandle; 2],
+}
+
+impl Drop for RookWatch {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl RookWatch {
+    /// Watches in this namespace; `poke` is told of every change.
+    pub fn new(client: &Client, namespace: &str, poke: &Arc<Notify>) -> Self {
+        let changed = Arc::new(AtomicBool::new(true));
+        let tasks = KINDS.map(|kind| {
+            let api: Api<PartialObjectMeta<DynamicObject>> =
+                Api::namespaced_with(client.clone(), namespace, &resource(kind));
+            let (changed, poke) = (Arc::clone(&changed), Arc::clone(poke));
+            let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
+            let task = events.for_each(move |event| {
+                // What is refused, or not known to the API server yet, is tried again.
+                if event.is_ok() {
+                    changed.store(true, Ordering::Release);
+                    poke.notify_one();
+                }
+                std::future::ready(())
+            });
+            tokio::spawn(task).abort_handle()
+        });
+        Self { namespace: namespace.to_owned(), changed, tasks }
+    }
+
+    /// Whether it watches there.
+    pub fn is_in(&self, namespace: &str) -> bool {
+        self.namespace == namespace
+    }
+
+    /// Whether something changed since this was asked last.
+    pub fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::AcqRel)
+    }
+}

@@ -1,0 +1,164 @@
+//! Ceph: read out of the Secret that the spec names, or asked of Rook; handed on to the charts, withdrawn when no release mounts it any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::Context;
+use super::memory::Memory;
+use crate::api::{OpenStackDeploymentSpec, ValuesKind};
+use crate::ceph::{self, Ceph, Consumer, Declared, Object, Rook, Unready};
+use crate::cluster::{Asked, Error, Inputs, Reference};
+use crate::desired::{Desired, Selection, Unavailable};
+use crate::observed::Observed;
+
+/// How soon an object that stands in the way is looked for again.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+/// The objects that say what the Ceph of a spec is: the Secret that describes it, or Rook's.
+pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Reference> {
+    let Some(feature) = spec.features.get("storage").and_then(|storage| storage.get("ceph")) else { return Vec::new() };
+    let secret =
+        |namespace: &str, name: String| Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name };
+    match Rook::of(feature) {
+        Some(rook) => {
+            let users = Rook::users().into_iter().map(|user| secret(&rook.namespace, Rook::secret(user)));
+            users.chain([endpoints(&rook)]).collect()
+        }
+        None => feature["secret"]["name"].as_str().map(|name| secret(namespace, name.to_owned())).into_iter().collect(),
+    }
+}
+
+fn endpoints(rook: &Rook) -> Reference {
+    Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
+}
+
+/// The Rook that the features name, where Ceph is used.
+fn rook(selection: &Selection) -> Option<Rook> {
+    let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
+    Rook::of(&storage["ceph"])
+}
+
+fn consumers(selection: &Selection) -> BTreeSet<Consumer> {
+    ceph::consumers(selection.releases.keys().map(String::as_str))
+}
+
+/// What those objects say; none where no Ceph is used.
+pub fn declared(inputs: &Inputs, spec: &OpenStackDeploymentSpec, selection: &Selection) -> Option<Declared> {
+    if let Some(rook) = rook(selection) {
+        return Some(Declared::of(rook.read(&consumers(selection), |name| rooks(inputs, &rook, name))));
+    }
+    let is_used = selection.features.get("storage").is_some_and(|storage| storage["backend"] == "ceph");
+    let reference = references(spec, &selection.namespace).into_iter().next().filter(|_| is_used)?;
+    let data = inputs.all(&reference).map_err(|problem| problem.to_string());
+    let object = format!("{}/{}", reference.namespace, reference.name);
+    Some(ceph::declared(&object, data, selection.releases.keys().map(String::as_str)))
+}
+
+/// An object of Rook's, which nobody is to make by hand.
+fn rooks(inputs: &Inputs, rook: &Rook, name: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let reference = match name {
+        ceph::ENDPOINTS => endpoints(rook),
+        name => Reference { kind: ValuesKind::Secret, namespace: rook.namespace.clone(), name: name.to_owned() },
+    };
+    inputs.all(&reference).map_err(|problem| match problem {
+        Unavailable::Missing(_) => format!("{reference} does not exist yet"),
+        Unavailable::Unusable(problem) => problem,
+    })
+}
+
+fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
+    let namespaces = selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str()));
+    ceph::objects(ceph, &selection.namespace, &namespaces.collect())
+}
+
+impl Context {
+    /// Asks Rook, where there is one, and hands Ceph on, before helm starts anything that mounts it. What is in the way, or not made yet, makes
+    /// it unusable; no watch tells of everything, so the answer is when to look again.
+    pub(super) async fn hand_on(
+        &self,
+        declared: &mut Declared,
+        selection: &Selection,
+        memory: &mut Memory,
+    ) -> Result<Option<Timestamp>, Error> {
+        let rook = rook(selection);
+        self.inputs.watch_rook(rook.as_ref().map(|rook| rook.namespace.as_str()));
+        if let Some(rook) = rook {
+            self.ask(&rook, declared, selection, memory).await?;
+        }
+        if let Ok(ceph) = &declared.read {
+            let objects = objects(ceph, selection);
+            if let Some(object) = self.cluster.write_ceph(&selection.name, &objects, &self.inputs).await? {
+                declared.read = Err(Unready::Occupied(object));
+            }
+        }
+        let is_looked_for = matches!(declared.trouble(), Some(Unready::Occupied(_) | Unready::Rook(_)));
+        Ok(super::now().checked_add(LOOK_AGAIN).ok().filter(|_| is_looked_for))
+    }
+
+    /// Asks Rook again when the wish or its answer changed. Pools that are not ready hold back a cloud that was never there, not one that runs.
+    async fn ask(
+        &self,
+        rook: &Rook,
+        declared: &mut Declared,
+        selection: &Selection,
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
+        let wanted = rook.manifests(&consumers(selection));
+        let changed = self.inputs.is_rook_changed();
+        if !changed && memory.rook.as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        memory.rook = None;
+        match self.cluster.ask_rook(&selection.name, rook, &wanted).await? {
+            Asked::Done => memory.rook = Some(wanted),
+            Asked::Refused(problem) => declared.read = Err(problem),
+            Asked::Pending(problem) => {
+                let handed = |object: &Object| self.inputs.has_own(&object.namespace, &object.name);
+                let runs = declared.read.as_ref().is_ok_and(|ceph| objects(ceph, selection).iter().any(handed));
+                let problem = Unready::Rook(problem);
+                if runs {
+                    declared.note = Some(problem);
+                } else {
+                    declared.read = Err(problem);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what nothing mounts any more: only once every release runs with what is wanted, because until then pods that start anew
+    /// look for it. What can't be read takes nothing back.
+    pub(super) async fn withdraw_ceph(
+        &self,
+        declared: Option<&Declared>,
+        selection: &Selection,
+        (desired, observed): (&Desired, &Observed),
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
+        let ceph = match declared.map(|declared| &declared.read) {
+            Some(Err(_)) => return Ok(()),
+            Some(Ok(ceph)) => Some(ceph),
+            None => None,
+        };
+        let wanted = ceph.map(|ceph| objects(ceph, selection)).unwrap_or_default();
+        let names: Vec<String> = wanted.iter().map(Object::to_string).collect();
+        if memory.ceph.as_ref() != Some(&names) && is_settled(desired, observed) {
+            self.cluster.remove_ceph(&selection.name, &wanted).await?;
+            memory.ceph = Some(names);
+        }
+        Ok(())
+    }
+}
+
+/// Whether every release of ours is wanted and runs with the wanted inputs.
+fn is_settled(desired: &Desired, observed: &Observed) -> bool {
+    let mut ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
+    observed.running.is_empty()
+        && ours.all(|(key, seen)| {
+            let wanted = desired.releases.values().find(|release| release.key == *key);
+            let same = wanted.is_some_and(|wanted| seen.inputs.as_deref() == Some(wanted.inputs.as_str()));
+            same && seen.status == "deployed"
+        })
+}

@@ -1,0 +1,293 @@
+//! A Ceph that Kubernetes does not know: described by a Secret, handed to each chart as its own key, and changed under a running cloud.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use osdpl::api::{OpenStackDeployment, condition, reason};
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services};
+use crate::world::{World, story};
+
+const SECRET: &str = "far-away";
+const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
+/// Of the shape that `ceph auth print-key` prints; each opens nothing.
+const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
+const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
+const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
+const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
+
+/// The services of the preset `storage`, on Ceph.
+fn spec() -> Value {
+    let ceph = json!({"mode": "external", "secret": {"name": SECRET}});
+    json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}})
+}
+
+impl World {
+    /// Writes the Secret that describes Ceph, with these keys on top; null removes one.
+    async fn describe_ceph(&self, changes: Value) {
+        let mut data = json!({
+            "mon_host": "10.0.0.2:6789,10.0.0.1:6789", "fsid": FSID,
+            "glance.key": format!("{GLANCE}\n"), "glance.pool": "images",
+            "cinder.key": CINDER, "cinder.pool": "volumes", "cinder.user": "volumes",
+            "cinder-backup.key": BACKUP, "cinder-backup.pool": "backups",
+        });
+        let all = data.as_object_mut().unwrap();
+        all.extend(changes.as_object().cloned().unwrap_or_default());
+        all.retain(|_, value| !value.is_null());
+        let api = self.api::<Secret>();
+        let held = api.get_opt(SECRET).await.unwrap();
+        let version = held.as_ref().and_then(ResourceExt::resource_version);
+        let secret = json!({"metadata": {"name": SECRET, "resourceVersion": version}, "stringData": data});
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        match held {
+            Some(_) => api.replace(SECRET, &PostParams::default(), &secret).await.unwrap(),
+            None => api.create(&PostParams::default(), &secret).await.unwrap(),
+        };
+    }
+
+    /// The key and the keyring in a Secret for the charts.
+    pub async fn keyring(&self, name: &str) -> (String, String) {
+        let data = self.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
+        let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
+        (text("key"), text("keyring"))
+    }
+
+    /// The annotation by which a workload's pods follow what they mount of Ceph.
+    async fn follows(&self, deployment: &str) -> String {
+        let template = self.api::<Deployment>().get(deployment).await.unwrap().spec.unwrap().template;
+        template.metadata.unwrap().annotations.unwrap_or_default().remove("osdpl.dev/ceph").unwrap_or_default()
+    }
+
+    /// The releases that helm was started for since the first `count` runs.
+    pub fn upgraded_since(&self, count: usize) -> Vec<String> {
+        let mut names: Vec<String> = self.helm_runs()[count..].iter().map(|run| run.release().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// No key stands in a ConfigMap, in a pod, or in values; the story's end looks everywhere else.
+    async fn keeps_keys(&self, releases: &[&str]) {
+        for key in [GLANCE, CINDER, BACKUP, NEWER] {
+            for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
+                assert!(!format!("{:?}", map.data).contains(key), "a key in ConfigMap {}", map.name_any());
+            }
+            for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
+                assert!(
+                    !format!("{:?} {:?}", pod.spec, pod.annotations()).contains(key),
+                    "a key in {}",
+                    pod.name_any()
+                );
+            }
+            for release in releases {
+                assert!(!self.helm_values(release).to_string().contains(key), "a key in the values of {release}");
+            }
+        }
+    }
+}
+
+/// What `CephReady` says: status and reason, and its message.
+fn ceph(cloud: &OpenStackDeployment) -> (String, String) {
+    let said = cloud.condition(condition::CEPH_READY);
+    said.map(|said| (format!("{} {}", said.status, said.reason), said.message)).unwrap_or_default()
+}
+
+#[test]
+fn a_ceph_outside_becomes_what_each_chart_mounts() {
+    story("far", async |world| {
+        world.describe_ceph(json!({})).await;
+        let _operator = world.operator().start().await;
+        world.apply(&spec()).await;
+        let cloud = world.until_ready().await;
+        let says = format!(
+            "Secret {}/{SECRET} speaks for glance, cinder, cinder-backup; ceph.conf and their keys are written for the charts",
+            world.namespace
+        );
+        assert_eq!(ceph(&cloud), ("True Ready".to_owned(), says));
+        let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
+        let text = format!("[global]\nfsid = {FSID}\nmon_host = 10.0.0.1:6789,10.0.0.2:6789\n");
+        assert_eq!(conf, BTreeMap::from([("ceph.conf".to_owned(), text)]));
+        for (name, user, key) in [
+            ("images-rbd-keyring", "glance", GLANCE),
+            ("cinder-volume-rbd-keyring", "volumes", CINDER),
+            ("cinder-backup-rbd-keyring", "cinderbackup", BACKUP),
+        ] {
+            let file = format!("[client.{user}]\n    key = {key}\n");
+            assert_eq!(world.keyring(name).await, (key.to_owned(), file), "{name}");
+        }
+        let values = world.helm_values("cinder");
+        assert_eq!(values["conf"]["backends"]["rbd1"]["rbd_pool"], "volumes");
+        assert_eq!(values["conf"]["cinder"]["DEFAULT"]["backup_ceph_user"], "cinderbackup");
+        world.keeps_keys(&["glance", "cinder"]).await;
+    });
+}
+
+#[test]
+fn what_is_wrong_with_the_secret_is_said_and_holds_back_only_who_needs_it() {
+    story("broken", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&spec()).await;
+        let missing = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretUnavailable").then(|| ceph(cloud).1);
+        let said = world.until("the Secret is missed", missing).await;
+        assert!(said.contains(&format!("Secret {}/{SECRET} does not exist; create it", world.namespace)), "{said}");
+
+        world.describe_ceph(json!({"glance.key": &GLANCE[..24]})).await;
+        let cloud = world
+            .until("all that needs no Ceph is there", |cloud| {
+                let malformed = ceph(cloud).0 == "False SecretInvalid";
+                (malformed && cloud.child("keystone").ready).then(|| cloud.clone())
+            })
+            .await;
+        let place = format!("Secret {}/{SECRET}, key glance.key: is no cephx key", world.namespace);
+        assert!(ceph(&cloud).1.starts_with(&place), "{:?}", ceph(&cloud));
+        assert_eq!(cloud.reason(), reason::INPUTS);
+        for release in ["glance", "cinder"] {
+            let child = cloud.child(release);
+            assert!(child.status == "absent" && child.message.contains(&place), "{child:?}");
+        }
+
+        // Cinder's part is whole now.
+        world.describe_ceph(json!({"glance.key": null, "glance.pool": null})).await;
+        let cloud = world.until("cinder goes on", |cloud| cloud.child("cinder").ready.then(|| cloud.clone())).await;
+        let lacks = format!("Secret {}/{SECRET}, key glance.key: is missing; add it", world.namespace);
+        assert_eq!(ceph(&cloud), ("False SecretInvalid".to_owned(), lacks.clone()));
+        assert!(cloud.child("glance").message.contains(&lacks), "{:?}", cloud.child("glance"));
+
+        world.describe_ceph(json!({})).await;
+        world.until_ready().await;
+        for metric in [&GLANCE[..24], GLANCE, CINDER] {
+            assert!(!operator.metrics().contains(metric) && !world.operator_log().contains(metric));
+        }
+    });
+}
+
+#[test]
+fn who_mounts_what_changed_is_upgraded_once_and_nobody_else() {
+    story("rotated", async |world| {
+        world.describe_ceph(json!({})).await;
+        let _operator = world.operator().start().await;
+        world.apply(&spec()).await;
+        world.until_ready().await;
+        let (before, runs) = (world.follows("glance-api").await, world.helm_runs().len());
+
+        world.describe_ceph(json!({"glance.key": NEWER})).await;
+        let again = |release: &'static str, revision| {
+            move |cloud: &OpenStackDeployment| {
+                (cloud.is_ready() && cloud.child(release).revision == Some(revision)).then_some(())
+            }
+        };
+        world.until("glance has the newer key", again("glance", 2)).await;
+        assert_eq!(world.keyring("images-rbd-keyring").await.0, NEWER);
+        assert_ne!(world.follows("glance-api").await, before);
+        assert_eq!(world.upgraded_since(runs), ["glance"]);
+
+        // Half a change changes nothing.
+        world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789,mon-b"})).await;
+        let malformed = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretInvalid").then_some(());
+        world.until("the address is refused", malformed).await;
+        assert_eq!(world.keyring("images-rbd-keyring").await.0, NEWER);
+        assert_eq!(world.upgraded_since(runs), ["glance"]);
+
+        world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789"})).await;
+        world.until("the monitors moved", again("cinder", 2)).await;
+        world.until("the monitors moved for glance too", again("glance", 3)).await;
+        let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
+        assert!(conf["ceph.conf"].ends_with("mon_host = 10.0.0.9:6789\n"), "{conf:?}");
+        assert_eq!(world.upgraded_since(runs), ["cinder", "glance", "glance"]);
+        world.keeps_keys(&["glance", "cinder"]).await;
+    });
+}
+
+/// libvirt alone: its pods wait for ever for an agent, which its release does not.
+fn libvirt() -> Value {
+    let mut spec = services(&["libvirt", "memcached"]);
+    spec["features"] =
+        json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": SECRET}}}});
+    spec
+}
+
+#[test]
+fn a_key_that_guests_hold_is_handed_on_and_its_restart_waits_for_approval() {
+    story("guests", async |world| {
+        world.describe_ceph(json!({"nova.pool": "vms"})).await;
+        let _operator = world.operator().start().await;
+        world.apply(&libvirt()).await;
+        let deployed = |revision| {
+            move |cloud: &OpenStackDeployment| {
+                let child = cloud.child("libvirt");
+                (child.status == "deployed" && child.revision == Some(revision)).then_some(())
+            }
+        };
+        world.until("libvirt is deployed", deployed(1)).await;
+        let external = world.helm_values("libvirt").pointer("/conf/ceph/cinder/external_ceph").cloned().unwrap();
+        assert_eq!(external["user_secret_name"], "cinder-volume-rbd-keyring");
+
+        world.describe_ceph(json!({"nova.pool": "vms", "cinder.key": NEWER})).await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        assert!(
+            cloud.child("libvirt").message.contains("those that run keep the old one"),
+            "{:?}",
+            cloud.child("libvirt")
+        );
+        assert_eq!(world.keyring("cinder-volume-rbd-keyring").await.0, NEWER);
+        let hash = cloud.status().approval.unwrap();
+        let plan = world.osdpl(&["plan"]);
+        assert!(plan.contains(&hash) && plan.contains("Ceph's key for instances changed"), "{plan}");
+        world.osdpl(&["approve", &hash]);
+        world.until("libvirt is upgraded", deployed(2)).await;
+        world.keeps_keys(&["libvirt"]).await;
+    });
+}
+
+#[test]
+fn what_stands_in_the_way_is_left_alone_and_what_is_ours_goes_with_the_cloud() {
+    story("way", async |world| {
+        let mut mine: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": "mine"}})).unwrap();
+        mine = world.api().create(&PostParams::default(), &mine).await.unwrap();
+        // Mirantis' layout, in which nova is a user of its own.
+        let secret = json!({
+            "metadata": {"name": SECRET},
+            "stringData": {
+                "mon_endpoints": "10.0.0.1:6789", "client.admin": BACKUP,
+                "cinder": format!("client.cinder;{CINDER}\n;volumes-hdd:volumes:hdd"),
+                "nova": format!("client.nova;{NEWER}\n;vms-hdd:vms:hdd;volumes-hdd:volumes:hdd"),
+            },
+        });
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        world.api().create(&PostParams::default(), &secret).await.unwrap();
+        let _operator = world.operator().start().await;
+        world.apply(&libvirt()).await;
+        let blocked = |cloud: &OpenStackDeployment| {
+            (ceph(cloud).0 == "False ObjectInTheWay" && cloud.child("memcached").ready).then(|| cloud.clone())
+        };
+        let cloud = world.until("it is in the way", blocked).await;
+        assert!(ceph(&cloud).1.starts_with(&format!("ConfigMap {}/ceph-etc was not made by osdpl", world.namespace)));
+        assert_eq!(cloud.child("libvirt").status, "absent");
+        let maps = world.api::<ConfigMap>();
+        assert_eq!(maps.get("ceph-etc").await.unwrap().data, mine.data);
+        maps.delete("ceph-etc", &DeleteParams::default()).await.unwrap();
+
+        let deployed = |cloud: &OpenStackDeployment| (cloud.child("libvirt").status == "deployed").then_some(());
+        world.until("libvirt is deployed", deployed).await;
+        let values = world.helm_values("libvirt");
+        let uuid = |path: &str| values.pointer(path).and_then(Value::as_str).unwrap().to_owned();
+        let (volumes, instances) =
+            (uuid("/conf/ceph/cinder/external_ceph/secret_uuid"), uuid("/conf/ceph/cinder/secret_uuid"));
+        assert_ne!(volumes, instances);
+        assert_eq!(values["ceph_client"]["user_secret_name"], "nova-rbd-keyring");
+        assert_eq!(world.keyring("nova-rbd-keyring").await.0, NEWER);
+        world.keeps_keys(&["libvirt"]).await;
+
+        world.delete().await;
+        world.until_gone().await;
+        let left = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
+        let left: Vec<String> = left.iter().map(ResourceExt::name_any).collect();
+        assert!(left.contains(&SECRET.to_owned()), "{left:?}");
+        assert!(!left.iter().any(|name| name.ends_with("-keyring")), "{left:?}");
+        assert!(maps.get_opt("ceph-etc").await.unwrap().is_none());
+    });
+}
