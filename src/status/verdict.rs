@@ -218,7 +218,8 @@ fn settling(report: &Report<'_>, health: &Health) -> Answer {
     let unhealthy =
         health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentVerdict::Unhealthy);
     let phase = if unhealthy { Phase::Degraded } else { Phase::Updating };
-    Some((phase, if unhealthy { reason::UNHEALTHY } else { reason::WORKLOADS }, first(&lines)))
+    let message = super::causes::led(first(&lines), report, false);
+    Some((phase, if unhealthy { reason::UNHEALTHY } else { reason::WORKLOADS }, message))
 }
 
 fn step_text(step: &Step) -> String {

@@ -64,7 +64,8 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
         let (code, told) = world.why("keystone");
         let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
         assert!(code == 2 && told.starts_with(release) && told.contains(&chain), "{told}");
-        assert!(world.why("").1.starts_with("keystone/api waits for\n"));
+        let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nLook at:\n  kubectl -n {namespace} ");
+        assert!(world.why("").1.starts_with(&all), "{}", world.why("").1);
         assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
         let unknown = world.osdpl_fails(&["why", "keystne"]);
         assert!(

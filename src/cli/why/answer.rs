@@ -1,5 +1,6 @@
 //! What is answered, as text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::asked::{Asked, of_component};
@@ -19,18 +20,26 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// All that is not ready.
+    /// All that is not ready, by what is to be mended.
     pub fn of_all(preview: &Preview) -> Self {
         let mut answer = Self::default();
-        for victim in preview.tasks.observe().victims() {
-            answer.chain(&victim.chain);
+        let seen = preview.tasks.observe();
+        let (mut told, mut look) = (BTreeSet::new(), Vec::new());
+        for cause in seen.causes() {
+            answer.lines.push(cause.message.clone());
+            for victim in seen.victims().iter().filter(|victim| victim.chain.root() == cause.message) {
+                told.insert(&victim.release);
+                answer.lines.extend(path(&victim.chain));
+            }
+            look.extend(cause.objects.iter().cloned());
         }
-        let silent = preview.plan.decisions.iter().filter(|(_, decision)| decision.step != Step::Ready);
-        for (name, decision) in silent {
-            if !preview.tasks.observe().victims().iter().any(|victim| victim.release == decision.key) {
-                answer.release(name, preview);
+        answer.waiting = !answer.lines.is_empty();
+        for (name, decision) in &preview.plan.decisions {
+            if !told.contains(&decision.key) {
+                answer.release_alone(name, preview);
             }
         }
+        answer.look.splice(0..0, look);
         if !answer.waiting {
             answer.lines.push("everything is ready".into());
         }
@@ -85,6 +94,14 @@ impl Answer {
             let _ = writeln!(text, "  {}", command(object));
         }
         text
+    }
+
+    /// Of a release that nothing else is told of.
+    fn release_alone(&mut self, name: &str, preview: &Preview) {
+        let ready = preview.plan.decisions.get(name).is_none_or(|decision| decision.step == Step::Ready);
+        if !ready {
+            self.release(name, preview);
+        }
     }
 
     fn release(&mut self, name: &str, preview: &Preview) {
@@ -162,6 +179,14 @@ impl Answer {
         self.look.extend(chain.look.iter().cloned());
         self.look.extend(chain.links.iter().rev().map(|link| link.object.clone()));
     }
+}
+
+/// `  nova/compute, through neutron/ovs-agent`, of one that waits.
+fn path(chain: &Chain) -> Option<String> {
+    let [victim, between @ .., _] = chain.links.as_slice() else { return None };
+    let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();
+    let through = if through.is_empty() { String::new() } else { format!(", through {}", through.join(" ← ")) };
+    Some(format!("  {} waits for it{through}", victim.label))
 }
 
 fn object(workload: &Workload) -> CauseObject {
