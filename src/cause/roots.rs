@@ -17,7 +17,7 @@ pub struct Victim {
 }
 
 /// Each root once, with its victims: what can't go on without help first, then what most wait for.
-pub fn roots(victims: &[Victim]) -> Vec<Cause> {
+pub fn roots<'a>(victims: impl IntoIterator<Item = &'a Victim>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
     for Victim { release, chain } in victims {
         let message = chain.root();

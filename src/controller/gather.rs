@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, Level};
 use crate::ceph::Declared;
 use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
 use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, resolve, select};
-use crate::observed::{Key, Observed, RunningSeen};
+use crate::observed::{Key, Observed, ReleaseSeen, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
 use crate::values::Values;
 use crate::{status, yaml};
@@ -131,11 +131,14 @@ impl Context {
         for (key, release) in &mut releases {
             release.release = desired::identify(key, release, names, &self.catalog);
         }
+        // Others' releases in the cluster are no business of this one's, not even as victims of its troubles.
+        let own = |key: &Key| names.contains_key(key) || releases.get(key).is_some_and(ReleaseSeen::is_ours);
+        let causes = crate::cause::roots(seen.victims().iter().filter(|victim| own(&victim.release)));
         Observed {
             releases,
             workloads: seen.workloads().to_vec(),
             jobs: seen.jobs().to_vec(),
-            causes: seen.causes().to_vec(),
+            causes,
             running,
             failures: memory.failures.clone(),
             repairs: memory.repairs.clone(),
