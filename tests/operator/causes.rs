@@ -30,7 +30,8 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
             .until("keystone is told with what it waits for", |cloud| {
                 let health = cloud.status().health;
                 let reason = health.get("keystone")?.get("api")?.reason.clone();
-                (reason.starts_with("waits for mariadb/server: ")).then(|| (reason, cloud.clone()))
+                // Before it, the pod that was deleted is the root for a moment.
+                reason.contains(": ImagePullBackOff ").then(|| (reason, cloud.clone()))
             })
             .await;
         let (reason, cloud) = told;
