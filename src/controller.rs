@@ -14,17 +14,16 @@ mod memory;
 mod outcomes;
 mod pending;
 mod preview;
+mod publish;
 mod secrets;
 mod spent;
 mod sweep;
 mod teardown;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::reflector::Store;
@@ -37,17 +36,15 @@ pub use charts::ChartSource;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
 
-use crate::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition, reason};
+use crate::api::OpenStackDeployment;
 use crate::catalog::Catalog;
 use crate::cluster::{Cluster, Error, Inputs};
 use crate::desired::Desired;
 use crate::helm::Runner;
-use crate::observed::Observed;
-use crate::plan::{Plan, Step, Wait, plan};
+use crate::plan::{Plan, plan};
 use crate::scrub::Scrubber;
-use crate::status::{Report, report};
 use crate::tasks::Tasks;
-use crate::telemetry::{CloudState, Metrics};
+use crate::telemetry::Metrics;
 use memory::Memory;
 
 /// Everything that a pass works with.
@@ -180,24 +177,9 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return Ok(wake(&plan, &wish, now));
     }
     let changes = context.changes(&plan, &wish, &mut memory).await?;
-    context.publish(&deployment, &wish, &plan, &changes, None, &mut memory).await?;
+    let later = context.publish(&deployment, &wish, &plan, &changes, None, &mut memory).await?;
+    plan.wake = plan.wake.into_iter().chain(later).min();
     Ok(wake(&plan, &wish, now))
-}
-
-fn cloud_state(status: &OpenStackDeploymentStatus, plan: &Plan, running: usize) -> CloudState {
-    let failing = |step: &Step| match step {
-        Step::Wait(Wait::Backoff { .. }) => true,
-        Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,
-        Step::Wait(_) | Step::Do(..) | Step::Settle(_) | Step::Ready => false,
-    };
-    let ready = |condition: &&Condition| condition.type_ == condition::READY && condition.status == "True";
-    CloudState {
-        ready: status.conditions.iter().any(|condition| ready(&condition)),
-        awaiting: plan.awaiting().count(),
-        running,
-        failing: plan.decisions.values().filter(|decision| failing(&decision.step)).count(),
-        drifted: status.children.values().filter(|child| !child.drift.is_empty()).count(),
-    }
 }
 
 fn wake(plan: &Plan, wish: &gather::Wish, now: Timestamp) -> Action {
@@ -226,68 +208,5 @@ impl Context {
         let oldest = all.iter().min_by_key(|other| age(other))?;
         (age(oldest) < age(deployment))
             .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
-    }
-
-    async fn yield_to(&self, deployment: &OpenStackDeployment, older: &str) -> Result<Action, Error> {
-        if deployment.metadata.deletion_timestamp.is_some() {
-            self.cluster.set_finalizer(deployment, false).await?;
-            return Ok(Action::await_change());
-        }
-        let (desired, observed, plan) = (Desired::default(), Observed::default(), Plan::default());
-        let report = Report {
-            spec: &deployment.spec,
-            generation: deployment.metadata.generation.unwrap_or_default(),
-            helm: self.runner.program().version().to_string(),
-            desired: &desired,
-            observed: &observed,
-            plan: &plan,
-            findings: &[],
-            changes: &BTreeMap::new(),
-            problems: &[],
-            ceph: None,
-            not_the_one: Some(older.to_owned()),
-            deleting: None,
-        };
-        let (status, events) = crate::status::report(deployment.status.as_ref(), &report, now());
-        self.cluster.publish(deployment, status, events).await?;
-        Ok(Action::await_change())
-    }
-
-    async fn publish(
-        &self,
-        deployment: &OpenStackDeployment,
-        wish: &gather::Wish,
-        plan: &Plan,
-        changes: &BTreeMap<String, Vec<String>>,
-        deleting: Option<String>,
-        memory: &mut Memory,
-    ) -> Result<(), Error> {
-        let inputs = Report {
-            spec: &deployment.spec,
-            generation: deployment.metadata.generation.unwrap_or_default(),
-            helm: self.runner.program().version().to_string(),
-            desired: &wish.desired,
-            observed: &wish.observed,
-            plan,
-            findings: &wish.findings,
-            changes,
-            problems: &wish.problems,
-            ceph: wish.ceph.as_ref(),
-            not_the_one: None,
-            deleting,
-        };
-        let (status, events) = report(deployment.status.as_ref(), &inputs, now());
-        let ready = plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
-        if wish.pending.is_empty() {
-            self.metrics.releases(ready, plan.decisions.len());
-        }
-        self.metrics.cloud(&deployment.name_any(), cloud_state(&status, plan, self.runner.table().len()));
-        let told = events.iter().filter_map(|event| plan.decisions.get(event.failure()?));
-        let told: Vec<_> = told.map(|decision| decision.key.clone()).collect();
-        self.cluster.publish(deployment, status, events).await?;
-        for key in told {
-            memory.failures.entry(key).and_modify(|failure| failure.told = true);
-        }
-        Ok(())
     }
 }

@@ -39,6 +39,8 @@ pub struct Memory {
     pub rook: Option<Vec<Manifest>>,
     /// Every key of Ceph that was ever seen, valid or not.
     pub keys: BTreeSet<String>,
+    /// When the status was written last.
+    pub written: Option<Timestamp>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

@@ -47,7 +47,8 @@ impl Context {
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
         if left {
             let rest = "the last objects of its releases are being removed".to_owned();
-            self.publish(deployment, &wish, &plan, &BTreeMap::new(), Some(rest), memory).await?;
+            let later = self.publish(deployment, &wish, &plan, &BTreeMap::new(), Some(rest), memory).await?;
+            plan.wake = plan.wake.into_iter().chain(later).min();
             return Ok(wake(&plan, &wish, now));
         }
         // An uninstall that ended while no operator looked has told nobody to collect its Jobs.

@@ -15,7 +15,8 @@ pub(super) fn jobs(values: &Values, chart: Option<&ChartFact>) -> usize {
 }
 
 impl Desired {
-    /// The length of the longest chain from each release on: its own Jobs and those of the releases that wait for it, one for helm itself each.
+    /// The length of the longest chain from each release on: its own Jobs and those of the releases that need it, one for helm itself each.
+    /// Where only pods wait for a release ([`DesiredRelease::awaits`]), the Jobs of theirs run meanwhile, and one is added for the pods.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
@@ -28,9 +29,11 @@ impl Desired {
                     Provider::Release(provider) => Some(provider),
                     Provider::External(_) => None,
                 });
-                for provider in needs.chain(&release.awaits) {
+                let whole = lengths[name.as_str()];
+                let pods = release.awaits.iter().map(|provider| (provider, 1));
+                for (provider, rest) in needs.map(|provider| (provider, whole)).chain(pods) {
                     let Some(first) = self.releases.get(provider) else { continue };
-                    let length = lengths[name.as_str()] + own(first);
+                    let length = own(first) + rest;
                     if let Some(known) = lengths.get_mut(provider.as_str()).filter(|known| **known < length) {
                         *known = length;
                         changed = true;
