@@ -7,7 +7,7 @@ DEMO := tests/demo/demo.sh
 CHARTS ?=
 export CHARTS
 
-.PHONY: help build test lint demo demo-env demo-down bench image-root
+.PHONY: help build test lint demo demo-env demo-down bench bench-scale image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -39,6 +39,12 @@ bench:
 	$(CARGO) build --release -p osdpl -p cluster -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
 		--charts "$${CHARTS:-tests/charts}"
+
+## make bench-scale the operator with 60 releases, 5 000 pods and 300 nodes
+bench-scale:
+	$(CARGO) build --release -p osdpl -p cluster -p bench --bins
+	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
+		--charts tests/charts --scale
 
 ## make lint        format and lints
 lint:

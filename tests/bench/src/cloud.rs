@@ -40,8 +40,10 @@ pub struct World {
     pub osdpl: PathBuf,
     /// Where the operator takes charts from: archives, the same as bare helm's.
     pub charts: PathBuf,
+    /// Where the operator takes its catalogue from instead of the one that is built in.
+    pub catalog: Option<PathBuf>,
     /// The resource, as JSON.
-    sample: Value,
+    pub sample: Value,
     /// Scratch space, and the operator's cache.
     pub scratch: tempfile::TempDir,
 }
@@ -59,6 +61,7 @@ impl World {
             helm: cluster.helm(4)?.to_owned(),
             osdpl: std::path::absolute(osdpl)?,
             charts: scratch.path().join("packed"),
+            catalog: None,
             sample,
             scratch,
         };

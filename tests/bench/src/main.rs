@@ -11,6 +11,7 @@ mod cpu;
 mod judge;
 mod operator;
 mod report;
+mod scale;
 mod steady;
 
 use std::path::PathBuf;
@@ -44,11 +45,14 @@ struct Arguments {
     /// Leave out what is measured on the standing cloud: memory, no-op, one key.
     #[arg(long)]
     no_steady: bool,
+    /// Measure a large cloud instead.
+    #[arg(long)]
+    scale: bool,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(&Arguments::parse()).await {
+    match Box::pin(run(&Arguments::parse())).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("bench: {error:#}");
@@ -58,6 +62,13 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.scale {
+        let scale = Box::pin(scale::measure(&arguments.osdpl, &arguments.charts, &arguments.sample)).await?;
+        let mut report = Report::default();
+        report.scale = Some(scale);
+        print!("\n{report}");
+        return Ok(report.code());
+    }
     println!("bench: a control plane with {} simulated nodes", Options::default().nodes.len());
     let options = Options::default().with_programs(&[Program::Helm4]).with_audit(Audit::default());
     let cluster = Cluster::start(options).await?;
@@ -79,7 +90,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         report.steady = Some(steady::measure(&cloud, &cluster).await?);
     }
     print!("\n{report}");
-    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(report.code())
 }
 
 async fn measure(way: Way, cloud: &Cloud<'_>) -> anyhow::Result<report::Cost> {

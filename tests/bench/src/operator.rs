@@ -32,6 +32,9 @@ impl Operator {
         let mut command = Command::new(&world.osdpl);
         command.arg("operator").arg("--charts").arg(&world.charts).arg("--helm").arg(&world.helm);
         command.arg("--cache").arg(world.scratch.path().join("operator")).arg("--listen").arg(address.to_string());
+        if let Some(catalog) = &world.catalog {
+            command.arg("--catalog").arg(catalog);
+        }
         command.env("KUBECONFIG", &world.operator_kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut child = command.kill_on_drop(true).spawn()?;
         let pid = child.id().context("it has ended already")?;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::scale::Scale;
 use crate::steady::Steady;
 
 /// A way to install the cloud.
@@ -62,6 +64,9 @@ mod goals {
     pub const OF_AT_ONCE: f64 = 1.25;
     pub const RESIDENT_KIB: u64 = 25 * 1024;
     pub const DELAY_MS: f64 = 200.0;
+    pub const RESIDENT_AT_SCALE_KIB: u64 = 40 * 1024;
+    pub const TOLD_MS: f64 = 1000.0;
+    pub const IDLE: f64 = 0.01;
 }
 
 /// Everything that was measured.
@@ -70,6 +75,8 @@ pub struct Report {
     costs: BTreeMap<Way, Vec<Cost>>,
     /// What was measured on the standing cloud.
     pub steady: Option<Steady>,
+    /// What was measured on a large cloud.
+    pub scale: Option<Scale>,
 }
 
 /// A figure beside its goal.
@@ -108,12 +115,15 @@ impl Report {
         if let Some(steady) = &self.steady {
             lines.extend(steady_lines(steady));
         }
+        if let Some(scale) = &self.scale {
+            lines.extend(scale_lines(scale));
+        }
         lines
     }
 
-    /// Whether every goal is met.
-    pub fn is_good(&self) -> bool {
-        self.lines().iter().all(|line| line.good)
+    /// 2 where a goal is missed.
+    pub fn code(&self) -> ExitCode {
+        if self.lines().iter().all(|line| line.good) { ExitCode::SUCCESS } else { ExitCode::from(2) }
     }
 }
 
@@ -124,10 +134,7 @@ fn steady_lines(steady: &Steady) -> Vec<Line> {
         goal: "0".into(),
         good: count == 0,
     };
-    let delay = median(steady.delays.clone()).unwrap_or_default().as_secs_f64() * 1000.0;
-    let worst = steady.delays.iter().max().copied().unwrap_or_default().as_secs_f64() * 1000.0;
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let mib = |kib: u64| kib as f64 / 1024.0;
+    let (delay, worst) = middle_and_worst(&steady.delays);
     vec![
         Line {
             what: "the operator's resident memory, 60 s after the install".into(),
@@ -150,6 +157,48 @@ fn steady_lines(steady: &Steady) -> Vec<Line> {
             good: steady.change_helm.iter().all(|count| *count == 1),
         },
     ]
+}
+
+fn scale_lines(scale: &Scale) -> Vec<Line> {
+    let (delay, worst) = middle_and_worst(&scale.delays);
+    let size = format!("{} releases, {} pods", scale.releases, scale.pods);
+    let line = |what: &str, measured: String, goal: &str, good: bool| Line {
+        what: what.into(),
+        measured,
+        goal: goal.into(),
+        good,
+    };
+    vec![
+        line(
+            &format!("resident memory with {size}"),
+            format!("{:.1} MiB (peak {:.1})", mib(scale.resident), mib(scale.peak)),
+            "≤ 40 MiB",
+            scale.resident <= goals::RESIDENT_AT_SCALE_KIB,
+        ),
+        line(
+            "from a pod that is not ready to the status that says so",
+            format!("{delay:.0} ms (of {}, at most {worst:.0})", scale.delays.len()),
+            "≤ 1 s",
+            worst <= goals::TOLD_MS,
+        ),
+        line(
+            "of one core, in a minute of nothing",
+            format!("{:.2} %", scale.idle * 100.0),
+            "< 1 %",
+            scale.idle < goals::IDLE,
+        ),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}
+
+/// In milliseconds.
+fn middle_and_worst(delays: &[Duration]) -> (f64, f64) {
+    let ms = |delay: Option<Duration>| delay.unwrap_or_default().as_secs_f64() * 1000.0;
+    (ms(median(delays.to_vec())), ms(delays.iter().max().copied()))
 }
 
 fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {

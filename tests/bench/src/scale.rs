@@ -1,0 +1,185 @@
+//! `make bench-scale`: a large cloud: how much memory the operator holds, how soon it tells, and what nothing costs.
+//!
+//! The sample with the releases that it names, and as many small ones of our own as are missing; nodes enough that the agents on them are
+//! half of all pods.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use cluster::{Cluster, Node, Options, Program, Rule};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{ListParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, ResourceExt};
+use osdpl::api::{ComponentVerdict, OpenStackDeployment};
+use serde_json::json;
+
+use crate::cloud::{Cloud, World};
+use crate::cpu::{self, Cpu};
+use crate::judge::Judge;
+use crate::operator::{self, Operator};
+
+/// Simulated nodes.
+const NODES: usize = 300;
+
+/// Releases, those of the sample included.
+const RELEASES: usize = 60;
+
+/// Pods, those of the sample included, Jobs' aside.
+const PODS: usize = 5_000;
+
+/// How many of the pods the sample makes on that many nodes, about.
+const PODS_OF_THE_SAMPLE: usize = 7 * NODES + 30;
+
+/// How many releases the sample has.
+const RELEASES_OF_THE_SAMPLE: usize = 13;
+
+/// How often a pod loses its readiness.
+const EVENTS: usize = 5;
+
+/// What was measured.
+pub struct Scale {
+    /// Releases that helm installed.
+    pub releases: usize,
+    /// Pods that the API server has.
+    pub pods: usize,
+    /// Resident memory a minute after the install, in KiB.
+    pub resident: u64,
+    /// The highest that it ever was, in KiB.
+    pub peak: u64,
+    /// Processor time of a minute of nothing, as a part of one core.
+    pub idle: f64,
+    /// From a pod that is seen not ready to a status that says so.
+    pub delays: Vec<Duration>,
+}
+
+/// Installs a large cloud, then measures.
+pub async fn measure(osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Scale> {
+    println!("bench: {RELEASES} releases, {PODS} pods, {NODES} simulated nodes; this takes some minutes");
+    let mut options = Options::default().with_programs(&[Program::Helm4]);
+    options.nodes = Node::all_in_one(NODES);
+    let cluster = Cluster::start(options).await?;
+    let files = tempfile::tempdir()?;
+    let names: Vec<String> =
+        (1..=RELEASES - RELEASES_OF_THE_SAMPLE).map(|number| format!("cache-{number:02}")).collect();
+    let catalog = catalog(files.path(), &names)?;
+    let charts = self::charts(charts, files.path(), &names)?;
+    let mut world = World::new(&cluster, osdpl, &charts, sample).await?;
+    world.catalog = Some(catalog);
+    let cloud = cloud(&world, &names).await?;
+    let operator = Operator::start(&world).await?;
+    let began = Instant::now();
+    operator::apply(&cloud).await?;
+    operator::until_ready(&cloud).await?;
+    let install = began.elapsed();
+    println!(
+        "Ready after {:.0} s; two minutes of nothing, then {EVENTS} pods that lose their readiness",
+        install.as_secs_f64()
+    );
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let (resident, peak, before) = (cpu::resident(operator.pid)?, cpu::peak(operator.pid)?, Cpu::of(operator.pid)?);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let idle = Cpu::of(operator.pid)?.since(before).own.as_secs_f64() / 60.0;
+    let mut delays = Vec::new();
+    for name in names.iter().take(EVENTS) {
+        delays.push(Box::pin(delay(&cloud, &cluster, name)).await.with_context(|| name.clone())?);
+    }
+    let pods = Api::<Pod>::all(cluster.client()).list_metadata(&ListParams::default()).await?.items.len();
+    let releases = cloud.api().get(&cloud.deployment.name_any()).await?.status.unwrap_or_default().children.len();
+    Ok(Scale { releases, pods, resident, peak, idle, delays })
+}
+
+/// The catalogue with a service for each name.
+fn catalog(folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let catalog = folder.join("catalog");
+    std::fs::create_dir(&catalog)?;
+    for part in ["values", "presets"] {
+        copy(&root.join(part), &catalog.join(part))?;
+    }
+    for name in names {
+        let service = json!({
+            "service": name, "description": "One of many.", "group": "infra",
+            "releases": {name: {"components": {format!("{name}/server"): "StatefulSet"}}},
+        });
+        std::fs::write(catalog.join(format!("values/services/{name}.yaml")), service.to_string())?;
+    }
+    Ok(catalog)
+}
+
+/// The charts, and one for each name that is memcached in all but its name.
+fn charts(from: &Path, folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf> {
+    let charts = folder.join("charts");
+    copy(from, &charts)?;
+    for name in names {
+        let chart = charts.join(name);
+        copy(&charts.join("memcached"), &chart).context("the charts must be the stand-ins")?;
+        let file = chart.join("Chart.yaml");
+        let text = std::fs::read_to_string(&file)?.replace("name: memcached", &format!("name: {name}"));
+        std::fs::write(&file, text)?;
+    }
+    Ok(charts)
+}
+
+/// A copy of a folder; what links lead to is copied.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let status = Command::new("cp").args(["-RL", "--"]).arg(from).arg(to).status()?;
+    if !status.success() {
+        bail!("copying {}: {status}", from.display());
+    }
+    Ok(())
+}
+
+/// The sample with the small services, each with its part of the pods.
+async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'a>> {
+    let namespace = "bench-scale";
+    let replicas = (PODS - PODS_OF_THE_SAMPLE) / names.len();
+    let mut resource = world.sample.clone();
+    resource["metadata"]["namespace"] = json!(namespace);
+    for name in names {
+        let values = json!({"pod": {"replicas": {"server": replicas}}, "endpoints": {"oslo_cache": {"hosts": {"default": name}}}});
+        resource["spec"]["services"][name] = json!({"enabled": true, "releases": {name: {"values": values}}});
+    }
+    let deployment: OpenStackDeployment = serde_json::from_value(resource)?;
+    let object = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
+    Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await?;
+    let judge = Judge::watch(&world.client, namespace);
+    Ok(Cloud { world, namespace: namespace.into(), releases: BTreeMap::new(), deployment, judge })
+}
+
+/// A pod of a release loses its readiness: how long the status takes longer to say so than the pod.
+async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Result<Duration> {
+    let pod = format!("{name}-memcached-0");
+    let pods: Api<Pod> = Api::namespaced(cloud.world.client.clone(), &cloud.namespace);
+    let down = Rule { behaviour: None, ready: Some(false), ..Rule::new(&cloud.namespace, &pod, "") };
+    let resource = cloud.deployment.name_any();
+    let pod_seen = async {
+        await_condition(pods.clone(), &pod, |pod: Option<&Pod>| pod.is_some_and(|pod| !is_ready(pod))).await?;
+        anyhow::Ok(Instant::now())
+    };
+    let told = async {
+        let tells = |resource: Option<&OpenStackDeployment>| {
+            let health = || Some(resource?.status.as_ref()?.health.get(name)?.get("server")?.status);
+            health().is_some_and(|status| status != ComponentVerdict::Ready)
+        };
+        await_condition(cloud.api(), &resource, tells).await?;
+        anyhow::Ok(Instant::now())
+    };
+    let rule = async {
+        // The watches above have to be there first; a moment is enough, and none is measured.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        anyhow::Ok(cluster.behaviour("down", &down).await?)
+    };
+    let (seen, told, ()) = tokio::try_join!(pod_seen, told, rule)?;
+    cluster.mend("down").await?;
+    operator::until_ready(cloud).await?;
+    Ok(told.saturating_duration_since(seen))
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
