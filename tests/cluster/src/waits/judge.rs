@@ -99,7 +99,7 @@ fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
         }
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
-            let mut here = world.pods_with(namespace, labels).filter(|other| other.node == pod.node).peekable();
+            let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
             // Upstream passes when the node has none; a ready one elsewhere must do here, or a wait
             // would end before the set's pods were even made.
             if here.peek().is_none() {
@@ -107,9 +107,11 @@ fn holds(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
             }
             here.any(|other| other.is_ready)
         }
-        Dependency::Pod { namespace, labels, same_node } => {
-            let mut pods = world.pods_with(namespace, labels).filter(|other| !same_node || other.node == pod.node);
-            pods.any(|other| other.is_ready)
+        Dependency::Pod { namespace, labels, same_node: true } => {
+            world.pods_on(&pod.node, namespace, labels).any(|other| other.is_ready)
+        }
+        Dependency::Pod { namespace, labels, same_node: false } => {
+            world.pods_with(namespace, labels).any(|other| other.is_ready)
         }
         Dependency::Custom(custom) => is_as_wanted(custom, world),
     }

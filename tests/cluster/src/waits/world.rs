@@ -81,6 +81,8 @@ impl Touched {
 #[derive(Default)]
 pub(super) struct World {
     pods: Table<Key, PodFacts>,
+    /// Which pods each node has: most waits are for a pod of the own node, and nodes may be hundreds.
+    places: HashMap<String, HashSet<Key>>,
     pub slices: Table<Key, SliceFacts>,
     pub jobs: Table<Key, JobFacts>,
     /// Their pods' labels.
@@ -127,6 +129,7 @@ impl World {
                 .get(&key)
                 .is_none_or(|old| (old.is_ready, &old.node, &old.labels) != (new.is_ready, &new.node, &new.labels));
             touched.held_by_pods |= concerns_others || matches!(event, Event::Delete(_));
+            self.place(&key, &new.node, matches!(event, Event::Delete(_)));
             touched.pods.insert(key);
             for kind in new.needs.custom_kinds() {
                 if !self.customs.contains_key(&kind) {
@@ -139,9 +142,19 @@ impl World {
         self.pods.learn(event, |pod| (Key::of(&pod), pod_facts(&pod)));
     }
 
+    fn place(&mut self, key: &Key, node: &str, gone: bool) {
+        let pods = self.places.entry(node.to_owned()).or_default();
+        if gone {
+            pods.remove(key);
+        } else if pods.insert(key.clone()) && !node.is_empty() {
+            // It had none before.
+            self.place(key, "", true);
+        }
+    }
+
     /// Whether every first list has arrived; before that, absence means nothing.
     pub fn is_known(&self) -> bool {
-        let Self { pods, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } = self;
+        let Self { pods, places: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } = self;
         pods.is_known
             && slices.is_known
             && jobs.is_known
@@ -160,6 +173,18 @@ impl World {
     pub fn pods_with<'a>(&'a self, namespace: &'a str, labels: &'a Labels) -> impl Iterator<Item = &'a PodFacts> {
         let here = self.pods.iter().filter(move |(key, _)| key.namespace == namespace);
         here.map(|(_, pod)| pod).filter(|pod| carries(&pod.labels, labels))
+    }
+
+    /// Those of them that are on a node.
+    pub fn pods_on<'a>(
+        &'a self,
+        node: &'a str,
+        namespace: &'a str,
+        labels: &'a Labels,
+    ) -> impl Iterator<Item = &'a PodFacts> {
+        let here = self.places.get(node).into_iter().flatten().filter(move |key| key.namespace == namespace);
+        // A namesake may have come back elsewhere while the watch was away.
+        here.filter_map(|key| self.pods.get(key)).filter(move |pod| pod.node == node && carries(&pod.labels, labels))
     }
 
     pub fn has(&self, kind: SourceKind, namespace: &str, name: &str) -> bool {
