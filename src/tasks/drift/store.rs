@@ -81,3 +81,6 @@ fn is_in(scope: &Scope, id: &Id) -> bool {
         Scope::Namespaces(names) => !id.kind.namespaced || names.contains(&id.namespace),
     }
 }
+
+#[cfg(test)]
+mod tests;
