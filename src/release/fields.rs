@@ -1,16 +1,26 @@
 //! The fields that a manifest sets in an object.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
 /// A field by its path, items of lists as `[]` (`spec.template.spec.containers[].image`), and how often it is set.
 pub type Field = (Arc<str>, u16);
 
-/// Paths that were met before: the objects of a release have most of them in common.
+/// Every path that a record in memory names, once: releases have most of them in common, and of some thousand objects they would fill megabytes.
+static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
+
+/// Paths that were met before.
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
+
+/// The paths that all records share; those that none names any more are forgotten.
+pub(super) fn paths() -> MutexGuard<'static, Paths> {
+    let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
+    paths.0.retain(|path| Arc::strong_count(path) > 1);
+    paths
+}
 
 /// What the API server writes itself, and what it turns into another field.
 const SKIPPED: [&str; 2] = ["status", "stringData"];

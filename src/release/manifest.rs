@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::KEEP;
-use super::fields::{Field, Paths, fields};
+use super::fields::{Field, Paths, fields, paths};
 
 /// An object that belongs to a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for Head {
 /// Every object in `text`, in order. One document that cannot be read spoils the whole: whoever compares two revisions
 /// would otherwise take its objects for removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
-    let (mut found, mut paths) = (Vec::new(), Paths::default());
+    let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {
         let head: Option<Head> = read(&document)?;
         if let Some(head) = head {
