@@ -7,6 +7,7 @@
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet as the API server shows it → observed::Workload
 //! job       a Job → observed::JobSeen
+//! cron      a CronJob, and a Job that it made → observed::CronSeen, observed::Run
 //! pod       a pod that is not ready → why, and for whom
 //! storage   a volume claim, a StorageClass → observed::Claim, observed::Class
 //! node      whether a node is there
@@ -14,6 +15,7 @@
 //!
 //! Pure: no client, no clock.
 
+pub mod cron;
 pub mod job;
 pub mod node;
 pub mod pod;

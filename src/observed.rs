@@ -11,11 +11,13 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::drift;
 
 mod cause;
+mod cron;
 mod storage;
 
 pub use crate::drift::DriftSeen;
 pub use crate::release::{Key, Past};
 pub use cause::Cause;
+pub use cron::{CronSeen, Run, RunEnd};
 pub use storage::{Claim, ClaimPhase, Class};
 
 /// Everything that `plan` and `status` may look at.
@@ -27,6 +29,8 @@ pub struct Observed {
     pub workloads: Vec<Workload>,
     /// Jobs of releases, hooks included.
     pub jobs: Vec<JobSeen>,
+    /// `CronJobs` of releases.
+    pub crons: Vec<CronSeen>,
     /// What is to be mended of workloads and Jobs, each root once, the gravest first.
     pub causes: Vec<Cause>,
     /// The children that run now.

@@ -33,7 +33,7 @@ pub use watch::Scope;
 
 use crate::cause::{Chain, Victim};
 use crate::drift::Tolerated;
-use crate::observed::{Cause, Claim, DriftSeen, JobSeen, Key, Owner, ReleaseSeen, Workload};
+use crate::observed::{Cause, Claim, CronSeen, DriftSeen, JobSeen, Key, Owner, ReleaseSeen, Workload};
 use crate::scrub::Scrubber;
 use problems::Problems;
 
@@ -78,6 +78,11 @@ impl Seen {
     /// Jobs of releases, hooks included.
     pub fn jobs(&self) -> &[JobSeen] {
         &self.health.jobs
+    }
+
+    /// `CronJobs` of releases.
+    pub fn crons(&self) -> &[CronSeen] {
+        &self.health.crons
     }
 
     /// The volume claims of releases.

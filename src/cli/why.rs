@@ -19,7 +19,7 @@ use asked::Names;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// A service, a release, a component (nova/compute), a workload, a Job or a pod; all that is not ready where unset.
+    /// A service, a release, a component (nova/compute), a workload, a Job, a CronJob or a pod; all that is not ready where unset.
     what: Option<String>,
     #[command(flatten)]
     target: Target,
@@ -44,7 +44,7 @@ impl Arguments {
                 None => match of_pod(&client, &preview, &names, word).await? {
                     Some(answer) => answer,
                     None => bail!(
-                        "nothing of {}/{} is called {word:?}, no service, release, component, workload, Job or pod{}; see `osdpl status`",
+                        "nothing of {}/{} is called {word:?}, no service, release, component, workload, Job, CronJob or pod{}; see `osdpl status`",
                         deployment.namespace().unwrap_or_default(),
                         deployment.name_any(),
                         did_you_mean(word, names.all().iter().map(String::as_str))

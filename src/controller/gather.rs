@@ -138,6 +138,7 @@ impl Context {
             releases,
             workloads: seen.workloads().to_vec(),
             jobs: seen.jobs().to_vec(),
+            crons: seen.crons().to_vec(),
             causes,
             running,
             failures: memory.failures.clone(),

@@ -147,7 +147,7 @@ fn rolled_out(status: &Status) -> bool {
 }
 
 /// The labels of the object, else of its pods (upstream's labels are missing on some objects), else the names.
-fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
+pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;
         Some(Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() })

@@ -17,15 +17,17 @@ use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 pub(super) use store::Health;
-use store::{Change, Store, add};
+use store::{Batch, Change, Store, add};
 
-use super::partial::{Claim, Class, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet};
+use super::partial::{
+    Claim, Class, CronJob, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet,
+};
 use super::problems::Problems;
 use super::watch::{News, follow};
 use super::{Options, Spawner};
 use crate::catalog::WorkloadKind;
 use crate::cause::Chain;
-use crate::health::{job, pod, storage, workload};
+use crate::health::{cron, job, pod, storage, workload};
 
 /// helm's label on every object of a release that is no hook.
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
@@ -81,7 +83,14 @@ pub(super) fn spawn(
     watches.of::<Job>(
         &all,
         |store| add(&mut store.jobs),
-        |store, index, news| store.jobs[index].take(news, |job| job::observe(&job.metadata, &job.spec, &job.status)),
+        |store, index, news| store.jobs[index].take(news, Batch::read),
+    );
+    watches.of::<CronJob>(
+        &helm(),
+        |store| add(&mut store.crons),
+        |store, index, news| {
+            store.crons[index].take(news, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
+        },
     );
     watches.of::<Pod>(
         &upstream(),

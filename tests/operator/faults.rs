@@ -12,7 +12,7 @@ use crate::world::{World, story};
 
 impl World {
     /// Deletes the pods whose names begin like this: their controllers make new ones.
-    async fn delete_pods(&self, beginning: &str) {
+    pub async fn delete_pods(&self, beginning: &str) {
         let pods = self.api::<Pod>();
         for pod in pods.list(&ListParams::default()).await.unwrap() {
             if pod.name_any().starts_with(beginning) {
@@ -22,14 +22,14 @@ impl World {
     }
 
     /// Sets or removes (with null) a label of a node.
-    async fn label_node(&self, name: &str, key: &str, value: Value) {
+    pub async fn label_node(&self, name: &str, key: &str, value: Value) {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let nodes: Api<Node> = Api::all(self.client.clone());
         nodes.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Waits until the reason of a component holds these words.
-    async fn until_told(
+    pub async fn until_told(
         &self,
         application: &str,
         component: &str,

@@ -24,6 +24,7 @@ mod interrupted;
 mod leftovers;
 mod moved;
 mod operator;
+mod periodic;
 mod pool;
 mod rook;
 mod secrets;

@@ -7,8 +7,8 @@ use super::asked::{Asked, of_component};
 use crate::api::{CauseObject, ComponentVerdict};
 use crate::cause::{Chain, Victim};
 use crate::controller::Preview;
-use crate::health::{self, JobVerdict};
-use crate::observed::{JobSeen, Key, Workload};
+use crate::health::{self, JobVerdict, cron};
+use crate::observed::{CronSeen, JobSeen, Key, Workload};
 use crate::plan::{Step, Wait};
 
 /// Lines about each thing that was asked for, and the objects to look at.
@@ -53,6 +53,7 @@ impl Answer {
             Asked::Releases(names) => names.iter().for_each(|name| answer.release(name, preview)),
             Asked::Workloads(name, workloads) => answer.workloads(name, workloads, preview),
             Asked::Job(job) => answer.job(job, preview),
+            Asked::Cron(cron) => answer.cron(cron, preview),
         }
         answer
     }
@@ -107,7 +108,11 @@ impl Answer {
     fn release(&mut self, name: &str, preview: &Preview) {
         let Some(decision) = preview.plan.decisions.get(name) else { return };
         let what = match &decision.step {
-            Step::Ready => return self.lines.push(format!("release {name} is ready")),
+            Step::Ready => {
+                self.lines.push(format!("release {name} is ready"));
+                self.chains(preview, |victim| victim.release == decision.key && is_cron(victim));
+                return;
+            }
             Step::Settle(lines) => lines.join("; "),
             Step::Wait(wait) => wait.to_string(),
             Step::Do(action, why) => format!("{action}: {why}"),
@@ -156,6 +161,13 @@ impl Answer {
         }
     }
 
+    fn cron(&mut self, cron: &CronSeen, preview: &Preview) {
+        if !self.chains(preview, |victim| is_cron(victim) && victim.chain.links[0].object.name == cron.name) {
+            let state = if cron.suspended { "is suspended" } else { "does not fail" };
+            self.lines.push(format!("CronJob {} {state}", cron.name));
+        }
+    }
+
     /// The chains of those that are meant. Returns whether there were any.
     fn chains(&mut self, preview: &Preview, meant: impl Fn(&Victim) -> bool) -> bool {
         let seen = preview.tasks.observe();
@@ -179,6 +191,10 @@ impl Answer {
         self.look.extend(chain.look.iter().cloned());
         self.look.extend(chain.links.iter().rev().map(|link| link.object.clone()));
     }
+}
+
+fn is_cron(victim: &Victim) -> bool {
+    victim.chain.links[0].object.kind == cron::KIND
 }
 
 /// `  nova/compute, through neutron/ovs-agent`, of one that waits.

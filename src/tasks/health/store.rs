@@ -1,5 +1,6 @@
 //! What the watches have seen, and the picture that it makes.
 
+mod crons;
 mod failures;
 mod mounts;
 
@@ -12,8 +13,9 @@ use mounts::Looked;
 use crate::catalog::WorkloadKind;
 use crate::cause::{Chain, Facts, Place, Pods, Scene, Services, Victim};
 use crate::health::pod::{OwnerKind, Unready};
-use crate::health::{has_no_nodes, no_nodes};
-use crate::observed::{Cause, Claim, Class, JobSeen, Key, Trouble, Workload};
+use crate::health::{cron, has_no_nodes, job, no_nodes};
+use crate::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Run, Trouble, Workload};
+use crate::tasks::partial::{Job, Partial};
 use crate::tasks::shard::Shard;
 
 /// How many nodes that are not there are told of as causes, beside the first.
@@ -31,16 +33,33 @@ pub(super) enum Change {
 pub(in crate::tasks) struct Health {
     pub(in crate::tasks) workloads: Vec<Workload>,
     pub(in crate::tasks) jobs: Vec<JobSeen>,
+    pub(in crate::tasks) crons: Vec<CronSeen>,
     pub(in crate::tasks) claims: Vec<Claim>,
     pub(in crate::tasks) victims: Vec<Victim>,
     pub(in crate::tasks) causes: Vec<Cause>,
+}
+
+/// A Job: one of a revision, or one that a `CronJob` made.
+#[derive(Debug, PartialEq)]
+pub(super) enum Batch {
+    Job(JobSeen),
+    Run(Run),
+}
+
+impl Batch {
+    /// The Job, if it is of a release or of a `CronJob`.
+    pub(super) fn read(job: &Partial<Job>) -> Option<Self> {
+        let own = || job::observe(&job.metadata, &job.spec, &job.status).map(Self::Job);
+        cron::run(&job.metadata, &job.status).map(Self::Run).or_else(own)
+    }
 }
 
 /// What the watches have seen.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) workloads: Vec<Shard<Workload>>,
-    pub(super) jobs: Vec<Shard<JobSeen>>,
+    pub(super) jobs: Vec<Shard<Batch>>,
+    pub(super) crons: Vec<Shard<CronSeen>>,
     pub(super) pods: Vec<Shard<Unready>>,
     /// Selectors.
     pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
@@ -68,6 +87,7 @@ impl Store {
             && self.pods.iter().all(Shard::is_listed)
             && self.services.iter().all(Shard::is_listed)
             && self.claims.iter().all(Shard::is_listed)
+            && self.crons.iter().all(Shard::is_settled)
             && self.classes.iter().all(Shard::is_settled)
             && self.nodes.iter().all(Shard::is_settled)
     }
@@ -81,15 +101,16 @@ impl Store {
         let workloads = self.workloads.iter().flat_map(Shard::entries);
         let mut workloads: Vec<Workload> =
             workloads.map(|(_, workload)| afflicted(workload, of(&pods, &of_workload(workload)), &facts)).collect();
-        let jobs = self.jobs.iter().flat_map(Shard::entries);
-        let mut jobs: Vec<JobSeen> = jobs.map(|(_, job)| explained(job, of(&pods, &of_job(job)), &facts)).collect();
+        let jobs = self.revised_jobs();
+        let mut jobs: Vec<JobSeen> = jobs.map(|job| explained(job, of(&pods, &of_job(job)), &facts)).collect();
         let (victims, lost) =
             self.scene(&workloads, &jobs, &pods, &facts, |scene| (traced(scene), on_lost_nodes(scene)));
         tell(&mut workloads, &mut jobs, &victims);
-        let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).collect();
+        let (crons, failing) = self.crons(&pods, &facts);
+        let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
         let (claims, causes) = (claims.collect(), crate::cause::roots(&victims));
-        Some(Health { workloads, jobs, claims, victims, causes })
+        Some(Health { workloads, jobs, crons, claims, victims, causes })
     }
 
     /// Why a pod is not ready.
@@ -97,6 +118,14 @@ impl Store {
         let picture = self.picture()?;
         let (pods, facts) = (self.pods_by_owner(), self.facts());
         self.scene(&picture.workloads, &picture.jobs, &pods, &facts, |scene| scene.of_pod(namespace, name))
+    }
+
+    /// The Jobs of revisions.
+    fn revised_jobs(&self) -> impl Iterator<Item = &JobSeen> {
+        self.jobs.iter().flat_map(Shard::entries).filter_map(|(_, batch)| match batch {
+            Batch::Job(job) => Some(job),
+            Batch::Run(_) => None,
+        })
     }
 
     fn scene<T>(

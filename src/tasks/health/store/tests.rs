@@ -5,7 +5,7 @@ use super::failures::ATTEMPTS;
 use super::*;
 use crate::catalog::WorkloadKind;
 use crate::health::pod::{Mount, MountKind};
-use crate::health::{job, pod, workload};
+use crate::health::{pod, workload};
 use crate::tasks::health::logs::Log;
 use crate::tasks::health::mounts::Found;
 use crate::tasks::partial::{Deployment, Job, Kind, Node, Partial, Pod, Service};
@@ -34,7 +34,7 @@ fn listed() -> Store {
 
 fn add_job(store: &mut Store, status: &Value) {
     let job = json!({"metadata": {"name": "db-sync", "namespace": "n", "labels": {"release_group": "nova"}}, "status": status});
-    store.jobs[0].take::<Partial<Job>>(object(job), |job| job::observe(&job.metadata, &job.spec, &job.status));
+    store.jobs[0].take::<Partial<Job>>(object(job), Batch::read);
 }
 
 fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
