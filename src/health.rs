@@ -9,6 +9,7 @@
 //! job       a Job → observed::JobSeen
 //! cron      a CronJob, and a Job that it made → observed::CronSeen, observed::Run
 //! pod       a pod that is not ready → why, and for whom
+//! refused   what a controller says that can make no pod
 //! storage   a volume claim, a StorageClass → observed::Claim, observed::Class
 //! node      whether a node is there
 //! ```
@@ -19,6 +20,7 @@ pub mod cron;
 pub mod job;
 pub mod node;
 pub mod pod;
+pub mod refused;
 pub mod storage;
 pub mod workload;
 

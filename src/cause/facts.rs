@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{claim, object};
+use super::{Place, claim, object};
 use crate::api::CauseObject;
 use crate::health::pod::{Mount, Unready};
 use crate::observed::{Claim, Class, Trouble};
@@ -18,6 +18,10 @@ pub struct Facts<'a> {
     pub nodes: Option<BTreeMap<&'a str, bool>>,
     /// What pods mount and is not there, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
+    /// Why no pod of a workload or Job can be made, where its controller says so.
+    pub refused: BTreeMap<Place<'a>, &'a str>,
+    /// What provisioners say that make no volume, by the claim's namespace and name.
+    pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
     /// Scrubbed ends of the logs of failed containers, by the pod's uid.
     pub logs: BTreeMap<&'a str, &'a str>,
 }

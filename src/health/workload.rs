@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
+use super::refused;
 use crate::catalog::{Component, WorkloadKind};
-use crate::observed::Workload;
+use crate::observed::{Trouble, Workload};
 use crate::release;
 
 /// Why a Deployment's condition `Progressing` is true once its newest template was rolled out wholly; it stays so when pods
@@ -88,7 +89,7 @@ pub struct Condition {
     pub message: String,
 }
 
-/// The workload, if helm owns it: its trouble is not known from the object alone.
+/// The workload, if helm owns it: of its trouble the object alone tells only what keeps a Deployment's pods from being made.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::NAME)?.clone();
     let name = metadata.name.clone()?;
@@ -113,7 +114,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         selects: if kind == WorkloadKind::DaemonSet { spec.template.selects() } else { String::new() },
         misscheduled: status.number_misscheduled,
         lost_nodes: Vec::new(),
-        trouble: None,
+        trouble: refused::of_deployment(&status.conditions).map(|message| Trouble { stuck: true, message }),
     })
 }
 

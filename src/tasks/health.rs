@@ -5,6 +5,7 @@
 
 mod logs;
 mod mounts;
+mod said;
 mod store;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -188,13 +189,15 @@ async fn paint(
 ) {
     let mut fetches = FuturesUnordered::new();
     let mut searches = FuturesUnordered::new();
+    let mut questions = FuturesUnordered::new();
     let mut look = tokio::time::interval(mounts::LOOK_AGAIN);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shared.store().forget_fetches();
     loop {
-        let (picture, wanted, creating) = {
+        let (picture, wanted, waits) = {
             let mut store = shared.store();
-            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), store.has_mounts())
+            let waits = store.has_mounts() || store.has_silent();
+            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), waits)
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
         // At the start the whole picture is awaited, so that a restart shows what was shown before.
@@ -214,7 +217,9 @@ async fn paint(
             () = shared.changed.notified() => tokio::time::sleep(BURST).await,
             Some(log) = fetches.next() => shared.store().keep_log(log),
             Some(found) = searches.next() => shared.store().keep_found(found),
-            _ = look.tick(), if creating => {
+            Some(heard) = questions.next() => shared.store().keep_heard(heard),
+            _ = look.tick(), if waits => {
+                questions.extend(shared.store().listen().into_iter().map(|subject| logs.ask(subject)));
                 searches.extend(shared.store().look().into_iter().map(|sought| mounts::find(client.clone(), sought)));
             }
         }

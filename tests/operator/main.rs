@@ -32,4 +32,5 @@ mod spec;
 mod steady;
 mod trouble;
 mod two;
+mod unmade;
 mod world;

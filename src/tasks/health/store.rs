@@ -3,18 +3,21 @@
 mod crons;
 mod failures;
 mod mounts;
+mod silent;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use failures::Fetched;
 use mounts::Looked;
+use silent::Silence;
 
 use crate::catalog::WorkloadKind;
 use crate::cause::{Chain, Facts, Place, Pods, Scene, Services, Victim};
 use crate::health::pod::{OwnerKind, Unready};
 use crate::health::{cron, has_no_nodes, job, no_nodes};
 use crate::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Run, Trouble, Workload};
+use crate::tasks::health::said::Subject;
 use crate::tasks::partial::{Job, Partial};
 use crate::tasks::shard::Shard;
 
@@ -71,6 +74,8 @@ pub(super) struct Store {
     logs: BTreeMap<String, Fetched>,
     /// By the pod's uid.
     looked: BTreeMap<String, Looked>,
+    /// Who waits without a word.
+    silences: BTreeMap<Subject, Silence>,
 }
 
 /// One more shard, for one more watch.
@@ -153,6 +158,8 @@ impl Store {
             classes: self.classes.iter().any(Shard::is_listed).then(|| classes.collect()),
             nodes: self.nodes.iter().any(Shard::is_listed).then(|| nodes.collect()),
             absent: self.looked.iter().map(|(uid, looked)| (uid.as_str(), looked.absent())).collect(),
+            refused: self.refused(),
+            provisioners: self.provisioners(),
             logs: logs.collect(),
         }
     }
@@ -234,12 +241,14 @@ fn afflicted(workload: &Workload, pods: &[&Unready], facts: &Facts<'_>) -> Workl
         let message = no_nodes(workload, facts.nodes.as_ref().map(BTreeMap::len));
         Trouble { stuck: false, message }
     });
+    let refused = facts.refused.get(&of_workload(workload)).filter(|_| !whole);
+    let refused = refused.map(|message| Trouble { stuck: true, message: (*message).to_owned() });
     let lost = (!whole && !lost_nodes.is_empty())
         .then(|| Trouble { stuck: false, message: crate::health::lost_nodes(&lost_nodes) });
     Workload {
         desired,
         lost_nodes,
-        trouble: nodeless.or_else(|| Some(facts.told(&workload.namespace, first?)?.trouble)).or(lost),
+        trouble: nodeless.or(refused).or_else(|| Some(facts.told(&workload.namespace, first?)?.trouble)).or(lost),
         was_available: workload.was_available || first.is_some_and(|pod| pod.was_ready),
         ..workload.clone()
     }
@@ -257,7 +266,11 @@ fn explained(job: &JobSeen, pods: &[&Unready], facts: &Facts<'_>) -> JobSeen {
         job.trouble = None;
         return job;
     }
-    let Some(pod) = pods.first() else { return job };
+    let Some(pod) = pods.first() else {
+        let refused = facts.refused.get(&of_job(&job)).map(|message| (*message).to_owned());
+        job.trouble = job.trouble.take().or(refused.map(|message| Trouble { stuck: true, message }));
+        return job;
+    };
     let Some(told) = facts.told(&job.namespace, pod) else { return job };
     let mut trouble = told.trouble;
     if let Some(given_up) = job.trouble.take() {
