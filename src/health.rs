@@ -11,7 +11,7 @@
 //! pod       a pod that is not ready → why, and for whom
 //! refused   what a controller says that can make no pod
 //! storage   a volume claim, a StorageClass → observed::Claim, observed::Class
-//! node      whether a node is there
+//! node      whether a node is there, and how long it is waited for
 //! ```
 //!
 //! Pure: no client, no clock.

@@ -40,6 +40,10 @@ use problems::Problems;
 /// How long a task that died waits before it starts again.
 const RESTART: Duration = Duration::from_secs(2);
 
+/// How long a node may be NotReady before it is named. Kubernetes itself waits some 50 s before it calls a node so that is not heard of
+/// (`node-monitor-grace-period`), but one that says so itself, as a kubelet that restarts does, is mostly back before this ends.
+pub const NODE_GRACE: Duration = Duration::from_secs(40);
+
 /// Tells whether the operator process with this identity lives (the fence; see [`crate::helm`]). It is asked from an async
 /// task and must not block for long.
 pub type OwnerOf = Arc<dyn Fn(&str) -> Owner + Send + Sync>;
@@ -55,6 +59,8 @@ pub struct Options {
     pub without: BTreeSet<&'static str>,
     /// Takes secrets out of logs and of what helm says; the newest one counts.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
+    /// How long a node that is not ready is waited for before it is told; see [`NODE_GRACE`].
+    pub node_grace: Duration,
     /// What others may write into the objects of releases; `None` where nobody looks after these.
     pub tolerated: Option<Arc<Tolerated>>,
 }

@@ -27,7 +27,7 @@ use crate::helm::Instance;
 use crate::observed::{Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::scrub::Scrubber;
-use crate::tasks::{Options, Tasks};
+use crate::tasks::{NODE_GRACE, Options, Tasks};
 use crate::values::Values;
 
 /// How long the cluster may take to be seen whole.
@@ -135,7 +135,8 @@ async fn observe(
     let rights::Sight { scope, without } = rights::sight(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
     // Whoever plans may not read all kinds of object, and what others did to them the status says.
-    let options = Options { scope, owner: owner(client, unknown).await?, without, scrubber, tolerated: None };
+    let owner = owner(client, unknown).await?;
+    let options = Options { scope, owner, without, scrubber, node_grace: NODE_GRACE, tolerated: None };
     let tasks = Tasks::spawn(client, &options, &Arc::default());
     if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
         let seconds = PATIENCE.as_secs();

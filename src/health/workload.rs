@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
 
 use super::refused;
@@ -87,6 +87,9 @@ pub struct Condition {
     pub reason: String,
     /// Why, for people.
     pub message: String,
+    /// Since when its status is what it is.
+    #[serde(rename = "lastTransitionTime")]
+    pub since: Option<Time>,
 }
 
 /// The workload, if helm owns it: of its trouble the object alone tells only what keeps a Deployment's pods from being made.

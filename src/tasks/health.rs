@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
@@ -54,7 +55,9 @@ impl Shared {
 
     /// Why a pod is not ready, from it to its root.
     pub(super) fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
-        self.store().of_pod(namespace, name)
+        let mut store = self.store();
+        store.now = now();
+        store.of_pod(namespace, name)
     }
 
     fn apply(&self, change: impl FnOnce(&mut Store) -> Change) {
@@ -73,6 +76,7 @@ pub(super) fn spawn(
     poke: Arc<Notify>,
 ) -> (watch::Receiver<Option<Arc<Health>>>, Shared) {
     let shared = Shared::default();
+    shared.store().grace = options.node_grace;
     let helm = || watcher::Config::default().labels(OWNED_BY_HELM);
     let upstream = || watcher::Config::default().labels(job::RELEASE_GROUP);
     let mut watches = Watches { spawner, client, options, problems, shared: &shared };
@@ -120,7 +124,7 @@ pub(super) fn spawn(
     watches.of::<Node>(
         &all,
         |store| add(&mut store.nodes),
-        |store, index, news| store.nodes[index].take(news, |node| Some(node.status.is_ready())),
+        |store, index, news| store.nodes[index].take(news, |node| Some(node.status.presence())),
     );
     let (sender, receiver) = watch::channel(None);
     let (client, scrubber, painted) = (client.clone(), options.scrubber.clone(), shared.clone());
@@ -179,6 +183,11 @@ impl Watches<'_> {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "the shell's clock: how long a node is missing")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 /// Makes a picture whenever something changed, and pokes when it is another one.
 async fn paint(
     shared: Shared,
@@ -194,10 +203,11 @@ async fn paint(
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shared.store().forget_fetches();
     loop {
-        let (picture, wanted, waits) = {
+        let (picture, wanted, waits, loss) = {
             let mut store = shared.store();
+            store.now = now();
             let waits = store.has_mounts() || store.has_silent();
-            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), waits)
+            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), waits, store.next_loss())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
         // At the start the whole picture is awaited, so that a restart shows what was shown before.
@@ -215,6 +225,7 @@ async fn paint(
         }
         tokio::select! {
             () = shared.changed.notified() => tokio::time::sleep(BURST).await,
+            () = tokio::time::sleep(loss.unwrap_or_default()), if loss.is_some() => {}
             Some(log) = fetches.next() => shared.store().keep_log(log),
             Some(found) = searches.next() => shared.store().keep_found(found),
             Some(heard) = questions.next() => shared.store().keep_heard(heard),

@@ -46,7 +46,8 @@ impl World {
 #[test]
 fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is() {
     story("node-lost", async |world| {
-        let _operator = world.operator().start().await;
+        // Nothing but the end of the grace makes it look again.
+        let _operator = world.operator().arguments(&["--node-grace", "2"]).start().await;
         world.apply(&services(&["memcached", "openvswitch"])).await;
         world.until_ready().await;
         let cache = world.api::<Pod>().get("memcached-memcached-0").await.unwrap();

@@ -82,6 +82,7 @@ impl World {
             owner,
             without: std::collections::BTreeSet::new(),
             scrubber,
+            node_grace: Duration::ZERO,
             tolerated: None,
         };
         let seer = self::client(kubeconfig).await;

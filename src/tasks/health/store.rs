@@ -4,18 +4,23 @@ mod crons;
 mod failures;
 mod mounts;
 mod silent;
+mod told;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
 
 use failures::Fetched;
 use mounts::Looked;
 use silent::Silence;
+use told::{afflicted, explained};
 
-use crate::catalog::WorkloadKind;
 use crate::cause::{Chain, Facts, Place, Pods, Scene, Services, Victim};
+use crate::health::node::Presence;
 use crate::health::pod::{OwnerKind, Unready};
-use crate::health::{cron, has_no_nodes, job, no_nodes};
+use crate::health::{cron, job};
 use crate::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Run, Trouble, Workload};
 use crate::tasks::health::said::Subject;
 use crate::tasks::partial::{Job, Partial};
@@ -68,8 +73,11 @@ pub(super) struct Store {
     pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
     pub(super) claims: Vec<Shard<Claim>>,
     pub(super) classes: Vec<Shard<Class>>,
-    /// Whether each is ready.
-    pub(super) nodes: Vec<Shard<bool>>,
+    pub(super) nodes: Vec<Shard<Presence>>,
+    /// How long a node that is not there is waited for.
+    pub(super) grace: Duration,
+    /// What time it is.
+    pub(super) now: Timestamp,
     /// By the pod's uid.
     logs: BTreeMap<String, Fetched>,
     /// By the pod's uid.
@@ -118,6 +126,12 @@ impl Store {
         Some(Health { workloads, jobs, crons, claims, victims, causes })
     }
 
+    /// When the first of the nodes that are waited for will count as lost, from now.
+    pub(super) fn next_loss(&self) -> Option<Duration> {
+        let nodes = self.nodes.iter().flat_map(Shard::entries);
+        nodes.filter_map(|(_, node)| node.awaited(self.now, self.grace)).min()
+    }
+
     /// Why a pod is not ready.
     pub(super) fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let picture = self.picture()?;
@@ -151,12 +165,15 @@ impl Store {
     fn facts(&self) -> Facts<'_> {
         let claims = self.claims.iter().flat_map(Shard::entries);
         let classes = self.classes.iter().flat_map(Shard::entries).map(|(_, class)| (class.name.as_str(), class));
-        let nodes = self.nodes.iter().flat_map(Shard::entries).map(|((_, name), ready)| (name.as_str(), *ready));
+        let awaited = |node: Presence| node.awaited(self.now, self.grace).is_some();
+        let nodes = || self.nodes.iter().flat_map(Shard::entries).map(|((_, name), node)| (name.as_str(), *node));
+        let there = nodes().map(|(name, node)| (name, node == Presence::Ready || awaited(node)));
         let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
         Facts {
             claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
             classes: self.classes.iter().any(Shard::is_listed).then(|| classes.collect()),
-            nodes: self.nodes.iter().any(Shard::is_listed).then(|| nodes.collect()),
+            nodes: self.nodes.iter().any(Shard::is_listed).then(|| there.collect()),
+            awaited: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect(),
             absent: self.looked.iter().map(|(uid, looked)| (uid.as_str(), looked.absent())).collect(),
             refused: self.refused(),
             provisioners: self.provisioners(),
@@ -226,58 +243,6 @@ fn tell(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Vict
             job.trouble = Some(Trouble { stuck: vain, message: chain.to_string() });
         }
     }
-}
-
-/// The workload with what its pods tell. Of one that has all it wants, a pod that comes or goes is no news.
-fn afflicted(workload: &Workload, pods: &[&Unready], facts: &Facts<'_>) -> Workload {
-    let lost_nodes = if workload.kind == WorkloadKind::DaemonSet { lost(pods, facts) } else { Vec::new() };
-    let Workload { ready, updated, outdated, misscheduled, .. } = *workload;
-    // A DaemonSet's controller counts no node that is NotReady, for its taint; what ran there is wanted there all the same.
-    let away = misscheduled.min(i32::try_from(lost_nodes.len()).unwrap_or(i32::MAX));
-    let desired = workload.desired + away;
-    let whole = ready >= desired && updated >= desired && outdated == 0;
-    let first = pods.first().filter(|_| !whole);
-    let nodeless = (has_no_nodes(workload) && away == 0).then(|| {
-        let message = no_nodes(workload, facts.nodes.as_ref().map(BTreeMap::len));
-        Trouble { stuck: false, message }
-    });
-    let refused = facts.refused.get(&of_workload(workload)).filter(|_| !whole);
-    let refused = refused.map(|message| Trouble { stuck: true, message: (*message).to_owned() });
-    let lost = (!whole && !lost_nodes.is_empty())
-        .then(|| Trouble { stuck: false, message: crate::health::lost_nodes(&lost_nodes) });
-    Workload {
-        desired,
-        lost_nodes,
-        trouble: nodeless.or(refused).or_else(|| Some(facts.told(&workload.namespace, first?)?.trouble)).or(lost),
-        was_available: workload.was_available || first.is_some_and(|pod| pod.was_ready),
-        ..workload.clone()
-    }
-}
-
-fn lost(pods: &[&Unready], facts: &Facts<'_>) -> Vec<String> {
-    let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| facts.lost_node(pod)).collect();
-    nodes.into_iter().map(str::to_owned).collect()
-}
-
-/// The Job with what its pods tell.
-fn explained(job: &JobSeen, pods: &[&Unready], facts: &Facts<'_>) -> JobSeen {
-    let mut job = job.clone();
-    if job.complete {
-        job.trouble = None;
-        return job;
-    }
-    let Some(pod) = pods.first() else {
-        let refused = facts.refused.get(&of_job(&job)).map(|message| (*message).to_owned());
-        job.trouble = job.trouble.take().or(refused.map(|message| Trouble { stuck: true, message }));
-        return job;
-    };
-    let Some(told) = facts.told(&job.namespace, pod) else { return job };
-    let mut trouble = told.trouble;
-    if let Some(given_up) = job.trouble.take() {
-        trouble = Trouble { stuck: true, message: format!("{}; {}", given_up.message, trouble.message) };
-    }
-    job.trouble = Some(trouble);
-    job
 }
 
 #[cfg(test)]
