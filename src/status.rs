@@ -7,6 +7,7 @@ mod children;
 mod conditions;
 mod crons;
 mod drift;
+mod endpoints;
 mod events;
 mod verdict;
 
@@ -58,10 +59,10 @@ pub fn report(
     let before = previous.cloned().unwrap_or_default();
     let children = children::children(&before, report, now);
     let mut health = children::health(report);
+    let (components, healthy) = (health.values().flatten().count(), children::healthy(&health));
+    endpoints::add(&mut health, report);
     let verdict = verdict::verdict(report, &health, &children);
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
-    let components = health.values().flatten().count();
-    let healthy = children::healthy(&health);
     crons::add(&mut health, report);
     let waiting = report.plan.awaiting().next().is_some();
     let status = OpenStackDeploymentStatus {

@@ -5,6 +5,7 @@
 //! releases  helm's records, by their metadata; their bodies only when something happens
 //! health    workloads, Jobs, the pods that are not ready, and what tells why: Services, volume claims, StorageClasses
 //! drift     what others did to the objects of releases
+//! endpoints what the APIs of services answer
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
 //! ```
@@ -12,6 +13,7 @@
 //! Nothing here writes to the API server.
 
 mod drift;
+mod endpoints;
 mod health;
 mod partial;
 mod problems;
@@ -29,11 +31,13 @@ use kube::Client;
 use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
+pub use endpoints::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 pub use watch::Scope;
 
 use crate::cause::{Chain, Victim};
 use crate::drift::Tolerated;
-use crate::observed::{Cause, Claim, CronSeen, DriftSeen, JobSeen, Key, Owner, ReleaseSeen, Workload};
+use crate::endpoint::Target;
+use crate::observed::{Cause, Claim, CronSeen, DriftSeen, EndpointSeen, JobSeen, Key, Owner, ReleaseSeen, Workload};
 use crate::scrub::Scrubber;
 use problems::Problems;
 
@@ -61,6 +65,8 @@ pub struct Options {
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
     /// How long a node that is not ready is waited for before it is told; see [`NODE_GRACE`].
     pub node_grace: Duration,
+    /// How the APIs of services are asked; `None` where nobody asks them.
+    pub probing: Option<Probing>,
     /// What others may write into the objects of releases; `None` where nobody looks after these.
     pub tolerated: Option<Arc<Tolerated>>,
 }
@@ -72,6 +78,8 @@ pub struct Seen {
     pub releases: Arc<BTreeMap<Key, ReleaseSeen>>,
     /// What others did to the objects of releases of ours that are looked after and whose newest revision is deployed, by release.
     pub drift: Arc<BTreeMap<Key, DriftSeen>>,
+    /// What the APIs of services answered, by release, of those that can be reached.
+    pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
     health: Arc<health::Health>,
 }
 
@@ -114,6 +122,8 @@ pub struct Tasks {
     shared: health::Shared,
     drift: latest::Receiver<Option<Arc<BTreeMap<Key, DriftSeen>>>>,
     attended: latest::Sender<Option<BTreeSet<Key>>>,
+    wanted: latest::Sender<BTreeMap<Key, Target>>,
+    endpoints: latest::Receiver<Arc<BTreeMap<Key, EndpointSeen>>>,
     problems: Problems,
     _running: Spawner,
 }
@@ -134,9 +144,10 @@ impl Tasks {
             attended: attended.subscribe(),
         };
         let drift = drift::spawn(&mut spawner, looker, Arc::clone(poke));
+        let (wanted, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, &poke);
         let (board, poke) = (problems.clone(), Arc::clone(poke));
         spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
-        Self { releases, health, shared, drift, attended, problems, _running: spawner }
+        Self { releases, health, shared, drift, attended, wanted, endpoints, problems, _running: spawner }
     }
 
     /// Waits until everything was seen once; before, [`Tasks::observe`] tells nothing, which must not be taken for an empty
@@ -160,6 +171,7 @@ impl Tasks {
             releases: self.releases.borrow().clone().unwrap_or_default(),
             health: self.health.borrow().clone().unwrap_or_default(),
             drift: self.drift.borrow().clone().unwrap_or_default(),
+            endpoints: self.endpoints.borrow().clone(),
         }
     }
 
@@ -173,6 +185,17 @@ impl Tasks {
         self.attended.send_if_modified(|attended| {
             let different = attended.as_ref() != Some(&releases);
             *attended = Some(releases);
+            different
+        });
+    }
+
+    /// Asks these APIs, and no others; what has changed of one has it asked at once.
+    pub fn probe(&self, wanted: BTreeMap<Key, Target>) {
+        self.wanted.send_if_modified(|known| {
+            let different = *known != wanted;
+            if different {
+                *known = wanted;
+            }
             different
         });
     }

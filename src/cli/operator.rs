@@ -22,6 +22,9 @@ use crate::scrub::Scrubber;
 use crate::tasks::{NODE_GRACE, Options, Scope, Tasks};
 use crate::telemetry::{self, Metrics};
 use crate::{charts, web};
+use probes::Probes;
+
+mod probes;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -43,6 +46,8 @@ pub struct Arguments {
     /// How many seconds a node may be NotReady before it is named in the cloud's health.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
+    #[command(flatten)]
+    probes: Probes,
     /// Plain log lines instead of JSON.
     #[arg(long)]
     plain_logs: bool,
@@ -73,7 +78,15 @@ impl Arguments {
         let tolerated = Some(Arc::new(catalog.tolerated.clone()));
         let without = BTreeSet::new();
         let node_grace = Duration::from_secs(self.node_grace);
-        let options = Options { scope: Scope::All, owner, without, scrubber: scrubbing, node_grace, tolerated };
+        let options = Options {
+            scope: Scope::All,
+            owner,
+            without,
+            scrubber: scrubbing,
+            node_grace,
+            probing: self.probes.probing()?,
+            tolerated,
+        };
         let tasks = Tasks::spawn(&client, &options, &poke);
         let metrics = Metrics::default();
         let stop = CancellationToken::new();

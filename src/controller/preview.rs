@@ -136,7 +136,7 @@ async fn observe(
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
     // Whoever plans may not read all kinds of object, and what others did to them the status says.
     let owner = owner(client, unknown).await?;
-    let options = Options { scope, owner, without, scrubber, node_grace: NODE_GRACE, tolerated: None };
+    let options = Options { scope, owner, without, scrubber, node_grace: NODE_GRACE, probing: None, tolerated: None };
     let tasks = Tasks::spawn(client, &options, &Arc::default());
     if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
         let seconds = PATIENCE.as_secs();

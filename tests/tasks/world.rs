@@ -83,6 +83,7 @@ impl World {
             without: std::collections::BTreeSet::new(),
             scrubber,
             node_grace: Duration::ZERO,
+            probing: None,
             tolerated: None,
         };
         let seer = self::client(kubeconfig).await;
