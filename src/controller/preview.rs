@@ -84,6 +84,7 @@ pub async fn preview(
         None => (&deployment.spec, first),
     };
     running(&mut observed, live, &selection);
+    observed.endpoints = Arc::new(assume::answered(catalog, live, &selection.releases));
     observed.terminating = terminating(client, &namespaces, &mut unknown).await;
     observed.external_ready = selection.external.keys().cloned().collect();
     let deleting = deployment.metadata.deletion_timestamp.is_some();

@@ -15,6 +15,7 @@ use crate::plan::{Step, Wait};
 #[derive(Default)]
 pub struct Answer {
     lines: Vec<String>,
+    chains: Vec<Chain>,
     look: Vec<CauseObject>,
     waiting: bool,
 }
@@ -29,6 +30,7 @@ impl Answer {
             answer.lines.push(cause.message.clone());
             for victim in seen.victims().iter().filter(|victim| victim.chain.root() == cause.message) {
                 told.insert(&victim.release);
+                answer.chains.push(victim.chain.clone());
                 answer.lines.extend(path(&victim.chain));
             }
             look.extend(cause.objects.iter().cloned());
@@ -79,15 +81,31 @@ impl Answer {
         !self.waiting
     }
 
-    /// The answer as text.
-    pub fn text(&self) -> String {
-        let mut text = self.lines.join("\n") + "\n";
+    /// What is said, line by line.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// The chains that are told.
+    pub fn told(&self) -> &[Chain] {
+        &self.chains
+    }
+
+    /// The objects to look at, each once.
+    pub fn look(&self) -> Vec<&CauseObject> {
         let mut look: Vec<&CauseObject> = Vec::new();
         for object in &self.look {
             if !look.contains(&object) {
                 look.push(object);
             }
         }
+        look
+    }
+
+    /// The answer as text.
+    pub fn text(&self) -> String {
+        let mut text = self.lines.join("\n") + "\n";
+        let look = self.look();
         if !look.is_empty() {
             text.push_str("\nLook at:\n");
         }
@@ -182,6 +200,7 @@ impl Answer {
     /// One thing to a line, each because of the next; the objects from the root back.
     fn chain(&mut self, chain: &Chain) {
         self.waiting = true;
+        self.chains.push(chain.clone());
         let last = chain.links.len() - 1;
         for (place, link) in chain.links.iter().enumerate() {
             let why = chain.why.as_ref().filter(|_| place == last).map(|why| format!(": {why}")).unwrap_or_default();
@@ -211,7 +230,7 @@ fn object(workload: &Workload) -> CauseObject {
 }
 
 /// The command that shows an object.
-fn command(object: &CauseObject) -> String {
+pub fn command(object: &CauseObject) -> String {
     let CauseObject { kind, namespace, name } = object;
     match (kind.as_str(), namespace.as_str()) {
         ("Release", namespace) => format!("helm -n {namespace} status {name}"),
