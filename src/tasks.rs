@@ -44,7 +44,7 @@ use problems::Problems;
 /// How long a task that died waits before it starts again.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// How long a node may be NotReady before it is named. Kubernetes itself waits some 50 s before it calls a node so that is not heard of
+/// How long a node may be `NotReady` before it is named. Kubernetes itself waits some 50 s before it calls a node so that is not heard of
 /// (`node-monitor-grace-period`), but one that says so itself, as a kubelet that restarts does, is mostly back before this ends.
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
@@ -144,7 +144,7 @@ impl Tasks {
             attended: attended.subscribe(),
         };
         let drift = drift::spawn(&mut spawner, looker, Arc::clone(poke));
-        let (wanted, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, &poke);
+        let (wanted, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, poke);
         let (board, poke) = (problems.clone(), Arc::clone(poke));
         spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
         Self { releases, health, shared, drift, attended, wanted, endpoints, problems, _running: spawner }

@@ -43,7 +43,7 @@ pub struct Arguments {
     /// Where probes and metrics are served.
     #[arg(long, env = "OSDPL_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
-    /// How many seconds a node may be NotReady before it is named in the cloud's health.
+    /// How many seconds a node may be `NotReady` before it is named in the cloud's health.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
     #[command(flatten)]

@@ -24,8 +24,8 @@ fn values(value: Value) -> Values {
     serde_json::from_value(value).unwrap()
 }
 
-fn asked(values_: Value) -> String {
-    url(&image(), &values(json!({"endpoints": values_})), "openstack").to_string()
+fn asked(endpoints: &Value) -> String {
+    url(&image(), &values(json!({ "endpoints": endpoints })), "openstack").to_string()
 }
 
 fn target(versions: bool) -> Target {
@@ -71,7 +71,7 @@ fn the_internal_endpoint_is_the_charts_unless_the_values_say_otherwise() {
             "https://i.example.org:9292/versions",
         ),
     ] {
-        assert_eq!(asked(values.clone()), expected, "{values}");
+        assert_eq!(asked(&values), expected, "{values}");
     }
 }
 

@@ -15,13 +15,16 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::{Notify, watch};
 
-use board::{Board, Done, Due};
+use board::{Board, Done, Due, Judgement};
 use http::Http;
 
 use super::Spawner;
 use super::problems::Problems;
-use crate::endpoint::{Answer, Target, trouble, types};
+use crate::endpoint::{Answer, Login, Target, Types, Url, trouble, types};
 use crate::observed::{EndpointSeen, Key};
+
+/// What Keystone answers with a token (Identity API v3).
+const CREATED: u16 = 201;
 
 /// How many are asked at a time.
 const AT_ONCE: usize = 2;
@@ -95,21 +98,28 @@ async fn run(
 
 /// Asks one; of Keystone also for a token where the catalogue is wanted.
 async fn ask(http: Arc<Http>, Due { key, target, catalogue }: Due) -> Done {
-    let mut done = Done { key, target: Arc::clone(&target), found: None, types: None };
-    let Some(answer) = http.get(&target.url).await else { return done };
-    let wrong = trouble(&target, &answer);
-    let healthy = wrong.is_none();
-    done.found = Some(wrong);
-    let Some(login) = target.login.as_ref().filter(|_| catalogue && healthy) else { return done };
-    let mut url = target.url.clone();
-    url.path = format!("{}/auth/tokens", url.path.trim_end_matches('/'));
-    let Some(answer) = http.post(&url, login.body()).await else { return done };
-    let wrong = answer.refused(&[201]).map(|wrong| format!("POST {url}, as the administrator: {wrong}"));
-    match &answer {
-        Answer::Status { body, .. } if wrong.is_none() => done.types = types(body),
-        _ => done.found = Some(wrong),
+    let (judgement, types) = match http.get(&target.url).await {
+        None => (Judgement::Unreachable, None),
+        Some(answer) => match (trouble(&target, &answer), target.login.as_ref().filter(|_| catalogue)) {
+            (Some(wrong), _) => (Judgement::Bad(wrong), None),
+            (None, None) => (Judgement::Well, None),
+            (None, Some(login)) => log_in(&http, &target.url, login).await,
+        },
+    };
+    Done { key, target, judgement, types }
+}
+
+/// Asks Keystone for a token, and for the catalogue that comes with it.
+async fn log_in(http: &Http, url: &Url, login: &Login) -> (Judgement, Option<Types>) {
+    let url = Url { path: format!("{}/auth/tokens", url.path.trim_end_matches('/')), ..url.clone() };
+    let Some(answer) = http.post(&url, login.body()).await else { return (Judgement::Unreachable, None) };
+    if let Some(wrong) = answer.refused(&[CREATED]) {
+        return (Judgement::Bad(format!("POST {url}, as the administrator: {wrong}")), None);
     }
-    done
+    match &answer {
+        Answer::Status { body, .. } => (Judgement::Well, types(body)),
+        Answer::Silence(_) | Answer::Certificate(_) | Answer::Broken(_) => (Judgement::Well, None),
+    }
 }
 
 fn show(found: Found, sender: &watch::Sender<Arc<Found>>, poke: &Notify) {

@@ -203,11 +203,11 @@ async fn paint(
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shared.store().forget_fetches();
     loop {
-        let (picture, wanted, waits, loss) = {
+        let (picture, wanted, silent, soon) = {
             let mut store = shared.store();
             store.now = now();
-            let waits = store.has_mounts() || store.has_silent();
-            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), waits, store.next_loss())
+            let silent = store.has_mounts() || store.has_silent();
+            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), silent, store.next_loss())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
         // At the start the whole picture is awaited, so that a restart shows what was shown before.
@@ -225,11 +225,11 @@ async fn paint(
         }
         tokio::select! {
             () = shared.changed.notified() => tokio::time::sleep(BURST).await,
-            () = tokio::time::sleep(loss.unwrap_or_default()), if loss.is_some() => {}
+            () = tokio::time::sleep(soon.unwrap_or_default()), if soon.is_some() => {}
             Some(log) = fetches.next() => shared.store().keep_log(log),
             Some(found) = searches.next() => shared.store().keep_found(found),
             Some(heard) = questions.next() => shared.store().keep_heard(heard),
-            _ = look.tick(), if waits => {
+            _ = look.tick(), if silent => {
                 questions.extend(shared.store().listen().into_iter().map(|subject| logs.ask(subject)));
                 searches.extend(shared.store().look().into_iter().map(|sought| mounts::find(client.clone(), sought)));
             }

@@ -11,8 +11,8 @@ use crate::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 #[derive(Args)]
 pub struct Probes {
     /// Whether the APIs of services are asked whether they answer.
-    #[arg(long, env = "OSDPL_PROBES", value_name = "BOOLEAN", default_value_t = true, action = ArgAction::Set)]
-    probes: bool,
+    #[arg(long = "probes", env = "OSDPL_PROBES", value_name = "BOOLEAN", default_value_t = true, action = ArgAction::Set)]
+    enabled: bool,
     /// How many seconds pass until an API that answers well is asked again.
     #[arg(long, env = "OSDPL_PROBE_PERIOD", value_name = "SECONDS", default_value_t = PROBE_PERIOD.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     probe_period: u64,
@@ -31,7 +31,7 @@ impl Probes {
     /// What the task is given.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the file that it was given")]
     pub fn probing(&self) -> anyhow::Result<Option<Probing>> {
-        if !self.probes {
+        if !self.enabled {
             return Ok(None);
         }
         let read =

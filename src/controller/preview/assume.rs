@@ -82,21 +82,6 @@ fn keep_tags(values: &mut Values, recorded: &Values) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::keep_tags;
-
-    #[test]
-    fn images_that_only_the_chart_names_are_taken_to_be_as_they_are() {
-        let tree = |value: Value| value.as_object().cloned().unwrap();
-        let mut values = tree(json!({"images": {"tags": {"api": "mirror/api:2"}}}));
-        keep_tags(&mut values, &tree(json!({"images": {"tags": {"api": "mirror/api:1", "test": "mirror/test:1"}}})));
-        assert_eq!(values, tree(json!({"images": {"tags": {"api": "mirror/api:2", "test": "mirror/test:1"}}})));
-    }
-}
-
 /// What the APIs of services answer, by the operator's word in the status: nobody else is in the cluster's network.
 pub fn answered(
     catalog: &Catalog,
@@ -112,4 +97,19 @@ pub fn answered(
         Some((key.clone(), EndpointSeen { application, service: asked.service.clone(), trouble }))
     });
     seen.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::keep_tags;
+
+    #[test]
+    fn images_that_only_the_chart_names_are_taken_to_be_as_they_are() {
+        let tree = |value: Value| value.as_object().cloned().unwrap();
+        let mut values = tree(json!({"images": {"tags": {"api": "mirror/api:2"}}}));
+        keep_tags(&mut values, &tree(json!({"images": {"tags": {"api": "mirror/api:1", "test": "mirror/test:1"}}})));
+        assert_eq!(values, tree(json!({"images": {"tags": {"api": "mirror/api:2", "test": "mirror/test:1"}}})));
+    }
 }

@@ -17,6 +17,17 @@ const TOLD: u32 = 2;
 /// How long Keystone's catalogue is believed: it changes when services come and go, which are asked for at once.
 const CATALOGUE: Duration = Duration::from_mins(10);
 
+/// What came of asking an API.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Judgement {
+    /// Nothing could be connected to.
+    Unreachable,
+    /// It answers as it should.
+    Well,
+    /// It does not, and why.
+    Bad(String),
+}
+
 /// What is known of one API.
 struct Probed {
     target: Arc<Target>,
@@ -24,8 +35,7 @@ struct Probed {
     in_flight: bool,
     /// How often in a row it answered badly.
     bad: u32,
-    /// What was found: nothing where it could not be connected to.
-    found: Option<Option<String>>,
+    judgement: Judgement,
 }
 
 /// Keystone's catalogue, as it was read last.
@@ -48,8 +58,7 @@ pub(super) struct Due {
 pub(super) struct Done {
     pub(super) key: Key,
     pub(super) target: Arc<Target>,
-    /// Nothing where it could not be connected to, else what is wrong, if anything.
-    pub(super) found: Option<Option<String>>,
+    pub(super) judgement: Judgement,
     pub(super) types: Option<Types>,
 }
 
@@ -74,14 +83,17 @@ impl Board {
                 Some(probed) if *probed.target == *target => {}
                 Some(probed) => {
                     if probed.target.url != target.url {
-                        probed.found = None;
+                        probed.judgement = Judgement::Unreachable;
                     }
                     (probed.target, probed.due, probed.bad) = (Arc::new(target.clone()), now, 0);
                     changed = true;
                 }
                 None => {
                     let target = Arc::new(target.clone());
-                    self.probed.insert(key.clone(), Probed { target, due: now, in_flight: false, bad: 0, found: None });
+                    self.probed.insert(
+                        key.clone(),
+                        Probed { target, due: now, in_flight: false, bad: 0, judgement: Judgement::Unreachable },
+                    );
                     changed = true;
                 }
             }
@@ -130,15 +142,15 @@ impl Board {
             return;
         }
         probed.due = now + self.period;
-        match done.found {
-            Some(Some(wrong)) => {
+        match done.judgement {
+            Judgement::Bad(wrong) => {
                 probed.bad = probed.bad.saturating_add(1);
                 probed.due = now + self.period.min(AGAIN);
                 if probed.bad >= TOLD {
-                    probed.found = Some(Some(wrong));
+                    probed.judgement = Judgement::Bad(wrong);
                 }
             }
-            other => (probed.bad, probed.found) = (0, other),
+            other => (probed.bad, probed.judgement) = (0, other),
         }
         if let Some(types) = done.types {
             self.catalogue = Some(Catalogue { types, of: registered, until: now + CATALOGUE });
@@ -149,7 +161,11 @@ impl Board {
     pub(super) fn found(&self) -> Found {
         let known = self.probed.iter().filter_map(|(key, probed)| {
             let Target { application, service, .. } = &*probed.target;
-            let trouble = probed.found.clone()?.or_else(|| self.unregistered(key, &probed.target));
+            let trouble = match &probed.judgement {
+                Judgement::Unreachable => return None,
+                Judgement::Well => self.unregistered(key, &probed.target),
+                Judgement::Bad(wrong) => Some(wrong.clone()),
+            };
             Some((key.clone(), EndpointSeen { application: application.clone(), service: service.clone(), trouble }))
         });
         known.collect()
