@@ -78,6 +78,8 @@ pub struct Release {
     pub awaits: Vec<Component>,
     /// What it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
+    /// Its API, which is asked whether it answers.
+    pub endpoint: Option<Endpoint>,
     /// Jobs that are no hooks: immutable, deleted before an upgrade.
     pub plain_jobs: Vec<String>,
     /// Secrets that an uninstall leaves behind: removed by Purge alone.
@@ -92,6 +94,27 @@ pub struct Release {
     pub base: Body,
     /// What is known to be wrong with the chart, as values with the reason beside them.
     pub fragments: Vec<Fragment>,
+}
+
+/// The API of a release.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// The component that answers.
+    pub component: Component,
+    /// Its name below the charts' `endpoints`, which is its type in Keystone's catalogue.
+    pub endpoint: String,
+    /// The Service, as the chart calls it.
+    pub service: String,
+    /// The port's name below `endpoints.<endpoint>.port`.
+    pub port_name: String,
+    /// The chart's TCP port of the internal endpoint.
+    pub port: u16,
+    /// What is asked for.
+    pub path: String,
+    /// The HTTP codes that are accepted.
+    pub accept: Vec<u16>,
+    /// Whether it is Keystone.
+    pub keystone: bool,
 }
 
 /// An (application, component) pair as upstream labels its workloads.

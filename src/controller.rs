@@ -159,6 +159,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     }
     let wish = context.gather(&deployment, &mut memory).await?;
     context.attend(&wish);
+    context.probe(&wish);
     let now = now();
     let empty = Desired::default();
     let desired = if wish.refused { &empty } else { &*wish.desired };

@@ -16,7 +16,7 @@
 //! * A write counts when it is no older than helm's own last write to the object, and no older than the newest operation: an operation takes
 //!   back what it sets, and what it leaves standing it has accepted.
 //! * What is taken *out* of an object leaves no writer behind, and what goes through a subresource (`kubectl scale`) no time. Both tell by what
-//!   helm holds no more: `spec.replicas`, or some of the keys of `data`, which the manifest sets.
+//!   the manifest sets and nobody holds any more.
 
 mod fields;
 mod kind;
@@ -27,10 +27,13 @@ use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use fields::Fields;
+pub use fields::{Fields, Mark};
 pub use kind::{KINDS, Kind, kind};
 pub use seen::{DriftSeen, Left, left};
 pub use trace::{Entry, HELM, Tolerated, Trace, Write};
+
+/// What `kubectl scale` writes.
+const SCALE: &str = "spec.replicas";
 
 /// One object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,8 +59,8 @@ pub enum Change {
     Deleted,
     /// Someone wrote to it after helm.
     Edited(Write),
-    /// Something that helm set is gone from it, and nobody holds it now.
-    Stripped,
+    /// These fields that helm set are gone from it: they were taken out, and whoever did it left no name.
+    Stripped(String),
 }
 
 /// One object that is not as the release left it.
@@ -74,7 +77,7 @@ impl fmt::Display for Drifted {
         let Self { id, change } = self;
         match change {
             Change::Deleted => write!(formatter, "{id} was deleted"),
-            Change::Stripped => write!(formatter, "{id} lacks what helm had put into it"),
+            Change::Stripped(fields) => write!(formatter, "{id} was edited ({fields} taken out)"),
             Change::Edited(Write { manager, at, fields }) => {
                 let at = at.map_or_else(String::new, |at| format!(" at {at:.0}"));
                 write!(formatter, "{id} was edited by {manager}{at} ({fields})")
@@ -85,7 +88,7 @@ impl fmt::Display for Drifted {
 
 /// What was done to an object of a release: `began` is when the newest operation began, `left` what its manifest says of the object, `trace`
 /// what is on it now, `None` where it is not there.
-pub fn verdict(began: Option<Timestamp>, left: Left, trace: Option<&Trace>) -> Option<Change> {
+pub fn verdict(began: Option<Timestamp>, left: &Left, trace: Option<&Trace>) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = began.max(trace.helm);
     // Times are whole seconds: of two writes in one second the other one may be the later.
@@ -93,12 +96,18 @@ pub fn verdict(began: Option<Timestamp>, left: Left, trace: Option<&Trace>) -> O
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }
-    let lost = trace.data < left.data || (left.replicas && !trace.replicas);
-    if trace.helm.is_none() || !lost {
+    let lost = trace.lost(left);
+    // Whoever cleared the writers left nothing to judge by.
+    if trace.helm.is_none() || lost.is_empty() {
         return None;
     }
-    let timeless = trace.foreign.as_deref().filter(|write| write.at.is_none());
-    Some(timeless.map_or(Change::Stripped, |write| Change::Edited(write.clone())))
+    if lost != [SCALE] {
+        return Some(Change::Stripped(trace::told(&lost, 0)));
+    }
+    // A scale of 0 leaves no writer at all.
+    let nameless = || Change::Stripped(format!("{SCALE} set to 0, or"));
+    let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
+    Some(scaled.map_or_else(nameless, |write| Change::Edited(write.clone())))
 }
 
 #[cfg(test)]

@@ -7,16 +7,20 @@
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet as the API server shows it → observed::Workload
 //! job       a Job → observed::JobSeen
+//! cron      a CronJob, and a Job that it made → observed::CronSeen, observed::Run
 //! pod       a pod that is not ready → why, and for whom
+//! refused   what a controller says that can make no pod
 //! storage   a volume claim, a StorageClass → observed::Claim, observed::Class
-//! node      whether a node is there
+//! node      whether a node is there, and how long it is waited for
 //! ```
 //!
 //! Pure: no client, no clock.
 
+pub mod cron;
 pub mod job;
 pub mod node;
 pub mod pod;
+pub mod refused;
 pub mod storage;
 pub mod workload;
 

@@ -31,6 +31,7 @@
 //! | [`catalog`] | services, presets, features, OpenStack releases: YAML parsed into types that cannot be wrong |
 //! | [`desired`] | `select` and `resolve`: what is wanted |
 //! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
+//! | [`endpoint`] | whether services' APIs answer: who is asked, what an answer is worth |
 //! | [`cause`] | why: from a victim along what it waits for to the root |
 //! | [`drift`] | what others did to a release's objects, by the objects' own word |
 //! | [`plan`] | the table from state to step |
@@ -41,7 +42,7 @@
 //! | shell: what touches the world, each thing through one gate | |
 //! |---|---|
 //! | [`cluster`] | the API server: reads, and every write that is not helm's |
-//! | [`tasks`] | the API server: watches, each with a store that pokes |
+//! | [`tasks`] | the API server: watches, each with a store that pokes; HTTP: the APIs of services |
 //! | [`helm`] | processes: the only room that starts one |
 //! | [`charts`], [`files`] | files: charts; the catalogue |
 //! | [`controller`] | reconcile, and its memory |
@@ -55,7 +56,7 @@
 //! * The approval hash names the target (every release's inputs), not the set of steps, so that it stays valid while the steps are taken.
 //! * "Nothing rolls because we changed" compares what the catalogue could say about a release, whatever the spec, with the digest on its
 //!   record; a spec's own changes never touch that digest.
-//! * Repositories are pulled with `helm pull`: no second HTTP client in the operator.
+//! * Repositories are pulled with `helm pull`; the only other HTTP that is spoken asks services whether they answer (`tasks/endpoints/http.rs`).
 //! * The catalogue's files are built into the program; `--catalog` names a folder instead.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
@@ -72,6 +73,7 @@ pub mod controller;
 pub mod credentials;
 pub mod desired;
 pub mod drift;
+pub mod endpoint;
 pub mod expr;
 pub mod files;
 pub mod health;

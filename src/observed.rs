@@ -11,11 +11,15 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::drift;
 
 mod cause;
+mod cron;
+mod endpoint;
 mod storage;
 
 pub use crate::drift::DriftSeen;
 pub use crate::release::{Key, Past};
 pub use cause::Cause;
+pub use cron::{CronSeen, Run, RunEnd};
+pub use endpoint::EndpointSeen;
 pub use storage::{Claim, ClaimPhase, Class};
 
 /// Everything that `plan` and `status` may look at.
@@ -27,6 +31,8 @@ pub struct Observed {
     pub workloads: Vec<Workload>,
     /// Jobs of releases, hooks included.
     pub jobs: Vec<JobSeen>,
+    /// `CronJobs` of releases.
+    pub crons: Vec<CronSeen>,
     /// What is to be mended of workloads and Jobs, each root once, the gravest first.
     pub causes: Vec<Cause>,
     /// The children that run now.
@@ -39,6 +45,8 @@ pub struct Observed {
     pub external_ready: BTreeSet<String>,
     /// What others did to the objects of releases, by release, where they are looked after and their newest revision is ours and deployed.
     pub drift: Arc<BTreeMap<Key, DriftSeen>>,
+    /// What services' APIs answered, by release, of those that are asked and can be reached.
+    pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
     /// Namespaces that are being deleted: nothing can start in them.
     pub terminating: BTreeSet<String>,
 }

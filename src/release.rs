@@ -16,6 +16,7 @@
 
 mod attempt;
 mod decode;
+mod fields;
 mod manifest;
 mod meta;
 mod owner;
@@ -27,6 +28,7 @@ mod sweep;
 
 pub use attempt::{Attempt, BadAttempt};
 pub use decode::{Undecodable, decode, decode_hooks, decode_objects};
+pub use fields::Field;
 pub use manifest::Object;
 pub use meta::{Key, Maker, Malformed, Meta, newest};
 pub use owner::{NAME, NAMESPACE, owner};

@@ -5,7 +5,9 @@
 mod causes;
 mod children;
 mod conditions;
+mod crons;
 mod drift;
+mod endpoints;
 mod events;
 mod verdict;
 
@@ -56,11 +58,12 @@ pub fn report(
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let before = previous.cloned().unwrap_or_default();
     let children = children::children(&before, report, now);
-    let health = children::health(report);
+    let mut health = children::health(report);
+    let (components, healthy) = (health.values().flatten().count(), children::healthy(&health));
+    endpoints::add(&mut health, report);
     let verdict = verdict::verdict(report, &health, &children);
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
-    let components = health.values().flatten().count();
-    let healthy = children::healthy(&health);
+    crons::add(&mut health, report);
     let waiting = report.plan.awaiting().next().is_some();
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),

@@ -5,6 +5,7 @@
 //! releases  helm's records, by their metadata; their bodies only when something happens
 //! health    workloads, Jobs, the pods that are not ready, and what tells why: Services, volume claims, StorageClasses
 //! drift     what others did to the objects of releases
+//! endpoints what the APIs of services answer
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
 //! ```
@@ -12,6 +13,7 @@
 //! Nothing here writes to the API server.
 
 mod drift;
+mod endpoints;
 mod health;
 mod partial;
 mod problems;
@@ -29,16 +31,22 @@ use kube::Client;
 use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
+pub use endpoints::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 pub use watch::Scope;
 
 use crate::cause::{Chain, Victim};
 use crate::drift::Tolerated;
-use crate::observed::{Cause, Claim, DriftSeen, JobSeen, Key, Owner, ReleaseSeen, Workload};
+use crate::endpoint::Target;
+use crate::observed::{Cause, Claim, CronSeen, DriftSeen, EndpointSeen, JobSeen, Key, Owner, ReleaseSeen, Workload};
 use crate::scrub::Scrubber;
 use problems::Problems;
 
 /// How long a task that died waits before it starts again.
 const RESTART: Duration = Duration::from_secs(2);
+
+/// How long a node may be `NotReady` before it is named. Kubernetes itself waits some 50 s before it calls a node so that is not heard of
+/// (`node-monitor-grace-period`), but one that says so itself, as a kubelet that restarts does, is mostly back before this ends.
+pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
 /// Tells whether the operator process with this identity lives (the fence; see [`crate::helm`]). It is asked from an async
 /// task and must not block for long.
@@ -55,6 +63,10 @@ pub struct Options {
     pub without: BTreeSet<&'static str>,
     /// Takes secrets out of logs and of what helm says; the newest one counts.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
+    /// How long a node that is not ready is waited for before it is told; see [`NODE_GRACE`].
+    pub node_grace: Duration,
+    /// How the APIs of services are asked; `None` where nobody asks them.
+    pub probing: Option<Probing>,
     /// What others may write into the objects of releases; `None` where nobody looks after these.
     pub tolerated: Option<Arc<Tolerated>>,
 }
@@ -66,6 +78,8 @@ pub struct Seen {
     pub releases: Arc<BTreeMap<Key, ReleaseSeen>>,
     /// What others did to the objects of releases of ours that are looked after and whose newest revision is deployed, by release.
     pub drift: Arc<BTreeMap<Key, DriftSeen>>,
+    /// What the APIs of services answered, by release, of those that can be reached.
+    pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
     health: Arc<health::Health>,
 }
 
@@ -78,6 +92,11 @@ impl Seen {
     /// Jobs of releases, hooks included.
     pub fn jobs(&self) -> &[JobSeen] {
         &self.health.jobs
+    }
+
+    /// `CronJobs` of releases.
+    pub fn crons(&self) -> &[CronSeen] {
+        &self.health.crons
     }
 
     /// The volume claims of releases.
@@ -103,6 +122,8 @@ pub struct Tasks {
     shared: health::Shared,
     drift: latest::Receiver<Option<Arc<BTreeMap<Key, DriftSeen>>>>,
     attended: latest::Sender<Option<BTreeSet<Key>>>,
+    wanted: latest::Sender<BTreeMap<Key, Target>>,
+    endpoints: latest::Receiver<Arc<BTreeMap<Key, EndpointSeen>>>,
     problems: Problems,
     _running: Spawner,
 }
@@ -123,9 +144,10 @@ impl Tasks {
             attended: attended.subscribe(),
         };
         let drift = drift::spawn(&mut spawner, looker, Arc::clone(poke));
+        let (wanted, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, poke);
         let (board, poke) = (problems.clone(), Arc::clone(poke));
         spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
-        Self { releases, health, shared, drift, attended, problems, _running: spawner }
+        Self { releases, health, shared, drift, attended, wanted, endpoints, problems, _running: spawner }
     }
 
     /// Waits until everything was seen once; before, [`Tasks::observe`] tells nothing, which must not be taken for an empty
@@ -149,6 +171,7 @@ impl Tasks {
             releases: self.releases.borrow().clone().unwrap_or_default(),
             health: self.health.borrow().clone().unwrap_or_default(),
             drift: self.drift.borrow().clone().unwrap_or_default(),
+            endpoints: self.endpoints.borrow().clone(),
         }
     }
 
@@ -162,6 +185,17 @@ impl Tasks {
         self.attended.send_if_modified(|attended| {
             let different = attended.as_ref() != Some(&releases);
             *attended = Some(releases);
+            different
+        });
+    }
+
+    /// Asks these APIs, and no others; what has changed of one has it asked at once.
+    pub fn probe(&self, wanted: BTreeMap<Key, Target>) {
+        self.wanted.send_if_modified(|known| {
+            let different = *known != wanted;
+            if different {
+                *known = wanted;
+            }
             different
         });
     }

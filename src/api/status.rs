@@ -161,7 +161,7 @@ pub struct ComponentStatus {
 pub enum ComponentVerdict {
     /// All that is desired is available.
     Ready,
-    /// All that is desired is available but for what is on nodes that are `NotReady`.
+    /// All that is desired is available but for what is on nodes that are `NotReady`; of a CronJob: its last run was no success.
     Degraded,
     /// On its way.
     Progressing,
@@ -209,6 +209,8 @@ pub mod reason {
     pub const NOT_THE_ONE: &str = "NotTheOne";
     /// A DaemonSet that is needed has no node.
     pub const NO_NODES: &str = "NoNodes";
+    /// The last runs of CronJobs failed, and nothing else is wrong.
+    pub const CRON_JOBS: &str = "CronJobsFailing";
     /// Nodes are `NotReady`, and nothing else is wrong.
     pub const NODES: &str = "NodesNotReady";
     /// The spec says `paused`.

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::values::Values;
 
-pub use service::{Credential, CredentialKind, External, Group, Need, Release, Service, WorkloadKind};
+pub use service::{Credential, CredentialKind, Endpoint, External, Group, Need, Release, Service, WorkloadKind};
 
 /// Values under a condition, for some releases or for every chart that knows the keys.
 #[derive(Debug, Deserialize)]

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 
 use super::fragment::BodyError;
 use super::{
-    Body, Catalog, Check, Component, Error, Errors, Feature, Files, Fragment, KeyTree, Need, OpenStackRelease, Preset,
-    Release, Service, check, file,
+    Body, Catalog, Check, Component, Endpoint, Error, Errors, Feature, Files, Fragment, KeyTree, Need,
+    OpenStackRelease, Preset, Release, Service, check, file,
 };
 use crate::drift::Tolerated;
 use crate::expr::Expression;
@@ -124,6 +124,7 @@ impl Loader<'_> {
             components
                 .extend(self.component(path, &format!("{field}.components"), &text).map(|component| (component, kind)));
         }
+        let endpoint = entry.endpoint.and_then(|entry| self.endpoint(path, &format!("{field}.endpoint"), entry));
         let guests = self.condition(path, &format!("{field}.guests"), entry.guests);
         let base = self.body(path, &field, entry.values, &entry.unset);
         let fragments = entry.fragments.into_iter().enumerate().map(|(index, own)| {
@@ -139,6 +140,7 @@ impl Loader<'_> {
             needs,
             awaits,
             components,
+            endpoint,
             plain_jobs: entry.plain_jobs,
             kept_secrets: entry.kept_secrets,
             guests,
@@ -146,6 +148,12 @@ impl Loader<'_> {
             server_side: entry.server_side,
             base,
         }
+    }
+
+    fn endpoint(&mut self, path: &str, field: &str, entry: file::Endpoint) -> Option<Endpoint> {
+        let file::Endpoint { component, endpoint, service, port_name, port, path: asked, accept, keystone } = entry;
+        let component = self.component(path, &format!("{field}.component"), &component)?;
+        Some(Endpoint { component, endpoint, service, port_name, port, path: asked, accept, keystone })
     }
 
     fn preset(&mut self, name: &str, entry: file::Preset) -> Preset {

@@ -18,7 +18,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &Unready) -> 
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
         // A claim may wait for its pod (volumeBindingMode WaitForFirstConsumer), which waits for something else then.
-        if !stuck && !is_about_volumes(scheduler) {
+        let said = facts.provisioners.contains_key(&(namespace, name.as_str()));
+        if !stuck && !said && !is_about_volumes(scheduler) {
             return None;
         }
         let size = if claim.size.is_empty() { String::new() } else { format!(" ({})", claim.size) };
@@ -47,17 +48,19 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
         ClaimPhase::Pending => {}
     }
     let classes = facts.classes.as_ref();
+    let said = facts.provisioners.get(&(claim.namespace.as_str(), claim.name.as_str()));
+    let no_volume = said.map_or_else(|| "has made no volume yet".to_owned(), |said| format!("makes no volume: {said}"));
     Some(match (claim.class.as_deref(), classes) {
         (None, Some(classes)) if !classes.values().any(|class| class.is_default) => {
             ("it names no StorageClass, and none is the default one".into(), true)
         }
-        (None, _) => ("no volume was made yet of the default StorageClass".into(), false),
+        (None, _) => (format!("the default StorageClass {no_volume}"), false),
         (Some(""), _) => ("it asks for a volume without a class, and none fits".into(), false),
         (Some(name), Some(classes)) => match classes.get(name) {
-            Some(class) => (format!("StorageClass {name:?} ({}) has made no volume yet", class.provisioner), false),
+            Some(class) => (format!("StorageClass {name:?} ({}) {no_volume}", class.provisioner), false),
             None => (format!("StorageClass {name:?} does not exist"), true),
         },
-        (Some(name), None) => (format!("StorageClass {name:?} has made no volume yet"), false),
+        (Some(name), None) => (format!("StorageClass {name:?} {no_volume}"), false),
     })
 }
 

@@ -1,8 +1,8 @@
 //! What the cluster says of a pod that the pod itself does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{claim, object};
+use super::{Place, claim, object};
 use crate::api::CauseObject;
 use crate::health::pod::{Mount, Unready};
 use crate::observed::{Claim, Class, Trouble};
@@ -14,10 +14,16 @@ pub struct Facts<'a> {
     pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
     /// `StorageClasses`, by name; `None` where they may not be read.
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
-    /// Whether each node is ready, by name; `None` where they may not be read.
+    /// Whether each node is ready or may be back soon, by name; `None` where they may not be read.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
+    /// The nodes that may be back soon: what ran there counts as if it still did.
+    pub awaited: BTreeSet<&'a str>,
     /// What pods mount and is not there, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
+    /// Why no pod of a workload or Job can be made, where its controller says so.
+    pub refused: BTreeMap<Place<'a>, &'a str>,
+    /// What provisioners say that make no volume, by the claim's namespace and name.
+    pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
     /// Scrubbed ends of the logs of failed containers, by the pod's uid.
     pub logs: BTreeMap<&'a str, &'a str>,
 }
@@ -36,6 +42,11 @@ impl Facts<'_> {
     pub fn lost_node<'p>(&self, pod: &'p Unready) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)
+    }
+
+    /// Whether a pod is on a node that may be back soon.
+    pub fn is_awaited(&self, pod: &Unready) -> bool {
+        pod.node.as_deref().is_some_and(|node| self.awaited.contains(node))
     }
 
     /// Why a pod is not ready, if that can be told.

@@ -33,10 +33,9 @@ enum Suspect<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Why a workload is not ready, if any of its pods says so.
+    /// Why a workload is not ready, if any of its pods says so, or why it has none.
     pub fn of_workload(&self, workload: &'a Workload) -> Option<Chain> {
-        self.pods.get(&place(workload))?.first()?;
-        Some(self.follow(Suspect::Workload(workload, None), None))
+        self.is_told(&place(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
     /// For each node that is not ready and has a pod of it, from it to that node.
@@ -46,10 +45,13 @@ impl<'a> Scene<'a> {
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
-    /// Why a Job is not complete, if its pod says so.
+    /// Why a Job is not complete, if its pod says so, or why it has none.
     pub fn of_job(&self, job: &'a JobSeen) -> Option<Chain> {
-        self.pods.get(&of_job(job))?.first()?;
-        Some(self.follow(Suspect::Job(job), None))
+        self.is_told(&of_job(job)).then(|| self.follow(Suspect::Job(job), None))
+    }
+
+    fn is_told(&self, place: &super::Place<'_>) -> bool {
+        self.facts.refused.contains_key(place) || self.pods.get(place).is_some_and(|pods| !pods.is_empty())
     }
 
     /// Why a pod is not ready; nothing for one that is, or that is of nothing that is known.
@@ -167,7 +169,10 @@ impl<'a> Scene<'a> {
             Suspect::Workload(workload, None) if has_no_nodes(workload) => {
                 Some(Trouble { stuck: true, message: verdict(workload).reason })
             }
-            Suspect::Workload(..) => None,
+            Suspect::Workload(workload, _) => {
+                let refused = self.facts.refused.get(&place(workload)).filter(|_| !given);
+                refused.map(|message| Trouble { stuck: true, message: (*message).to_owned() })
+            }
             Suspect::Job(job) => job.trouble.clone().filter(|_| !given),
         };
         let (trouble, look) = own.map_or((None, Vec::new()), |Told { trouble, look }| (Some(trouble), look));

@@ -19,9 +19,12 @@ use crate::cluster::Cluster;
 use crate::controller::{self, ChartSource, Context, Fence, Parts};
 use crate::helm::{self, Instance, Program, Runner};
 use crate::scrub::Scrubber;
-use crate::tasks::{Options, Scope, Tasks};
+use crate::tasks::{NODE_GRACE, Options, Scope, Tasks};
 use crate::telemetry::{self, Metrics};
 use crate::{charts, web};
+use probes::Probes;
+
+mod probes;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -40,6 +43,11 @@ pub struct Arguments {
     /// Where probes and metrics are served.
     #[arg(long, env = "OSDPL_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
+    /// How many seconds a node may be `NotReady` before it is named in the cloud's health.
+    #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
+    node_grace: u64,
+    #[command(flatten)]
+    probes: Probes,
     /// Plain log lines instead of JSON.
     #[arg(long)]
     plain_logs: bool,
@@ -69,7 +77,16 @@ impl Arguments {
         let owner: crate::tasks::OwnerOf = Arc::new(move |instance: &str| judge.owner(instance));
         let tolerated = Some(Arc::new(catalog.tolerated.clone()));
         let without = BTreeSet::new();
-        let options = Options { scope: Scope::All, owner, without, scrubber: scrubbing, tolerated };
+        let node_grace = Duration::from_secs(self.node_grace);
+        let options = Options {
+            scope: Scope::All,
+            owner,
+            without,
+            scrubber: scrubbing,
+            node_grace,
+            probing: self.probes.probing()?,
+            tolerated,
+        };
         let tasks = Tasks::spawn(&client, &options, &poke);
         let metrics = Metrics::default();
         let stop = CancellationToken::new();

@@ -18,6 +18,15 @@ pub fn print(text: impl Display) {
     }
 }
 
+/// How something is printed.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
 /// Prints a line.
 pub fn line(text: impl Display) {
     print(format_args!("{text}\n"));

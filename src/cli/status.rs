@@ -10,7 +10,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
 use super::common::Target;
-use super::output;
+use super::output::{self, Format};
 use super::wait::is_ready;
 use crate::api::{CauseStatus, ChildStatus, ComponentVerdict, OpenStackDeployment};
 
@@ -18,6 +18,9 @@ use crate::api::{CauseStatus, ChildStatus, ComponentVerdict, OpenStackDeployment
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
+    /// How to print it: JSON has the resource's status as it is, with its name and whether it is ready.
+    #[arg(long, short, value_enum, default_value_t = Format::Text, conflicts_with = "watch")]
+    output: Format,
     /// Follow it live, until it is Ready or interrupted.
     #[arg(long, short)]
     watch: bool,
@@ -28,7 +31,10 @@ impl Arguments {
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
         if !self.watch {
-            output::print(tree(&deployment));
+            match self.output {
+                Format::Text => output::print(tree(&deployment)),
+                Format::Json => output::line(serde_json::to_string_pretty(&json(&deployment))?),
+            }
             return Ok(if is_ready(&deployment) { ExitCode::SUCCESS } else { ExitCode::from(2) });
         }
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
@@ -72,6 +78,16 @@ fn mark(child: &ChildStatus) -> char {
 fn line(name: &str, child: &ChildStatus) -> String {
     let revision = child.revision.map(|revision| format!("rev {revision}")).unwrap_or_default();
     format!("{} {name:<14} {:<16} {revision:<7} {}", mark(child), child.status, child.message).trim_end().to_owned()
+}
+
+/// The whole cloud for programs.
+fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
+    serde_json::json!({
+        "namespace": deployment.namespace(),
+        "name": deployment.name_any(),
+        "ready": is_ready(deployment),
+        "status": deployment.status,
+    })
 }
 
 /// The whole cloud as text.

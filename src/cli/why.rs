@@ -2,6 +2,7 @@
 
 mod answer;
 mod asked;
+mod shown;
 
 use std::process::ExitCode;
 
@@ -11,16 +12,20 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 
 use super::common::{CatalogOption, Target, readable};
-use super::output;
+use super::output::{self, Format};
 use crate::catalog::did_you_mean;
 use crate::controller::{Preview, preview};
 use answer::Answer;
 use asked::Names;
+use shown::Shown;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// A service, a release, a component (nova/compute), a workload, a Job or a pod; all that is not ready where unset.
+    /// A service, a release, a component (nova/compute), a workload, a Job, a CronJob or a pod; all that is not ready where unset.
     what: Option<String>,
+    /// How to print it; the README has the shape of the JSON.
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -44,7 +49,7 @@ impl Arguments {
                 None => match of_pod(&client, &preview, &names, word).await? {
                     Some(answer) => answer,
                     None => bail!(
-                        "nothing of {}/{} is called {word:?}, no service, release, component, workload, Job or pod{}; see `osdpl status`",
+                        "nothing of {}/{} is called {word:?}, no service, release, component, workload, Job, CronJob or pod{}; see `osdpl status`",
                         deployment.namespace().unwrap_or_default(),
                         deployment.name_any(),
                         did_you_mean(word, names.all().iter().map(String::as_str))
@@ -52,7 +57,10 @@ impl Arguments {
                 },
             },
         };
-        output::print(answer.text());
+        match self.output {
+            Format::Text => output::print(answer.text()),
+            Format::Json => output::line(serde_json::to_string_pretty(&Shown::from(&answer))?),
+        }
         Ok(if answer.is_ready() { ExitCode::SUCCESS } else { ExitCode::from(2) })
     }
 }

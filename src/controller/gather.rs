@@ -17,7 +17,7 @@ use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, reso
 use crate::observed::{Key, Observed, ReleaseSeen, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
 use crate::values::Values;
-use crate::{status, yaml};
+use crate::{endpoint, status, yaml};
 
 /// What a pass knows before it plans.
 pub struct Wish {
@@ -133,18 +133,28 @@ impl Context {
         }
         // Others' releases in the cluster are no business of this one's, not even as victims of its troubles.
         let own = |key: &Key| names.contains_key(key) || releases.get(key).is_some_and(ReleaseSeen::is_ours);
-        let causes = crate::cause::roots(seen.victims().iter().filter(|victim| own(&victim.release)));
+        let mut causes = crate::cause::roots(seen.victims().iter().filter(|victim| own(&victim.release)));
+        causes.extend(endpoint::causes(&seen.endpoints));
         Observed {
             releases,
             workloads: seen.workloads().to_vec(),
             jobs: seen.jobs().to_vec(),
+            crons: seen.crons().to_vec(),
             causes,
             running,
             failures: memory.failures.clone(),
             repairs: memory.repairs.clone(),
             external_ready: BTreeSet::new(),
             drift: seen.drift,
+            endpoints: seen.endpoints,
             terminating: self.inputs.terminating(),
+        }
+    }
+
+    /// Has the APIs asked of every wanted release that is available. A spec that is refused changes nothing in that.
+    pub(super) fn probe(&self, wish: &Wish) {
+        if !wish.refused {
+            self.tasks.probe(endpoint::targets(&self.catalog, &wish.desired, &wish.observed));
         }
     }
 

@@ -27,7 +27,7 @@ use crate::helm::Instance;
 use crate::observed::{Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::scrub::Scrubber;
-use crate::tasks::{Options, Tasks};
+use crate::tasks::{NODE_GRACE, Options, Tasks};
 use crate::values::Values;
 
 /// How long the cluster may take to be seen whole.
@@ -84,6 +84,7 @@ pub async fn preview(
         None => (&deployment.spec, first),
     };
     running(&mut observed, live, &selection);
+    observed.endpoints = Arc::new(assume::answered(catalog, live, &selection.releases));
     observed.terminating = terminating(client, &namespaces, &mut unknown).await;
     observed.external_ready = selection.external.keys().cloned().collect();
     let deleting = deployment.metadata.deletion_timestamp.is_some();
@@ -135,7 +136,8 @@ async fn observe(
     let rights::Sight { scope, without } = rights::sight(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
     // Whoever plans may not read all kinds of object, and what others did to them the status says.
-    let options = Options { scope, owner: owner(client, unknown).await?, without, scrubber, tolerated: None };
+    let owner = owner(client, unknown).await?;
+    let options = Options { scope, owner, without, scrubber, node_grace: NODE_GRACE, probing: None, tolerated: None };
     let tasks = Tasks::spawn(client, &options, &Arc::default());
     if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
         let seconds = PATIENCE.as_secs();
@@ -150,7 +152,8 @@ async fn observe(
         release.release = desired::identify(key, release, &names, catalog);
     }
     let (workloads, jobs, causes) = (seen.workloads().to_vec(), seen.jobs().to_vec(), seen.causes().to_vec());
-    Ok((Observed { releases, workloads, jobs, causes, ..Observed::default() }, tasks))
+    let crons = seen.crons().to_vec();
+    Ok((Observed { releases, workloads, jobs, crons, causes, ..Observed::default() }, tasks))
 }
 
 /// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::{Drifted, Id, kind};
-use crate::release::{Key, Object};
+use crate::release::{Field, Key, Object};
 
-/// What a manifest says of one object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
-    /// How many keys its `data` has.
-    pub data: usize,
-    /// Whether it sets `spec.replicas`.
-    pub replicas: bool,
+/// What a manifest says of one object: the fields that must be held by someone, if nobody took them out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left(pub Box<[Field]>);
+
+impl Left {
+    /// Of what helm applied itself (`server_side` false) the API server may have dropped fields that it does not know, without a word: only what
+    /// it keeps in any case counts then.
+    fn new(fields: &[Field], server_side: bool) -> Self {
+        let kept = |path: &str| server_side || path.starts_with("data.") || path == "spec.replicas";
+        Self(fields.iter().filter(|(path, _)| kept(path)).cloned().collect())
+    }
 }
 
 /// What was found of one revision of a release.
@@ -24,17 +28,14 @@ pub struct DriftSeen {
 }
 
 /// The objects of a release's manifest that are looked after. What `helm.sh/resource-policy` keeps is not the release's alone, and a Job that
-/// ends its own days may be gone.
-pub fn left(manifest: &[Object], release: &Key) -> BTreeMap<Id, Left> {
+/// ends its own days may be gone. `server_side` says whether the API server applied it.
+pub fn left(manifest: &[Object], release: &Key, server_side: bool) -> BTreeMap<Id, Left> {
     let own = manifest.iter().filter(|object| !object.keep && !object.expires);
     own.filter_map(|object| {
         let kind = kind(&object.api_version, &object.kind)?;
         let namespace = object.namespace.as_ref().unwrap_or(&release.namespace);
         let namespace = if kind.namespaced { namespace.clone() } else { String::new() };
-        Some((
-            Id { kind, namespace, name: object.name.clone() },
-            Left { data: object.data, replicas: object.replicas.is_some() },
-        ))
+        Some((Id { kind, namespace, name: object.name.clone() }, Left::new(&object.fields, server_side)))
     })
     .collect()
 }

@@ -40,7 +40,7 @@ fn trace(entries: &[Value]) -> Trace {
 
 fn told(began: &str, entries: &[Value]) -> Option<String> {
     let id = Id { kind: kind("apps/v1", "Deployment").unwrap(), namespace: "openstack".into(), name: "api".into() };
-    let change = verdict(Some(at(began)), Left::default(), Some(&trace(entries)))?;
+    let change = verdict(Some(at(began)), &Left::default(), Some(&trace(entries)))?;
     Some(Drifted { id, change }.to_string())
 }
 
@@ -104,7 +104,7 @@ fn fields_are_bounded_whatever_they_are_called() {
     let all: serde_json::Map<_, _> =
         (0..100).map(|number| (format!("f:{number}{}", "ä".repeat(500)), json!({}))).collect();
     let fields: Fields = serde_json::from_value(json!({"f:data": all})).unwrap();
-    assert_eq!((fields.count, fields.data, fields.paths.len()), (100, 100, 32));
+    assert_eq!((fields.count, fields.marks.len(), fields.paths.len()), (100, 100, 32));
     assert!(fields.paths.iter().all(|path| path.len() <= 120));
     for odd in [json!(null), json!({}), json!({"f:spec": null}), json!({"x": {"k:{": {}, "v:1": {}}})] {
         serde_json::from_value::<Fields>(odd).unwrap();
@@ -113,24 +113,51 @@ fn fields_are_bounded_whatever_they_are_called() {
 
 #[test]
 fn an_object_that_is_not_there_was_deleted_and_one_that_helm_never_touched_is_judged_by_the_operation() {
-    let verdict_of = |entries: &[Value]| verdict(Some(at(THEN)), Left::default(), Some(&trace(entries)));
-    assert_eq!(verdict(Some(at(THEN)), Left::default(), None), Some(Change::Deleted));
+    let verdict_of = |entries: &[Value]| verdict(Some(at(THEN)), &Left::default(), Some(&trace(entries)));
+    assert_eq!(verdict(Some(at(THEN)), &Left::default(), None), Some(Change::Deleted));
     assert_eq!(verdict_of(&[]), None, "whoever cleared managedFields left no trace");
     let put_back = entry("kubectl-create", LATE, "", &json!({"f:spec": {"f:replicas": {}}}));
     assert!(matches!(verdict_of(&[put_back]), Some(Change::Edited(_))), "put back by hand");
 }
 
+/// A manifest that sets these fields once each.
+fn sets(paths: &[&str]) -> Left {
+    Left(paths.iter().map(|path| ((*path).into(), 1)).collect())
+}
+
 #[test]
-fn data_that_was_taken_out_is_missed_though_nobody_holds_it() {
-    let held = |manager: &str, keys: &[&str]| {
-        let keys: serde_json::Map<_, _> = keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
-        entry(manager, EARLY, "", &json!({"f:data": keys}))
+fn what_was_taken_out_is_missed_though_nobody_holds_it_by_the_manifests_word() {
+    let held = |manager: &str, fields: &Value| entry(manager, EARLY, "", fields);
+    let stripped = |fields: &str| Some(Change::Stripped(fields.into()));
+    let left = sets(&["data.a.sh", "data.b"]);
+    let judged = |entries: &[Value]| verdict(Some(at(THEN)), &left, Some(&trace(entries)));
+    assert_eq!(judged(&[held("helm", &json!({"f:data": {".": {}, "f:a.sh": {}, "f:b": {}}}))]), None);
+    let one = || held("helm", &json!({"f:data": {"f:a.sh": {}}}));
+    assert_eq!(judged(&[one()]), stripped("data.b"));
+    assert_eq!(judged(&[one(), held("kube-controller-manager", &json!({"f:data": {"f:b": {}}}))]), None);
+    assert_eq!(judged(&[one(), held("accepted by an operation", &json!({"f:data": {"f:b": {}}}))]), None);
+
+    let left = Left(Box::new([
+        ("spec.selector.matchLabels.app".into(), 1),
+        ("spec.template.spec.containers[].command[]".into(), 3),
+        ("spec.template.spec.containers[].env[].name".into(), 2),
+    ]));
+    let deployment = |env: Value| {
+        held(
+            "helm",
+            &json!({"f:spec": {"f:selector": {}, "f:template": {"f:spec": {"f:containers": {
+                "k:{\"name\":\"api\"}": {".": {}, "f:command": {}, "f:env": env},
+            }}}}}),
+        )
     };
-    let judged =
-        |entries: &[Value]| verdict(Some(at(THEN)), Left { data: 2, ..Left::default() }, Some(&trace(entries)));
-    assert_eq!(judged(&[held("helm", &["a", "b"])]), None);
-    assert_eq!(judged(&[held("helm", &["a"])]), Some(Change::Stripped));
-    assert_eq!(judged(&[held("helm", &["a"]), held("kube-controller-manager", &["b"])]), None);
+    let named = || json!({".": {}, "f:name": {}});
+    let judged = |entries: &[Value]| verdict(Some(at(THEN)), &left, Some(&trace(entries)));
+    assert_eq!(judged(&[deployment(json!({"k:{\"name\":\"A\"}": named(), "k:{\"name\":\"B\"}": named()}))]), None);
+    let lost = stripped("spec.template.spec.containers[].env[].name");
+    assert_eq!(judged(&[deployment(json!({"k:{\"name\":\"A\"}": named()}))]), lost, "one of two");
+    let bare = held("helm", &json!({"f:spec": {"f:selector": {}}}));
+    assert_eq!(judged(&[bare]), stripped("spec.template"), "what went in one piece is told in one");
+    assert_eq!(judged(&[]), None, "whoever cleared managedFields left no trace");
 }
 
 #[test]
@@ -141,16 +168,15 @@ fn a_change_of_scale_leaves_no_time_and_tells_by_what_helm_holds_no_more() {
         entry
     };
     let loser = || entry("helm", EARLY, "", &json!({"f:spec": {"f:template": {}}}));
-    let judged = |replicas: bool, entries: &[Value]| {
-        verdict(Some(at(EARLY)), Left { replicas, ..Left::default() }, Some(&trace(entries)))
-    };
+    let judged = |left: &Left, entries: &[Value]| verdict(Some(at(EARLY)), left, Some(&trace(entries)));
     let edited =
         |change| matches!(change, Some(Change::Edited(Write { manager, at: None, .. })) if manager == "kubectl");
-    assert!(edited(judged(true, &[loser(), scale("kubectl")])));
-    assert_eq!(judged(true, &[helm(EARLY), scale("kubectl")]), None, "both set the same number");
-    assert_eq!(judged(false, &[loser(), scale("kubectl")]), None, "the manifest leaves the number to others");
-    assert_eq!(judged(true, &[loser(), scale("kube-controller-manager")]), None, "an autoscaler");
-    assert_eq!(judged(true, &[loser()]), Some(Change::Stripped));
+    let (left, open) = (sets(&["spec.replicas"]), Left::default());
+    assert!(edited(judged(&left, &[loser(), scale("kubectl")])));
+    assert_eq!(judged(&left, &[helm(EARLY), scale("kubectl")]), None, "both set the same number");
+    assert_eq!(judged(&open, &[loser(), scale("kubectl")]), None, "the manifest leaves the number to others");
+    assert_eq!(judged(&left, &[loser(), scale("kube-controller-manager")]), None, "an autoscaler");
+    assert_eq!(judged(&left, &[loser()]), Some(Change::Stripped("spec.replicas set to 0, or".into())));
 }
 
 #[test]
@@ -163,24 +189,24 @@ fn a_manifest_says_which_objects_there_must_be() {
         keep: false,
         replicas: None,
         expires: false,
-        data: 0,
+        fields: vec![("data.a".into(), 1), ("spec.x".into(), 1)],
     };
     let manifest = [
-        Object { data: 3, ..object("v1", "ConfigMap", None, "etc") },
+        object("v1", "ConfigMap", None, "etc"),
         object("v1", "Secret", Some("elsewhere"), "etc"),
         object("rbac.authorization.k8s.io/v1", "ClusterRole", Some("stray"), "reader"),
         object("example.org/v1", "Secret", None, "not ours to know"),
         Object { keep: true, ..object("v1", "Secret", None, "kept") },
         Object { expires: true, ..object("batch/v1", "Job", None, "brief") },
     ];
-    let left = left(&manifest, &Key::new("openstack", "keystone"));
-    let told: Vec<_> = left.iter().map(|(id, left)| (id.to_string(), id.namespace.as_str(), left.data)).collect();
-    assert_eq!(
-        told,
-        [
-            ("ClusterRole reader".into(), "", 0),
-            ("ConfigMap etc".into(), "openstack", 3),
-            ("Secret etc".into(), "elsewhere", 0)
-        ]
-    );
+    let told = |server_side| {
+        let left = left(&manifest, &Key::new("openstack", "keystone"), server_side);
+        left.into_iter().map(|(id, left)| (id.to_string(), id.namespace, left.0.len())).collect::<Vec<_>>()
+    };
+    let expected = |fields| {
+        [("ClusterRole reader", ""), ("ConfigMap etc", "openstack"), ("Secret etc", "elsewhere")]
+            .map(|(name, namespace)| (name.to_owned(), namespace.to_owned(), fields))
+    };
+    assert_eq!(told(true), expected(2));
+    assert_eq!(told(false), expected(1), "what helm applies itself may be dropped without a word");
 }

@@ -1,13 +1,14 @@
 //! What an object's writers left on it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
-use super::Fields;
+use super::Left;
+use super::fields::{Fields, Mark};
 
 /// The name under which helm writes, whatever its program is called (helm 3 and 4: `kube.ManagedFieldsManager`).
 pub const HELM: &str = "helm";
@@ -57,10 +58,8 @@ pub struct Write {
 pub struct Trace {
     /// When helm last changed anything in it; an operation that finds it as wanted leaves no time.
     pub helm: Option<Timestamp>,
-    /// How many keys of `data` are held by helm, or by others that may.
-    pub data: usize,
-    /// Whether `spec.replicas` is held by helm, or by others that may.
-    pub replicas: bool,
+    /// How often each field is held by writers, in the order of their marks; but for those without a time, unless they may write.
+    held: Box<[(Mark, u16)]>,
     /// The newest write by others that counts; one without a time only where there is no other.
     pub foreign: Option<Box<Write>>,
 }
@@ -69,16 +68,54 @@ impl Trace {
     /// What counts of an object's `managedFields`.
     pub fn read(entries: &[Entry], tolerated: &Tolerated) -> Self {
         let own = || entries.iter().filter(|entry| entry.manager == HELM);
-        let known =
-            || entries.iter().filter(|entry| entry.manager == HELM || tolerated.managers.contains(&entry.manager));
         let foreign = entries.iter().filter_map(|entry| foreign(entry, tolerated));
         Self {
             helm: own().filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max(),
-            data: known().map(|entry| entry.fields_v1.data).sum(),
-            replicas: known().any(|entry| entry.fields_v1.replicas),
+            held: held(entries, tolerated),
             foreign: foreign.max_by_key(|write| write.at).map(Box::new),
         }
     }
+}
+
+/// What was written at some time is either told with its writer, or was accepted by an operation since: nobody misses it.
+fn held(entries: &[Entry], tolerated: &Tolerated) -> Box<[(Mark, u16)]> {
+    let known = |entry: &&Entry| {
+        let may = entry.manager == HELM || tolerated.managers.contains(&entry.manager);
+        entry.subresource != "status" && (may || entry.time.is_some())
+    };
+    let mut held: BTreeMap<Mark, u16> = BTreeMap::new();
+    for mark in entries.iter().filter(known).flat_map(|entry| &entry.fields_v1.marks) {
+        let count = held.entry(*mark).or_default();
+        *count = count.saturating_add(1);
+    }
+    held.into_iter().collect()
+}
+
+impl Trace {
+    /// The fields that the manifest sets and that nobody holds any more. Where a whole (an atomic list or map) is held, so is what is in it.
+    pub(super) fn lost<'a>(&self, left: &'a Left) -> Vec<&'a str> {
+        let count = |path: &str| {
+            let found = self.held.binary_search_by_key(&Mark::of(path), |(mark, _)| *mark);
+            found.map_or(0, |index| self.held[index].1)
+        };
+        let whole = |path: &str| path.match_indices(['.', '[']).any(|(end, _)| count(&path[..end]) > 0);
+        let lost = left.0.iter().filter(|(path, times)| count(path) < *times && !whole(path));
+        let lost: Vec<&str> = lost.map(|(path, _)| path.as_ref()).collect();
+        let mut told: Vec<&str> = lost.iter().map(|path| root(path, left, &lost)).collect();
+        told.dedup();
+        told
+    }
+}
+
+/// The shortest path on the way to a lost one below which several were and none is left: what was taken out in one piece is told in one.
+fn root<'a>(path: &'a str, left: &Left, lost: &[&str]) -> &'a str {
+    let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
+    let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));
+    let gone = |root: &&str| {
+        let mut within = left.0.iter().filter(|(path, _)| below(path, root));
+        within.clone().count() > 1 && within.all(|(path, _)| lost.contains(&path.as_ref()))
+    };
+    ends.filter(|root| *root != "data").find(gone).unwrap_or(path)
 }
 
 fn foreign(entry: &Entry, tolerated: &Tolerated) -> Option<Write> {
@@ -91,10 +128,15 @@ fn foreign(entry: &Entry, tolerated: &Tolerated) -> Option<Write> {
     if counted.is_empty() && more == 0 {
         return None;
     }
-    let mut told = counted.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
-    let untold = counted.len().saturating_sub(TOLD) + more;
+    Some(Write { manager: manager.clone(), at: time.as_ref().map(|time| time.0), fields: told(&counted, more) })
+}
+
+/// The first of these fields, and how many more there are.
+pub(super) fn told(fields: &[&str], more: usize) -> String {
+    let mut told = fields.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
+    let untold = fields.len().saturating_sub(TOLD) + more;
     if untold > 0 {
         let _ = write!(told, " and {untold} more");
     }
-    Some(Write { manager: manager.clone(), at: time.as_ref().map(|time| time.0), fields: told })
+    told
 }

@@ -3,8 +3,9 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
+use super::cron;
 use super::workload::{Condition, Template};
-use crate::observed::{JobSeen, Trouble};
+use crate::observed::{JobSeen, RunEnd, Trouble};
 use crate::release;
 
 /// Upstream's label with the release's name: hooks carry no annotation of helm's.
@@ -25,10 +26,21 @@ pub struct Status {
     conditions: Vec<Condition>,
 }
 
+impl Status {
+    /// How far it is.
+    pub(super) fn end(&self) -> RunEnd {
+        match condition(self, "Failed") {
+            _ if condition(self, "Complete").is_some() => RunEnd::Complete,
+            Some(failure) => RunEnd::Failed(explain(failure)),
+            None => RunEnd::Running { failing: self.failed > 0 },
+        }
+    }
+}
+
 /// The Job, if it belongs to a release: by helm's annotation, else by upstream's label on it or on its pods (some Jobs lack
 /// it themselves). Jobs that a `CronJob` made are none of a revision, and one that is being deleted is as good as gone.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<JobSeen> {
-    let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == "CronJob");
+    let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
     if periodic || metadata.deletion_timestamp.is_some() {
         return None;
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
 
+use super::refused;
 use crate::catalog::{Component, WorkloadKind};
-use crate::observed::Workload;
+use crate::observed::{Trouble, Workload};
 use crate::release;
 
 /// Why a Deployment's condition `Progressing` is true once its newest template was rolled out wholly; it stays so when pods
@@ -86,9 +87,12 @@ pub struct Condition {
     pub reason: String,
     /// Why, for people.
     pub message: String,
+    /// Since when its status is what it is.
+    #[serde(rename = "lastTransitionTime")]
+    pub since: Option<Time>,
 }
 
-/// The workload, if helm owns it: its trouble is not known from the object alone.
+/// The workload, if helm owns it: of its trouble the object alone tells only what keeps a Deployment's pods from being made.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::NAME)?.clone();
     let name = metadata.name.clone()?;
@@ -113,7 +117,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         selects: if kind == WorkloadKind::DaemonSet { spec.template.selects() } else { String::new() },
         misscheduled: status.number_misscheduled,
         lost_nodes: Vec::new(),
-        trouble: None,
+        trouble: refused::of_deployment(&status.conditions).map(|message| Trouble { stuck: true, message }),
     })
 }
 
@@ -147,7 +151,7 @@ fn rolled_out(status: &Status) -> bool {
 }
 
 /// The labels of the object, else of its pods (upstream's labels are missing on some objects), else the names.
-fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
+pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;
         Some(Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() })

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use super::Key;
 use crate::api::CauseObject;
 
+/// The kind of what nothing ever waits for.
+const PERIODIC: &str = "CronJob";
+
 /// A root cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
@@ -20,4 +23,11 @@ pub struct Cause {
     pub releases: BTreeSet<Key>,
     /// What waits for it, in people's words: `nova/compute`, `Job nova-db-sync`.
     pub victims: Vec<String>,
+}
+
+impl Cause {
+    /// Whether it is a `CronJob` that fails: nothing waits for it.
+    pub fn is_periodic(&self) -> bool {
+        self.objects.first().is_some_and(|object| object.kind == PERIODIC)
+    }
 }

@@ -1,4 +1,4 @@
-//! Whether a release in sync is done: its workloads, and this revision's Jobs.
+//! Whether a release in sync is done: its workloads, this revision's Jobs, and its API where that can be asked.
 
 use super::Step;
 use crate::api::{ComponentVerdict, REPAIR};
@@ -47,6 +47,9 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
             let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
             lines.push(format!("Job {name} is not complete{why}"));
         }
+    }
+    if let Some(trouble) = observed.endpoints.get(&release.key).and_then(|seen| seen.trouble.as_ref()) {
+        lines.push(format!("its endpoint does not answer as it should: {trouble}"));
     }
     if lines.is_empty() { Step::Ready } else { Step::Settle(lines) }
 }

@@ -22,6 +22,9 @@ pub(super) const UNPACKED_MAX: u64 = 64 * 1024 * 1024;
 /// How gzip begins, with deflate as method; anything else was stored before helm compressed.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 
+/// `apply_method` of what the API server applied.
+const SERVER_SIDE: &str = "ssa";
+
 /// A payload that cannot be read. Where it lies is the caller's to say.
 #[derive(Debug, thiserror::Error)]
 pub enum Undecodable {
@@ -62,7 +65,7 @@ pub fn decode(payload: &[u8]) -> Result<Record, Undecodable> {
         last_deployed: wire.info.last_deployed,
         hooks: wire.hooks.unwrap_or_default(),
         chart: wire.chart.unwrap_or_default().metadata.unwrap_or_default(),
-        server_side: wire.apply_method.as_deref() == Some("ssa"),
+        server_side: wire.apply_method.as_deref() == Some(SERVER_SIDE),
     })
 }
 
@@ -91,6 +94,7 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, Undecodable> {
             .collect::<Result<Vec<_>, _>>()
             .map_err(Undecodable::NoRelease)?
             .concat(),
+        server_side: wire.apply_method.as_deref() == Some(SERVER_SIDE),
     })
 }
 
@@ -159,6 +163,7 @@ struct ManifestWire {
     #[serde(default)]
     manifest: String,
     hooks: Option<Vec<HookManifest>>,
+    apply_method: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -1,10 +1,14 @@
-//! The objects in a rendered manifest: their identity and nothing of their content.
+//! The objects in a rendered manifest: their identity, which fields they set, and nothing of what is in these.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
 use super::KEEP;
+use super::fields::{Field, Paths, fields, paths};
 
 /// An object that belongs to a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,23 +27,23 @@ pub struct Object {
     pub replicas: Option<i64>,
     /// Whether it ends its own days: a Job with `spec.ttlSecondsAfterFinished`.
     pub expires: bool,
-    /// How many keys its `data` has, as ConfigMaps and Secrets have it.
-    pub data: usize,
+    /// The fields that it sets outside of its metadata.
+    pub fields: Vec<Field>,
 }
 
 /// Where a document's text begins, as helm sees it (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// One document.
+#[derive(Default)]
 struct Head {
     api_version: String,
     kind: String,
     metadata: Metadata,
-    spec: Spec,
-    data: Data,
     /// `kind: List` and its like hold objects of their own.
     items: Option<Vec<Head>>,
+    /// Everything else, which may be anything.
+    rest: Map<String, Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -50,61 +54,66 @@ struct Metadata {
     annotations: Option<BTreeMap<String, Option<String>>>,
 }
 
-/// What counts of a `spec`, which may be anything: not every kind has a map there.
-#[derive(Default)]
-struct Spec {
-    replicas: Option<i64>,
-    expires: bool,
-}
+impl<'de> Deserialize<'de> for Head {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
 
-impl<'de> Deserialize<'de> for Spec {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spec = serde_json::Value::deserialize(deserializer)?;
-        let replicas = spec.get("replicas").and_then(serde_json::Value::as_i64);
-        Ok(Self { replicas, expires: spec.get("ttlSecondsAfterFinished").is_some_and(|time| !time.is_null()) })
-    }
-}
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Head;
 
-/// How many keys a `data` has that stay: helm drops those that are null.
-#[derive(Default)]
-struct Data(usize);
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
 
-impl<'de> Deserialize<'de> for Data {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let data = serde_json::Value::deserialize(deserializer)?;
-        Ok(Self(data.as_object().map_or(0, |data| data.values().filter(|value| !value.is_null()).count())))
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Head, A::Error> {
+                let mut head = Head::default();
+                while let Some(key) = entries.next_key::<String>()? {
+                    match key.as_str() {
+                        "apiVersion" => head.api_version = entries.next_value()?,
+                        "kind" => head.kind = entries.next_value()?,
+                        "metadata" => head.metadata = entries.next_value()?,
+                        "items" => head.items = entries.next_value()?,
+                        _ => drop(head.rest.insert(key, entries.next_value()?)),
+                    }
+                }
+                Ok(head)
+            }
+        }
+
+        deserializer.deserialize_map(Keys)
     }
 }
 
 /// Every object in `text`, in order. One document that cannot be read spoils the whole: whoever compares two revisions
 /// would otherwise take its objects for removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
-    let mut found = Vec::new();
+    let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {
         let head: Option<Head> = read(&document)?;
         if let Some(head) = head {
-            collect(head, &mut found);
+            collect(head, &mut paths, &mut found);
         }
     }
     Ok(found)
 }
 
-fn collect(head: Head, found: &mut Vec<Object>) {
+fn collect(head: Head, paths: &mut Paths, found: &mut Vec<Object>) {
     if let Some(items) = head.items.filter(|_| head.kind.ends_with("List")) {
         for item in items {
-            collect(item, found);
+            collect(item, paths, found);
         }
         return;
     }
     if head.kind.is_empty() || head.metadata.name.is_empty() {
         return;
     }
+    let spec = |field: &str| head.rest.get("spec").and_then(|spec| spec.get(field)).filter(|value| !value.is_null());
     let policy = head.metadata.annotations.as_ref().and_then(|all| all.get(KEEP)?.as_deref());
     found.push(Object {
         keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
-        replicas: head.spec.replicas,
-        expires: head.spec.expires,
-        data: head.data.0,
+        replicas: spec("replicas").and_then(Value::as_i64),
+        expires: spec("ttlSecondsAfterFinished").is_some(),
+        fields: fields(&head.rest, paths),
         api_version: head.api_version,
         kind: head.kind,
         namespace: head.metadata.namespace.filter(|namespace| !namespace.is_empty()),
@@ -161,6 +170,13 @@ mod tests {
                     ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: idle}\nspec: {replicas: 0}\n\
                     ---\napiVersion: v1\nkind: Odd\nmetadata: {name: odd}\nspec: [text]\ndata: text\n\
                     ---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: brief}\nspec: {ttlSecondsAfterFinished: 9}\n";
+        let set = |name: &str| match name {
+            "keys" => vec!["data.a", "data.b"],
+            "api" => vec!["spec.a[]"],
+            "idle" => vec!["spec.replicas"],
+            "odd" => vec!["data", "spec[]"],
+            _ => vec!["spec.ttlSecondsAfterFinished"],
+        };
         let object = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str, keep| Object {
             api_version: api_version.into(),
             kind: kind.into(),
@@ -169,7 +185,7 @@ mod tests {
             keep,
             replicas: (name == "idle").then_some(0),
             expires: name == "brief",
-            data: if name == "keys" { 2 } else { 0 },
+            fields: set(name).into_iter().map(|path| (path.into(), 1)).collect(),
         };
         assert_eq!(
             objects(text).unwrap(),

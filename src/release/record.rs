@@ -179,6 +179,8 @@ pub struct Objects {
     pub manifest: Vec<Object>,
     /// The hooks' objects, which helm leaves behind on uninstall.
     pub hooks: Vec<Object>,
+    /// Whether the API server applied them (`ssa`) or helm did.
+    pub server_side: bool,
 }
 
 /// helm 4 writes `{"phase": ""}` for a hook that never ran, helm 3 the same with empty times.

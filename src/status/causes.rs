@@ -37,7 +37,8 @@ pub fn causes(before: &[CauseStatus], report: &Report<'_>, now: Timestamp) -> Ve
 
 /// A message that begins with the first cause, where there is one; `grave` leaves out what may come by itself.
 pub fn led(message: String, report: &Report<'_>, grave: bool) -> String {
-    let Some(first) = own(report).find(|cause| cause.stuck || !grave) else { return message };
+    let holds_up = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !grave);
+    let Some(first) = own(report).find(holds_up) else { return message };
     let line = line(first);
     // The same reason under another name adds nothing.
     let repeats = first.message.split_once(": ").is_some_and(|(_, why)| message.contains(why));

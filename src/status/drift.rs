@@ -42,7 +42,7 @@ pub fn tell(
 fn entry(Drifted { id, change }: &Drifted, known: &[ObjectDrift], now: Timestamp) -> ObjectDrift {
     let (change, by, at) = match change {
         Change::Deleted => ("deleted".to_owned(), None, None),
-        Change::Stripped => ("edited: something was taken out".to_owned(), None, None),
+        Change::Stripped(fields) => (format!("edited: {fields} taken out"), None, None),
         Change::Edited(write) => (format!("edited: {}", write.fields), Some(write.manager.clone()), write.at),
     };
     let object = id.to_string();

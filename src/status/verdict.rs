@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::drift::{self, Children};
-use super::{Report, children::first};
+use super::{Report, children::first, crons};
 use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
@@ -37,11 +37,13 @@ pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Ver
             Step::Ready | Step::Wait(_) => false,
         });
     let drifted = || drift::degraded(children).map(|message| (reason::DRIFTED, message));
-    let degraded = degraded(report, health).or_else(drifted);
+    let crons = crons::failing(report);
+    let failing = || crons.clone().map(|message| (reason::CRON_JOBS, message));
+    let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) =
         QUESTIONS.iter().find_map(|question| question(report, health)).unwrap_or_else(|| {
-            match lost_nodes(report, health) {
-                Some(nodes) => (Phase::Degraded, reason::READY, format!("{}; {nodes}", ready(report))),
+            match lost_nodes(report, health).or_else(|| crons.clone()) {
+                Some(trouble) => (Phase::Degraded, reason::READY, format!("{}; {trouble}", ready(report))),
                 None => (Phase::Ready, reason::READY, ready(report)),
             }
         });

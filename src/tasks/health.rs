@@ -5,6 +5,7 @@
 
 mod logs;
 mod mounts;
+mod said;
 mod store;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,20 +13,23 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 pub(super) use store::Health;
-use store::{Change, Store, add};
+use store::{Batch, Change, Store, add};
 
-use super::partial::{Claim, Class, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet};
+use super::partial::{
+    Claim, Class, CronJob, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet,
+};
 use super::problems::Problems;
 use super::watch::{News, follow};
 use super::{Options, Spawner};
 use crate::catalog::WorkloadKind;
 use crate::cause::Chain;
-use crate::health::{job, pod, storage, workload};
+use crate::health::{cron, job, pod, storage, workload};
 
 /// helm's label on every object of a release that is no hook.
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
@@ -51,7 +55,9 @@ impl Shared {
 
     /// Why a pod is not ready, from it to its root.
     pub(super) fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
-        self.store().of_pod(namespace, name)
+        let mut store = self.store();
+        store.now = now();
+        store.of_pod(namespace, name)
     }
 
     fn apply(&self, change: impl FnOnce(&mut Store) -> Change) {
@@ -70,6 +76,7 @@ pub(super) fn spawn(
     poke: Arc<Notify>,
 ) -> (watch::Receiver<Option<Arc<Health>>>, Shared) {
     let shared = Shared::default();
+    shared.store().grace = options.node_grace;
     let helm = || watcher::Config::default().labels(OWNED_BY_HELM);
     let upstream = || watcher::Config::default().labels(job::RELEASE_GROUP);
     let mut watches = Watches { spawner, client, options, problems, shared: &shared };
@@ -81,7 +88,14 @@ pub(super) fn spawn(
     watches.of::<Job>(
         &all,
         |store| add(&mut store.jobs),
-        |store, index, news| store.jobs[index].take(news, |job| job::observe(&job.metadata, &job.spec, &job.status)),
+        |store, index, news| store.jobs[index].take(news, Batch::read),
+    );
+    watches.of::<CronJob>(
+        &helm(),
+        |store| add(&mut store.crons),
+        |store, index, news| {
+            store.crons[index].take(news, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
+        },
     );
     watches.of::<Pod>(
         &upstream(),
@@ -110,7 +124,7 @@ pub(super) fn spawn(
     watches.of::<Node>(
         &all,
         |store| add(&mut store.nodes),
-        |store, index, news| store.nodes[index].take(news, |node| Some(node.status.is_ready())),
+        |store, index, news| store.nodes[index].take(news, |node| Some(node.status.presence())),
     );
     let (sender, receiver) = watch::channel(None);
     let (client, scrubber, painted) = (client.clone(), options.scrubber.clone(), shared.clone());
@@ -169,6 +183,11 @@ impl Watches<'_> {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "the shell's clock: how long a node is missing")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 /// Makes a picture whenever something changed, and pokes when it is another one.
 async fn paint(
     shared: Shared,
@@ -179,13 +198,16 @@ async fn paint(
 ) {
     let mut fetches = FuturesUnordered::new();
     let mut searches = FuturesUnordered::new();
+    let mut questions = FuturesUnordered::new();
     let mut look = tokio::time::interval(mounts::LOOK_AGAIN);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shared.store().forget_fetches();
     loop {
-        let (picture, wanted, creating) = {
+        let (picture, wanted, silent, soon) = {
             let mut store = shared.store();
-            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), store.has_mounts())
+            store.now = now();
+            let silent = store.has_mounts() || store.has_silent();
+            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), silent, store.next_loss())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
         // At the start the whole picture is awaited, so that a restart shows what was shown before.
@@ -203,9 +225,12 @@ async fn paint(
         }
         tokio::select! {
             () = shared.changed.notified() => tokio::time::sleep(BURST).await,
+            () = tokio::time::sleep(soon.unwrap_or_default()), if soon.is_some() => {}
             Some(log) = fetches.next() => shared.store().keep_log(log),
             Some(found) = searches.next() => shared.store().keep_found(found),
-            _ = look.tick(), if creating => {
+            Some(heard) = questions.next() => shared.store().keep_heard(heard),
+            _ = look.tick(), if silent => {
+                questions.extend(shared.store().listen().into_iter().map(|subject| logs.ask(subject)));
                 searches.extend(shared.store().look().into_iter().map(|sought| mounts::find(client.clone(), sought)));
             }
         }

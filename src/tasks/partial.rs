@@ -17,7 +17,9 @@ use crate::health::storage;
 
 mod kinds;
 
-pub(super) use kinds::{Claim, Class, DaemonSet, Deployment, Job, Node, Pod, Record, RecordHead, Service, StatefulSet};
+pub(super) use kinds::{
+    Claim, Class, CronJob, DaemonSet, Deployment, Job, Node, Pod, Record, RecordHead, Service, StatefulSet,
+};
 
 /// Annotations that are kept: helm's mark of ownership, and the one that makes a StorageClass the default.
 const KEPT_ANNOTATIONS: [&str; 2] = ["meta.helm.sh/", storage::DEFAULT_CLASS];

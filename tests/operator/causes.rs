@@ -62,6 +62,18 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
              mariadb-server\n  kubectl -n {namespace} describe deployment keystone-api\n"
         );
         assert_eq!(world.why("keystone/api"), (2, format!("{chain}{look}")));
+        let json = world.run(&["why", "keystone/api", "-o", "json"]);
+        let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+        assert_eq!(
+            (json["ready"].clone(), json["chains"][0]["root"].clone()),
+            (json!(false), json!(format!("mariadb/server: {root}")))
+        );
+        assert_eq!(json["look"][0]["command"], json!(format!("kubectl -n {namespace} describe pod mariadb-server-0")));
+        let json: serde_json::Value = serde_json::from_slice(&world.run(&["status", "-o", "json"]).stdout).unwrap();
+        assert_eq!(
+            (&json["ready"], &json["status"]["causes"][0]["victims"]),
+            (&json!(false), &json!(["keystone/api"]))
+        );
         let (code, told) = world.why("keystone");
         let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
         assert!(code == 2 && told.starts_with(release) && told.contains(&chain), "{told}");

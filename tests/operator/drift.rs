@@ -165,6 +165,33 @@ fn what_is_reported_is_taken_back_when_a_person_asks_for_all() {
 }
 
 #[test]
+fn what_is_taken_out_of_an_object_is_told_though_it_leaves_no_writer_and_comes_back() {
+    story("drift-taken", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&SMALL)).await;
+        world.until_ready().await;
+        let script = Patch::Merge(json!({"data": {"stand-in.sh": null}}));
+        world.api::<ConfigMap>().patch("mariadb-bin", &by("kubectl-edit"), &script).await.unwrap();
+        let selector = Patch::Merge(json!({"spec": {"template": {"spec": {"nodeSelector": null}}}}));
+        world.api::<StatefulSet>().patch("mariadb-server", &by("kubectl-edit"), &selector).await.unwrap();
+        let cloud = world
+            .until("both are told", |cloud| (cloud.child("mariadb").drift.len() == 2).then(|| cloud.clone()))
+            .await;
+        let told = drift(&cloud.child("mariadb"));
+        assert_eq!(told[0], "ConfigMap mariadb-bin edited: data.stand-in.sh taken out ?");
+        assert!(told[1].starts_with("StatefulSet mariadb-server edited: spec.template.spec.nodeSelector"), "{told:?}");
+        world.annotate(REPAIR, json!("mariadb")).await;
+        let cloud = until_drift(world, "mariadb", &[]).await;
+        assert_eq!(cloud.child("mariadb").drift, []);
+        world
+            .until("it is done", |cloud| (cloud.is_ready() && cloud.child("mariadb").revision == Some(2)).then_some(()))
+            .await;
+        let data = world.api::<ConfigMap>().get("mariadb-bin").await.unwrap().data.unwrap();
+        assert!(data.contains_key("stand-in.sh"));
+    });
+}
+
+#[test]
 fn what_is_to_be_ignored_is_not_even_told() {
     story("drift-ignored", async |world| {
         let _operator = world.operator().start().await;

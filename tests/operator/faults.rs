@@ -12,7 +12,7 @@ use crate::world::{World, story};
 
 impl World {
     /// Deletes the pods whose names begin like this: their controllers make new ones.
-    async fn delete_pods(&self, beginning: &str) {
+    pub async fn delete_pods(&self, beginning: &str) {
         let pods = self.api::<Pod>();
         for pod in pods.list(&ListParams::default()).await.unwrap() {
             if pod.name_any().starts_with(beginning) {
@@ -22,14 +22,14 @@ impl World {
     }
 
     /// Sets or removes (with null) a label of a node.
-    async fn label_node(&self, name: &str, key: &str, value: Value) {
+    pub async fn label_node(&self, name: &str, key: &str, value: Value) {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let nodes: Api<Node> = Api::all(self.client.clone());
         nodes.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Waits until the reason of a component holds these words.
-    async fn until_told(
+    pub async fn until_told(
         &self,
         application: &str,
         component: &str,
@@ -46,7 +46,8 @@ impl World {
 #[test]
 fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is() {
     story("node-lost", async |world| {
-        let _operator = world.operator().start().await;
+        // Nothing but the end of the grace makes it look again.
+        let _operator = world.operator().arguments(&["--node-grace", "2"]).start().await;
         world.apply(&services(&["memcached", "openvswitch"])).await;
         world.until_ready().await;
         let cache = world.api::<Pod>().get("memcached-memcached-0").await.unwrap();

@@ -82,6 +82,8 @@ impl World {
             owner,
             without: std::collections::BTreeSet::new(),
             scrubber,
+            node_grace: Duration::ZERO,
+            probing: None,
             tolerated: None,
         };
         let seer = self::client(kubeconfig).await;

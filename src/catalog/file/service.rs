@@ -57,6 +57,9 @@ pub struct Release {
     /// `application/component` to the kind of its workload.
     #[serde(default)]
     pub components: BTreeMap<String, WorkloadKind>,
+    /// Its API, which is asked whether it answers.
+    #[serde(default)]
+    pub endpoint: Option<Endpoint>,
     /// The names of its Jobs that are no hooks.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
@@ -82,6 +85,39 @@ pub struct Release {
     /// Corrections and conditional values of this release alone: `releases` and `every` are not allowed in them.
     #[serde(default)]
     pub fragments: Vec<OwnFragment>,
+}
+
+/// The API of a release.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Endpoint {
+    /// The component that answers: `application/component`.
+    pub component: String,
+    /// Its name below the charts' `endpoints`, which is its type in Keystone's catalogue.
+    pub endpoint: String,
+    /// The Service, as the chart calls it.
+    pub service: String,
+    /// The port's name below `endpoints.<endpoint>.port`.
+    #[serde(default = "api")]
+    pub port_name: String,
+    /// The chart's TCP port of the internal endpoint.
+    pub port: u16,
+    /// What is asked for: something that answers without a token.
+    pub path: String,
+    /// The HTTP codes that are accepted; 300 is how OpenStack's APIs tell several versions.
+    #[serde(default = "well")]
+    pub accept: Vec<u16>,
+    /// Whether it is Keystone: its versions are read, and its catalogue with the administrator's token.
+    #[serde(default)]
+    pub keystone: bool,
+}
+
+fn api() -> String {
+    "api".into()
+}
+
+fn well() -> Vec<u16> {
+    vec![200, 300]
 }
 
 fn fifteen_minutes() -> u32 {

@@ -7,14 +7,15 @@ use super::asked::{Asked, of_component};
 use crate::api::{CauseObject, ComponentVerdict};
 use crate::cause::{Chain, Victim};
 use crate::controller::Preview;
-use crate::health::{self, JobVerdict};
-use crate::observed::{JobSeen, Key, Workload};
+use crate::health::{self, JobVerdict, cron};
+use crate::observed::{CronSeen, JobSeen, Key, Workload};
 use crate::plan::{Step, Wait};
 
 /// Lines about each thing that was asked for, and the objects to look at.
 #[derive(Default)]
 pub struct Answer {
     lines: Vec<String>,
+    chains: Vec<Chain>,
     look: Vec<CauseObject>,
     waiting: bool,
 }
@@ -29,6 +30,7 @@ impl Answer {
             answer.lines.push(cause.message.clone());
             for victim in seen.victims().iter().filter(|victim| victim.chain.root() == cause.message) {
                 told.insert(&victim.release);
+                answer.chains.push(victim.chain.clone());
                 answer.lines.extend(path(&victim.chain));
             }
             look.extend(cause.objects.iter().cloned());
@@ -53,6 +55,7 @@ impl Answer {
             Asked::Releases(names) => names.iter().for_each(|name| answer.release(name, preview)),
             Asked::Workloads(name, workloads) => answer.workloads(name, workloads, preview),
             Asked::Job(job) => answer.job(job, preview),
+            Asked::Cron(cron) => answer.cron(cron, preview),
         }
         answer
     }
@@ -78,15 +81,31 @@ impl Answer {
         !self.waiting
     }
 
-    /// The answer as text.
-    pub fn text(&self) -> String {
-        let mut text = self.lines.join("\n") + "\n";
+    /// What is said, line by line.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// The chains that are told.
+    pub fn told(&self) -> &[Chain] {
+        &self.chains
+    }
+
+    /// The objects to look at, each once.
+    pub fn look(&self) -> Vec<&CauseObject> {
         let mut look: Vec<&CauseObject> = Vec::new();
         for object in &self.look {
             if !look.contains(&object) {
                 look.push(object);
             }
         }
+        look
+    }
+
+    /// The answer as text.
+    pub fn text(&self) -> String {
+        let mut text = self.lines.join("\n") + "\n";
+        let look = self.look();
         if !look.is_empty() {
             text.push_str("\nLook at:\n");
         }
@@ -107,7 +126,11 @@ impl Answer {
     fn release(&mut self, name: &str, preview: &Preview) {
         let Some(decision) = preview.plan.decisions.get(name) else { return };
         let what = match &decision.step {
-            Step::Ready => return self.lines.push(format!("release {name} is ready")),
+            Step::Ready => {
+                self.lines.push(format!("release {name} is ready"));
+                self.chains(preview, |victim| victim.release == decision.key && is_cron(victim));
+                return;
+            }
             Step::Settle(lines) => lines.join("; "),
             Step::Wait(wait) => wait.to_string(),
             Step::Do(action, why) => format!("{action}: {why}"),
@@ -156,6 +179,13 @@ impl Answer {
         }
     }
 
+    fn cron(&mut self, cron: &CronSeen, preview: &Preview) {
+        if !self.chains(preview, |victim| is_cron(victim) && victim.chain.links[0].object.name == cron.name) {
+            let state = if cron.suspended { "is suspended" } else { "does not fail" };
+            self.lines.push(format!("CronJob {} {state}", cron.name));
+        }
+    }
+
     /// The chains of those that are meant. Returns whether there were any.
     fn chains(&mut self, preview: &Preview, meant: impl Fn(&Victim) -> bool) -> bool {
         let seen = preview.tasks.observe();
@@ -170,6 +200,7 @@ impl Answer {
     /// One thing to a line, each because of the next; the objects from the root back.
     fn chain(&mut self, chain: &Chain) {
         self.waiting = true;
+        self.chains.push(chain.clone());
         let last = chain.links.len() - 1;
         for (place, link) in chain.links.iter().enumerate() {
             let why = chain.why.as_ref().filter(|_| place == last).map(|why| format!(": {why}")).unwrap_or_default();
@@ -179,6 +210,10 @@ impl Answer {
         self.look.extend(chain.look.iter().cloned());
         self.look.extend(chain.links.iter().rev().map(|link| link.object.clone()));
     }
+}
+
+fn is_cron(victim: &Victim) -> bool {
+    victim.chain.links[0].object.kind == cron::KIND
 }
 
 /// `  nova/compute, through neutron/ovs-agent`, of one that waits.
@@ -195,7 +230,7 @@ fn object(workload: &Workload) -> CauseObject {
 }
 
 /// The command that shows an object.
-fn command(object: &CauseObject) -> String {
+pub fn command(object: &CauseObject) -> String {
     let CauseObject { kind, namespace, name } = object;
     match (kind.as_str(), namespace.as_str()) {
         ("Release", namespace) => format!("helm -n {namespace} status {name}"),

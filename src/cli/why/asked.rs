@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::catalog::{Catalog, Component};
 use crate::controller::Preview;
-use crate::observed::{JobSeen, Workload};
+use crate::observed::{CronSeen, JobSeen, Workload};
 
 /// What is asked for.
 pub enum Asked<'a> {
@@ -14,6 +14,8 @@ pub enum Asked<'a> {
     Workloads(String, Vec<&'a Workload>),
     /// This Job.
     Job(&'a JobSeen),
+    /// This `CronJob`.
+    Cron(&'a CronSeen),
 }
 
 /// All names that mean something.
@@ -44,14 +46,18 @@ impl<'a> Names<'a> {
         if let Some(found) = [component, named].into_iter().find(|found| !found.is_empty()) {
             return Some(Asked::Workloads(word.to_owned(), found));
         }
-        self.jobs().find(|job| job.name == word).map(Asked::Job)
+        let job = || self.jobs().find(|job| job.name == word).map(Asked::Job);
+        let cron = |cron: &&CronSeen| cron.name == word || cron.component.to_string() == word;
+        job().or_else(|| self.crons().find(cron).map(Asked::Cron))
     }
 
     /// Every word that [`Self::find`] finds something for.
     pub fn all(&self) -> Vec<String> {
         let releases = self.releases().flat_map(|name| [Some(name), self.service(name)]).flatten().map(str::to_owned);
         let workloads = self.workloads().flat_map(|workload| [workload.component.to_string(), workload.name.clone()]);
-        let all: BTreeSet<String> = releases.chain(workloads).chain(self.jobs().map(|job| job.name.clone())).collect();
+        let crons = self.crons().flat_map(|cron| [cron.component.to_string(), cron.name.clone()]);
+        let jobs = self.jobs().map(|job| job.name.clone());
+        let all: BTreeSet<String> = releases.chain(workloads).chain(jobs).chain(crons).collect();
         all.into_iter().collect()
     }
 
@@ -75,6 +81,10 @@ impl<'a> Names<'a> {
 
     fn jobs(&self) -> impl Iterator<Item = &'a JobSeen> {
         self.preview.observed.jobs.iter().filter(|job| self.is_ours(&job.namespace, &job.release))
+    }
+
+    fn crons(&self) -> impl Iterator<Item = &'a CronSeen> {
+        self.preview.observed.crons.iter().filter(|cron| self.is_ours(&cron.namespace, &cron.release))
     }
 
     fn is_ours(&self, namespace: &str, release: &str) -> bool {

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::api::{ComponentVerdict, OpenStackDeployment};
+use crate::catalog::Catalog;
 use crate::cluster::{Cluster, Error};
 use crate::desired::{Desired, DesiredRelease};
-use crate::observed::{Observed, ReleaseSeen};
+use crate::endpoint;
+use crate::observed::{EndpointSeen, Key, Observed, ReleaseSeen};
 use crate::values::{Path, Values, get, set};
 
 /// The newest recorded values of every release of ours whose digest is not the wanted one.
@@ -77,6 +80,23 @@ fn keep_tags(values: &mut Values, recorded: &Values) {
             set(values, &path, image.clone());
         }
     }
+}
+
+/// What the APIs of services answer, by the operator's word in the status: nobody else is in the cluster's network.
+pub fn answered(
+    catalog: &Catalog,
+    live: Option<&OpenStackDeployment>,
+    releases: &BTreeMap<String, Key>,
+) -> BTreeMap<Key, EndpointSeen> {
+    let health = live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
+    let seen = releases.iter().filter_map(|(name, key)| {
+        let asked = catalog.release(name)?.1.endpoint.as_ref()?;
+        let application = asked.component.application.clone();
+        let said = health?.get(&application)?.get(endpoint::COMPONENT)?;
+        let trouble = (said.status != ComponentVerdict::Ready).then(|| said.reason.clone());
+        Some((key.clone(), EndpointSeen { application, service: asked.service.clone(), trouble }))
+    });
+    seen.collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
@@ -75,6 +75,7 @@ async fn without(
     for place in places {
         let tries = [
             (Service::URL_PATH_SEGMENT, refusal::<Service>(client, *place).await?),
+            (CronJob::URL_PATH_SEGMENT, refusal::<CronJob>(client, *place).await?),
             (PersistentVolumeClaim::URL_PATH_SEGMENT, refusal::<PersistentVolumeClaim>(client, *place).await?),
         ];
         refused.extend(tries.into_iter().filter_map(|(kind, words)| Some((kind, words?))));
@@ -94,6 +95,7 @@ fn what(kind: &str) -> &'static str {
         PersistentVolumeClaim::URL_PATH_SEGMENT => {
             "the volume claims that pods wait for, and the classes of those there are"
         }
+        CronJob::URL_PATH_SEGMENT => "whether CronJobs succeed",
         Node::URL_PATH_SEGMENT => "which nodes are not there",
         _ => "which StorageClasses there are",
     }

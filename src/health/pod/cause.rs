@@ -2,12 +2,10 @@
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, Failing, Severity};
+use crate::health::refused::shortened;
 
 /// Upstream's init container that waits for what its pod depends on (kubernetes-entrypoint).
 const ENTRYPOINT: &str = "init";
-
-/// The longest message of others that is passed on, in characters.
-const MESSAGE_MAX: usize = 240;
 
 /// The kubelet's words for an image that it can't have. It alternates between them, so one word stands for all.
 const IMAGE_REASONS: [&str; 6] = [
@@ -132,12 +130,4 @@ fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")
         .then(|| simple(Severity::Starting, "its volumes are being mounted or its containers created".into()))
-}
-
-fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MESSAGE_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }

@@ -67,12 +67,12 @@ fn object(kind: &str, namespace: Option<&str>, name: &str) -> Object {
         keep: false,
         replicas: None,
         expires: false,
-        data: 0,
+        fields: Vec::new(),
     }
 }
 
 fn manifest(objects: &[Object]) -> Objects {
-    Objects { manifest: objects.to_vec(), hooks: Vec::new() }
+    Objects { manifest: objects.to_vec(), hooks: Vec::new(), server_side: true }
 }
 
 fn keystone() -> Key {
@@ -90,7 +90,7 @@ fn an_object_that_no_kept_revision_names_is_an_orphan() {
     assert_eq!(left(&failed, &[manifest(&[object("ConfigMap", Some("cloud"), "bin")])]), ["extra"]);
     assert_eq!(left(&failed, &[manifest(&[object("ConfigMap", Some("edge"), "bin")])]), ["bin", "extra"]);
     assert_eq!(left(&failed, &[manifest(&[]), manifest(&failed)]), [""; 0], "any of them");
-    let hooks = Objects { manifest: Vec::new(), hooks: failed.to_vec() };
+    let hooks = Objects { manifest: Vec::new(), hooks: failed.to_vec(), server_side: true };
     assert_eq!(left(&failed, &[hooks]), [""; 0], "it became a hook");
     let mut other_version = object("Deployment", None, "extra");
     other_version.api_version = "apps/v1beta1".into();

@@ -14,7 +14,7 @@ fn edited(at: Option<Timestamp>) -> Change {
 
 #[test]
 fn what_leaves_no_time_was_noticed_when_it_was_first_told_also_by_an_operator_before_this_one() {
-    for change in [Change::Deleted, Change::Stripped, edited(None)] {
+    for change in [Change::Deleted, Change::Stripped("spec.x".into()), edited(None)] {
         let first = entry(&drifted(change.clone()), &[], EARLY);
         assert_eq!(first.at, EARLY.to_string());
         assert_eq!(entry(&drifted(change), std::slice::from_ref(&first), LATE), first);

@@ -100,7 +100,7 @@ impl Checks {
     fn judge(&self, suspect: &Suspect, seen: &ReleaseSeen) -> Option<Drifted> {
         let check = self.by_object.get(&suspect.id)?;
         let Answer::Seen(trace) = &check.answer else { return None };
-        let left = *seen.body.as_ref()?.left.get(&suspect.id)?;
+        let left = seen.body.as_ref()?.left.get(&suspect.id)?;
         let change = verdict(seen.since, left, trace.as_ref())?;
         Some(Drifted { id: suspect.id.clone(), change })
     }

@@ -61,7 +61,7 @@ impl Store {
                 let Some(shards) = self.0.get(id.kind).filter(|shards| listed(shards)) else { continue };
                 let name = (id.namespace.clone(), id.name.clone());
                 let trace = shards.iter().find_map(|shard| shard.get(&name));
-                if verdict(seen.since, *left, trace).is_some() {
+                if verdict(seen.since, left, trace).is_some() {
                     suspects.push(Suspect { release: (*key).clone(), id: id.clone(), trace: trace.cloned() });
                 }
             }
@@ -81,3 +81,6 @@ fn is_in(scope: &Scope, id: &Id) -> bool {
         Scope::Namespaces(names) => !id.kind.namespaced || names.contains(&id.namespace),
     }
 }
+
+#[cfg(test)]
+mod tests;

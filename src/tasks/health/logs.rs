@@ -8,6 +8,7 @@ use kube::api::LogParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
 
+use super::said::{self, Heard, Subject};
 use crate::health::pod::Failing;
 use crate::scrub::Scrubber;
 
@@ -49,6 +50,11 @@ pub(super) struct Logs {
 impl Logs {
     pub(super) fn new(client: Client, scrubber: watch::Receiver<Arc<Scrubber>>) -> Self {
         Self { client, scrubber }
+    }
+
+    /// Asks what controllers said of an object.
+    pub(super) fn ask(&self, subject: Subject) -> impl Future<Output = Heard> + Send + use<> {
+        said::ask(self.client.clone(), self.scrubber.clone(), subject)
     }
 
     /// Fetches a log; that it can't be had is no failure.

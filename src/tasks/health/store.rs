@@ -1,19 +1,29 @@
 //! What the watches have seen, and the picture that it makes.
 
+mod crons;
 mod failures;
 mod mounts;
+mod silent;
+mod told;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
 
 use failures::Fetched;
 use mounts::Looked;
+use silent::Silence;
+use told::{afflicted, explained};
 
-use crate::catalog::WorkloadKind;
 use crate::cause::{Chain, Facts, Place, Pods, Scene, Services, Victim};
+use crate::health::node::Presence;
 use crate::health::pod::{OwnerKind, Unready};
-use crate::health::{has_no_nodes, no_nodes};
-use crate::observed::{Cause, Claim, Class, JobSeen, Key, Trouble, Workload};
+use crate::health::{cron, job};
+use crate::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Run, Trouble, Workload};
+use crate::tasks::health::said::Subject;
+use crate::tasks::partial::{Job, Partial};
 use crate::tasks::shard::Shard;
 
 /// How many nodes that are not there are told of as causes, beside the first.
@@ -31,27 +41,49 @@ pub(super) enum Change {
 pub(in crate::tasks) struct Health {
     pub(in crate::tasks) workloads: Vec<Workload>,
     pub(in crate::tasks) jobs: Vec<JobSeen>,
+    pub(in crate::tasks) crons: Vec<CronSeen>,
     pub(in crate::tasks) claims: Vec<Claim>,
     pub(in crate::tasks) victims: Vec<Victim>,
     pub(in crate::tasks) causes: Vec<Cause>,
+}
+
+/// A Job: one of a revision, or one that a `CronJob` made.
+#[derive(Debug, PartialEq)]
+pub(super) enum Batch {
+    Job(JobSeen),
+    Run(Run),
+}
+
+impl Batch {
+    /// The Job, if it is of a release or of a `CronJob`.
+    pub(super) fn read(job: &Partial<Job>) -> Option<Self> {
+        let own = || job::observe(&job.metadata, &job.spec, &job.status).map(Self::Job);
+        cron::run(&job.metadata, &job.status).map(Self::Run).or_else(own)
+    }
 }
 
 /// What the watches have seen.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) workloads: Vec<Shard<Workload>>,
-    pub(super) jobs: Vec<Shard<JobSeen>>,
+    pub(super) jobs: Vec<Shard<Batch>>,
+    pub(super) crons: Vec<Shard<CronSeen>>,
     pub(super) pods: Vec<Shard<Unready>>,
     /// Selectors.
     pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
     pub(super) claims: Vec<Shard<Claim>>,
     pub(super) classes: Vec<Shard<Class>>,
-    /// Whether each is ready.
-    pub(super) nodes: Vec<Shard<bool>>,
+    pub(super) nodes: Vec<Shard<Presence>>,
+    /// How long a node that is not there is waited for.
+    pub(super) grace: Duration,
+    /// What time it is.
+    pub(super) now: Timestamp,
     /// By the pod's uid.
     logs: BTreeMap<String, Fetched>,
     /// By the pod's uid.
     looked: BTreeMap<String, Looked>,
+    /// Who waits without a word.
+    silences: BTreeMap<Subject, Silence>,
 }
 
 /// One more shard, for one more watch.
@@ -68,6 +100,7 @@ impl Store {
             && self.pods.iter().all(Shard::is_listed)
             && self.services.iter().all(Shard::is_listed)
             && self.claims.iter().all(Shard::is_listed)
+            && self.crons.iter().all(Shard::is_settled)
             && self.classes.iter().all(Shard::is_settled)
             && self.nodes.iter().all(Shard::is_settled)
     }
@@ -81,15 +114,22 @@ impl Store {
         let workloads = self.workloads.iter().flat_map(Shard::entries);
         let mut workloads: Vec<Workload> =
             workloads.map(|(_, workload)| afflicted(workload, of(&pods, &of_workload(workload)), &facts)).collect();
-        let jobs = self.jobs.iter().flat_map(Shard::entries);
-        let mut jobs: Vec<JobSeen> = jobs.map(|(_, job)| explained(job, of(&pods, &of_job(job)), &facts)).collect();
+        let jobs = self.revised_jobs();
+        let mut jobs: Vec<JobSeen> = jobs.map(|job| explained(job, of(&pods, &of_job(job)), &facts)).collect();
         let (victims, lost) =
             self.scene(&workloads, &jobs, &pods, &facts, |scene| (traced(scene), on_lost_nodes(scene)));
         tell(&mut workloads, &mut jobs, &victims);
-        let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).collect();
+        let (crons, failing) = self.crons(&pods, &facts);
+        let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
         let (claims, causes) = (claims.collect(), crate::cause::roots(&victims));
-        Some(Health { workloads, jobs, claims, victims, causes })
+        Some(Health { workloads, jobs, crons, claims, victims, causes })
+    }
+
+    /// When the first of the nodes that are waited for will count as lost, from now.
+    pub(super) fn next_loss(&self) -> Option<Duration> {
+        let nodes = self.nodes.iter().flat_map(Shard::entries);
+        nodes.filter_map(|(_, node)| node.awaited(self.now, self.grace)).min()
     }
 
     /// Why a pod is not ready.
@@ -97,6 +137,14 @@ impl Store {
         let picture = self.picture()?;
         let (pods, facts) = (self.pods_by_owner(), self.facts());
         self.scene(&picture.workloads, &picture.jobs, &pods, &facts, |scene| scene.of_pod(namespace, name))
+    }
+
+    /// The Jobs of revisions.
+    fn revised_jobs(&self) -> impl Iterator<Item = &JobSeen> {
+        self.jobs.iter().flat_map(Shard::entries).filter_map(|(_, batch)| match batch {
+            Batch::Job(job) => Some(job),
+            Batch::Run(_) => None,
+        })
     }
 
     fn scene<T>(
@@ -117,13 +165,18 @@ impl Store {
     fn facts(&self) -> Facts<'_> {
         let claims = self.claims.iter().flat_map(Shard::entries);
         let classes = self.classes.iter().flat_map(Shard::entries).map(|(_, class)| (class.name.as_str(), class));
-        let nodes = self.nodes.iter().flat_map(Shard::entries).map(|((_, name), ready)| (name.as_str(), *ready));
+        let awaited = |node: Presence| node.awaited(self.now, self.grace).is_some();
+        let nodes = || self.nodes.iter().flat_map(Shard::entries).map(|((_, name), node)| (name.as_str(), *node));
+        let there = nodes().map(|(name, node)| (name, node == Presence::Ready || awaited(node)));
         let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
         Facts {
             claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
             classes: self.classes.iter().any(Shard::is_listed).then(|| classes.collect()),
-            nodes: self.nodes.iter().any(Shard::is_listed).then(|| nodes.collect()),
+            nodes: self.nodes.iter().any(Shard::is_listed).then(|| there.collect()),
+            awaited: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect(),
             absent: self.looked.iter().map(|(uid, looked)| (uid.as_str(), looked.absent())).collect(),
+            refused: self.refused(),
+            provisioners: self.provisioners(),
             logs: logs.collect(),
         }
     }
@@ -190,52 +243,6 @@ fn tell(workloads: &mut [Workload], jobs: &mut [JobSeen], victims: &[Option<Vict
             job.trouble = Some(Trouble { stuck: vain, message: chain.to_string() });
         }
     }
-}
-
-/// The workload with what its pods tell. Of one that has all it wants, a pod that comes or goes is no news.
-fn afflicted(workload: &Workload, pods: &[&Unready], facts: &Facts<'_>) -> Workload {
-    let lost_nodes = if workload.kind == WorkloadKind::DaemonSet { lost(pods, facts) } else { Vec::new() };
-    let Workload { ready, updated, outdated, misscheduled, .. } = *workload;
-    // A DaemonSet's controller counts no node that is NotReady, for its taint; what ran there is wanted there all the same.
-    let away = misscheduled.min(i32::try_from(lost_nodes.len()).unwrap_or(i32::MAX));
-    let desired = workload.desired + away;
-    let whole = ready >= desired && updated >= desired && outdated == 0;
-    let first = pods.first().filter(|_| !whole);
-    let nodeless = (has_no_nodes(workload) && away == 0).then(|| {
-        let message = no_nodes(workload, facts.nodes.as_ref().map(BTreeMap::len));
-        Trouble { stuck: false, message }
-    });
-    let lost = (!whole && !lost_nodes.is_empty())
-        .then(|| Trouble { stuck: false, message: crate::health::lost_nodes(&lost_nodes) });
-    Workload {
-        desired,
-        lost_nodes,
-        trouble: nodeless.or_else(|| Some(facts.told(&workload.namespace, first?)?.trouble)).or(lost),
-        was_available: workload.was_available || first.is_some_and(|pod| pod.was_ready),
-        ..workload.clone()
-    }
-}
-
-fn lost(pods: &[&Unready], facts: &Facts<'_>) -> Vec<String> {
-    let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| facts.lost_node(pod)).collect();
-    nodes.into_iter().map(str::to_owned).collect()
-}
-
-/// The Job with what its pods tell.
-fn explained(job: &JobSeen, pods: &[&Unready], facts: &Facts<'_>) -> JobSeen {
-    let mut job = job.clone();
-    if job.complete {
-        job.trouble = None;
-        return job;
-    }
-    let Some(pod) = pods.first() else { return job };
-    let Some(told) = facts.told(&job.namespace, pod) else { return job };
-    let mut trouble = told.trouble;
-    if let Some(given_up) = job.trouble.take() {
-        trouble = Trouble { stuck: true, message: format!("{}; {}", given_up.message, trouble.message) };
-    }
-    job.trouble = Some(trouble);
-    job
 }
 
 #[cfg(test)]

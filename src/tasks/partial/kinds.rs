@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::Kind;
-use crate::health::{job, node, pod, storage, workload};
+use crate::health::{cron, job, node, pod, storage, workload};
 
 /// apps/v1 Deployment.
 #[derive(Clone)]
@@ -58,6 +58,19 @@ impl Kind for Job {
     const PLURAL: &str = "jobs";
     type Spec = job::Spec;
     type Status = job::Status;
+    type Data = IgnoredAny;
+}
+
+/// batch/v1 `CronJob`.
+#[derive(Clone)]
+pub(in crate::tasks) struct CronJob;
+
+impl Kind for CronJob {
+    const GROUP: &str = "batch";
+    const KIND: &str = "CronJob";
+    const PLURAL: &str = "cronjobs";
+    type Spec = cron::Spec;
+    type Status = cron::Status;
     type Data = IgnoredAny;
 }
 

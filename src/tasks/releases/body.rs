@@ -43,7 +43,7 @@ pub(super) fn objects(payload: &[u8], release: &Key) -> Result<Objects, Undecoda
         at_rest: objects.manifest.iter().filter(|object| object.replicas == Some(0)).filter_map(workload).collect(),
         plain_jobs: jobs(&objects.manifest),
         hook_jobs: jobs(&objects.hooks),
-        left: Arc::new(drift::left(&objects.manifest, release)),
+        left: Arc::new(drift::left(&objects.manifest, release, objects.server_side)),
     })
 }
 

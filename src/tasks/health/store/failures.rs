@@ -48,9 +48,9 @@ impl Store {
     /// The failed container of the pod that each failing Job and workload is explained with: one pod of each tells it all.
     fn failures(&self) -> Vec<Wanted> {
         let pods = self.pods_by_owner();
-        let jobs = self.jobs.iter().flat_map(Shard::entries).filter(|(_, job)| !job.complete);
+        let jobs = self.revised_jobs().filter(|job| !job.complete);
         let workloads = self.workloads.iter().flat_map(Shard::entries);
-        let places = jobs.map(|(_, job)| of_job(job)).chain(workloads.map(|(_, workload)| of_workload(workload)));
+        let places = jobs.map(of_job).chain(workloads.map(|(_, workload)| of_workload(workload)));
         let first = places.filter_map(|place: Place<'_>| {
             let pod = pods.get(&place)?.first()?;
             let failing = pod.cause.as_ref()?.failing.clone()?;

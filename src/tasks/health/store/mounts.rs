@@ -17,11 +17,11 @@ impl Looked {
     pub(super) fn absent(&self) -> &[Mount] {
         &self.absent
     }
+}
 
-    /// At the second look, and then ever more seldom, but each time while something is missing.
-    fn is_due(&self) -> bool {
-        !self.in_flight && self.looks > 1 && (!self.absent.is_empty() || (self.looks - 1).is_power_of_two())
-    }
+/// At the second look, and then ever more seldom, but each time while something was found.
+pub(super) fn is_due(looks: u32, in_flight: bool, found: bool) -> bool {
+    !in_flight && looks > 1 && (found || (looks - 1).is_power_of_two())
 }
 
 impl Store {
@@ -48,7 +48,7 @@ impl Store {
             let mut known = before.remove(&sought.uid).unwrap_or_default();
             known.looks = known.looks.saturating_add(1);
             let uid = sought.uid.clone();
-            if known.is_due() {
+            if is_due(known.looks, known.in_flight, !known.absent.is_empty()) {
                 known.in_flight = true;
                 due.push(sought);
             }

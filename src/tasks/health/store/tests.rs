@@ -5,7 +5,7 @@ use super::failures::ATTEMPTS;
 use super::*;
 use crate::catalog::WorkloadKind;
 use crate::health::pod::{Mount, MountKind};
-use crate::health::{job, pod, workload};
+use crate::health::{pod, workload};
 use crate::tasks::health::logs::Log;
 use crate::tasks::health::mounts::Found;
 use crate::tasks::partial::{Deployment, Job, Kind, Node, Partial, Pod, Service};
@@ -34,7 +34,7 @@ fn listed() -> Store {
 
 fn add_job(store: &mut Store, status: &Value) {
     let job = json!({"metadata": {"name": "db-sync", "namespace": "n", "labels": {"release_group": "nova"}}, "status": status});
-    store.jobs[0].take::<Partial<Job>>(object(job), |job| job::observe(&job.metadata, &job.spec, &job.status));
+    store.jobs[0].take::<Partial<Job>>(object(job), Batch::read);
 }
 
 fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
@@ -244,8 +244,17 @@ fn what_a_daemon_set_lost_with_a_node_is_wanted_there_all_the_same() {
     store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
     add(&mut store.nodes);
     store.nodes[0].take::<Partial<Node>>(Event::InitDone, |_| None);
-    let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
-    store.nodes[0].take::<Partial<Node>>(object(node), |node| Some(node.status.is_ready()));
+    let unheard = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T12:00:00Z"});
+    let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [unheard]}});
+    store.nodes[0].take::<Partial<Node>>(object(node), |node| Some(node.status.presence()));
+    store.grace = Duration::from_secs(40);
+    store.now = "2026-11-21T12:00:30Z".parse().unwrap();
+    let picture = store.picture().unwrap();
+    let verdict = crate::health::verdict(&picture.workloads[0]);
+    assert_eq!((verdict.status, verdict.ready.as_str()), (crate::api::ComponentVerdict::Ready, "3/3"));
+    assert_eq!((picture.causes, store.next_loss()), (vec![], Some(Duration::from_secs(10))));
+    store.now = "2026-11-21T12:00:40Z".parse().unwrap();
+    assert_eq!(store.next_loss(), None);
     let picture = store.picture().unwrap();
     let verdict = crate::health::verdict(&picture.workloads[0]);
     assert_eq!((verdict.ready.as_str(), verdict.reason.as_str()), ("2/3", "node n3 is NotReady"));

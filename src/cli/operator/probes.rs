@@ -1,0 +1,46 @@
+//! How the APIs of services are asked whether they answer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{ArgAction, Args};
+
+use crate::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
+
+#[derive(Args)]
+pub struct Probes {
+    /// Whether the APIs of services are asked whether they answer.
+    #[arg(long = "probes", env = "OSDPL_PROBES", value_name = "BOOLEAN", default_value_t = true, action = ArgAction::Set)]
+    enabled: bool,
+    /// How many seconds pass until an API that answers well is asked again.
+    #[arg(long, env = "OSDPL_PROBE_PERIOD", value_name = "SECONDS", default_value_t = PROBE_PERIOD.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
+    probe_period: u64,
+    /// How many seconds an API may take to answer.
+    #[arg(long, env = "OSDPL_PROBE_TIMEOUT", value_name = "SECONDS", default_value_t = PROBE_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
+    probe_timeout: u64,
+    /// Certificates in PEM that are trusted beside the system's, where internal endpoints speak TLS.
+    #[arg(long, env = "OSDPL_PROBE_CA", value_name = "FILE")]
+    probe_ca: Option<PathBuf>,
+    /// Ask this address instead of every API's own.
+    #[arg(long, env = "OSDPL_PROBE_ADDRESS", value_name = "HOST:PORT", hide = true)]
+    probe_address: Option<String>,
+}
+
+impl Probes {
+    /// What the task is given.
+    #[allow(clippy::disallowed_methods, reason = "the command line reads the file that it was given")]
+    pub fn probing(&self) -> anyhow::Result<Option<Probing>> {
+        if !self.enabled {
+            return Ok(None);
+        }
+        let read =
+            |file: &PathBuf| std::fs::read(file).with_context(|| format!("reading {} of --probe-ca", file.display()));
+        Ok(Some(Probing {
+            address: self.probe_address.clone(),
+            period: Duration::from_secs(self.probe_period),
+            timeout: Duration::from_secs(self.probe_timeout),
+            ca: self.probe_ca.as_ref().map(read).transpose()?.unwrap_or_default(),
+        }))
+    }
+}

@@ -1,0 +1,121 @@
+//! A CronJob as the API server shows it, and the verdict on it: whether its last run was a success.
+
+use std::cmp::Reverse;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::job::{self, RELEASE_GROUP};
+use super::workload::{Template, component};
+use crate::api::{ComponentStatus, ComponentVerdict};
+use crate::observed::{CronSeen, Run, RunEnd};
+use crate::release;
+
+/// The kind of what makes periodic Jobs, as owner references call it.
+pub const KIND: &str = "CronJob";
+
+/// The fields of `spec` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Spec {
+    suspend: bool,
+    job_template: JobTemplate,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct JobTemplate {
+    spec: TemplateSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct TemplateSpec {
+    template: Template,
+}
+
+/// The fields of `status` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Status {
+    active: Vec<IgnoredAny>,
+    last_schedule_time: Option<Time>,
+    last_successful_time: Option<Time>,
+}
+
+/// The `CronJob`, if it belongs to a release: by helm's annotation, else by upstream's label on it or on its pods.
+pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<CronSeen> {
+    let template = &spec.job_template.spec.template;
+    let annotated = metadata.annotations.as_ref().and_then(|annotations| annotations.get(release::NAME));
+    let labelled = || metadata.labels.as_ref().and_then(|labels| labels.get(RELEASE_GROUP));
+    let templated = || template.labels().and_then(|labels| labels.get(RELEASE_GROUP));
+    let release = annotated.or_else(labelled).or_else(templated)?.clone();
+    let name = metadata.name.clone()?;
+    Some(CronSeen {
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        component: component(metadata, template, &release, &name),
+        name,
+        release,
+        suspended: spec.suspend,
+        scheduled: status.last_schedule_time.as_ref().map(|time| time.0),
+        succeeded: status.last_successful_time.as_ref().map(|time| time.0),
+        running: !status.active.is_empty(),
+        trouble: None,
+    })
+}
+
+/// The run, if a `CronJob` made the Job and it is not being deleted.
+pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
+    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == KIND)?;
+    if metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let made = metadata.creation_timestamp.as_ref().map(|time| time.0);
+    Some(Run { cron: owner.name.clone(), made, end: status.end() })
+}
+
+/// What is wrong with a `CronJob`, with the run that tells it where there is one. `runs` are its Jobs by name, `stuck` says why the pods of one
+/// can't go on.
+///
+/// The newest run that ended decides: a failure is told until another run succeeds. Where no run is left (`failedJobsHistoryLimit: 0`) its
+/// controller's word on the last success is all there is; it notes a start and a success each together with what runs (Kubernetes:
+/// `pkg/controller/cronjob`, `syncCronJob`).
+pub fn trouble<'a>(
+    cron: &CronSeen,
+    mut runs: Vec<(&'a str, &Run)>,
+    stuck: impl Fn(&str) -> Option<String>,
+) -> Option<(String, Option<&'a str>)> {
+    if cron.suspended {
+        return None;
+    }
+    runs.sort_by_key(|(name, run)| Reverse((run.made, *name)));
+    for (name, run) in runs {
+        match &run.end {
+            RunEnd::Complete => return None,
+            RunEnd::Failed(why) => return Some((format!("its last Job, {name}, has failed: {why}"), Some(name))),
+            RunEnd::Running { failing } => {
+                let failed = || failing.then(|| "its pods fail".to_owned());
+                if let Some(why) = stuck(name).or_else(failed) {
+                    return Some((format!("its Job {name} does not get on: {why}"), Some(name)));
+                }
+            }
+        }
+    }
+    let scheduled = cron.scheduled.filter(|_| !cron.running && cron.scheduled > cron.succeeded)?;
+    Some((format!("its last run, started at {scheduled:.0}, was no success"), None))
+}
+
+/// The verdict on it: one that fails is no reason for anything to wait.
+pub fn verdict(cron: &CronSeen) -> ComponentStatus {
+    let (status, ready, reason) = match &cron.trouble {
+        Some(trouble) => (ComponentVerdict::Degraded, "0/1", format!("CronJob {}: {}", cron.name, trouble.message)),
+        None if cron.suspended => (ComponentVerdict::Ready, "0/0", format!("CronJob {} is suspended", cron.name)),
+        None if cron.scheduled.is_none() => (ComponentVerdict::Ready, "0/0", String::new()),
+        None => (ComponentVerdict::Ready, "1/1", String::new()),
+    };
+    ComponentStatus { status, generation: None, ready: ready.into(), reason }
+}
+
+#[cfg(test)]
+mod tests;

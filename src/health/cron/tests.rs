@@ -1,0 +1,105 @@
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+
+const EARLY: &str = "2026-11-21T00:00:00Z";
+const LATE: &str = "2026-11-21T12:00:00Z";
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn seen(metadata: Value, spec: Value, status: Value) -> Option<CronSeen> {
+    observe(&read(metadata), &read(spec), &read(status))
+}
+
+fn rotate(spec: Value, status: Value) -> CronSeen {
+    seen(json!({"name": "rotate", "annotations": {release::NAME: "keystone"}}), spec, status).unwrap()
+}
+
+#[test]
+fn a_cron_job_belongs_to_the_release_and_component_that_it_or_its_pods_name() {
+    let labels = json!({RELEASE_GROUP: "nova", "application": "nova", "component": "cell-setup"});
+    let pods = json!({"jobTemplate": {"spec": {"template": {"metadata": {"labels": labels}}}}});
+    let annotated = json!({"name": "c", "annotations": {release::NAME: "keystone"}});
+    for (metadata, spec, expected) in [
+        (json!({"name": "c", "labels": labels}), json!({}), Some("nova nova/cell-setup")),
+        // nova-cell-setup, and most of upstream's.
+        (json!({"name": "c"}), pods.clone(), Some("nova nova/cell-setup")),
+        (annotated.clone(), pods, Some("keystone nova/cell-setup")),
+        (annotated, json!({}), Some("keystone keystone/c")),
+        (json!({"name": "c"}), json!({}), None),
+    ] {
+        let found = seen(metadata.clone(), spec, json!({})).map(|cron| format!("{} {}", cron.release, cron.component));
+        assert_eq!(found.as_deref(), expected, "{metadata}");
+    }
+}
+
+fn run_of(made: &str, status: Value) -> Run {
+    let owner =
+        json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "rotate", "uid": "u", "controller": true}]);
+    let metadata = json!({"name": "r", "creationTimestamp": made, "ownerReferences": owner});
+    run(&read(metadata), &read(status)).unwrap()
+}
+
+#[test]
+fn the_newest_run_that_ended_decides() {
+    let ended =
+        |kind: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": "BackoffLimitExceeded"}]});
+    let (good, bad) = (run_of(EARLY, ended("Complete")), run_of(LATE, ended("Failed")));
+    let (going, failing) = (run_of(LATE, json!({"active": 1})), run_of(LATE, json!({"failed": 2})));
+    let late_good = run_of(LATE, ended("Complete"));
+    let early_bad = run_of(EARLY, ended("Failed"));
+    let cron = rotate(json!({}), json!({"lastScheduleTime": LATE, "lastSuccessfulTime": EARLY, "active": [{}]}));
+    let failed = Some("its last Job, b, has failed: BackoffLimitExceeded");
+    for (runs, expected) in [
+        (vec![("a", &good), ("b", &bad)], failed),
+        (vec![("b", &early_bad), ("c", &late_good)], None),
+        (vec![("b", &early_bad), ("c", &going)], failed),
+        (vec![("a", &good), ("c", &going)], None),
+        (vec![("a", &good), ("c", &failing)], Some("its Job c does not get on: its pods fail")),
+        (vec![], None),
+    ] {
+        let told = trouble(&cron, runs, |_| None).map(|(message, _)| message);
+        assert_eq!(told.as_deref(), expected);
+    }
+    let (message, run) = trouble(&cron, vec![("c", &going)], |_| Some("p: ImagePullBackOff x".into())).unwrap();
+    assert_eq!((message.as_str(), run), ("its Job c does not get on: p: ImagePullBackOff x", Some("c")));
+    let suspended = rotate(json!({"suspend": true}), json!({}));
+    assert_eq!(trouble(&suspended, vec![("b", &bad)], |_| None), None);
+}
+
+#[test]
+fn without_a_run_that_is_left_the_controllers_word_on_the_last_success_counts() {
+    let last = format!("its last run, started at {LATE}, was no success");
+    for (status, expected) in [
+        (json!({}), None),
+        (json!({"lastScheduleTime": LATE}), Some(&last)),
+        (json!({"lastScheduleTime": LATE, "lastSuccessfulTime": EARLY}), Some(&last)),
+        (json!({"lastScheduleTime": LATE, "lastSuccessfulTime": EARLY, "active": [{}]}), None),
+        (json!({"lastScheduleTime": EARLY, "lastSuccessfulTime": LATE}), None),
+    ] {
+        let told = trouble(&rotate(json!({}), status.clone()), vec![], |_| None);
+        assert_eq!(told.map(|(message, _)| message).as_ref(), expected, "{status}");
+    }
+}
+
+#[test]
+fn one_that_fails_is_degraded_and_one_that_never_ran_is_not() {
+    let scheduled: Option<Timestamp> = LATE.parse().ok();
+    let trouble = || Some(crate::observed::Trouble { stuck: false, message: "why".into() });
+    let idle = rotate(json!({}), json!({}));
+    for (cron, expected) in [
+        (idle.clone(), (ComponentVerdict::Ready, "0/0", "")),
+        (
+            CronSeen { suspended: true, scheduled, ..idle.clone() },
+            (ComponentVerdict::Ready, "0/0", "CronJob rotate is suspended"),
+        ),
+        (CronSeen { scheduled, ..idle.clone() }, (ComponentVerdict::Ready, "1/1", "")),
+        (CronSeen { trouble: trouble(), ..idle }, (ComponentVerdict::Degraded, "0/1", "CronJob rotate: why")),
+    ] {
+        let ComponentStatus { status, ready, reason, .. } = verdict(&cron);
+        assert_eq!((status, ready.as_str(), reason.as_str()), expected);
+    }
+}

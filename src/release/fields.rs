@@ -1,0 +1,107 @@
+//! The fields that a manifest sets in an object.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+
+/// A field by its path, items of lists as `[]` (`spec.template.spec.containers[].image`), and how often it is set.
+pub type Field = (Arc<str>, u16);
+
+/// Every path that a record in memory names, once: releases have most of them in common, and of some thousand objects they would fill megabytes.
+static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
+
+/// Paths that were met before.
+#[derive(Default)]
+pub(super) struct Paths(BTreeSet<Arc<str>>);
+
+/// The paths that all records share; those that none names any more are forgotten.
+pub(super) fn paths() -> MutexGuard<'static, Paths> {
+    let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
+    paths.0.retain(|path| Arc::strong_count(path) > 1);
+    paths
+}
+
+/// What the API server writes itself, and what it turns into another field.
+const SKIPPED: [&str; 2] = ["status", "stringData"];
+
+/// The one number that counts when it is 0.
+const REPLICAS: &str = "spec.replicas";
+
+/// What an object's manifest sets outside of its metadata. What is null is not set, and what is empty or false may be left out by the API
+/// server.
+pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths) -> Vec<Field> {
+    let mut found = BTreeMap::new();
+    for (name, value) in object {
+        if !SKIPPED.contains(&name.as_str()) {
+            walk(name, value, name == "data", &mut found);
+        }
+    }
+    found.into_iter().map(|(path, count)| (paths.shared(path), count)).collect()
+}
+
+fn walk(path: &str, value: &Value, is_data: bool, found: &mut BTreeMap<String, u16>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(name, value)| {
+            let path = format!("{path}.{name}");
+            if is_data && !value.is_null() { add(path, found) } else { walk(&path, value, false, found) }
+        }),
+        Value::Array(items) => items.iter().for_each(|item| walk(&format!("{path}[]"), item, false, found)),
+        Value::Bool(true) => add(path.to_owned(), found),
+        Value::String(text) if !text.is_empty() => add(path.to_owned(), found),
+        Value::Number(number) if path == REPLICAS || number.as_f64() != Some(0.0) => add(path.to_owned(), found),
+        Value::Null | Value::Bool(false) | Value::String(_) | Value::Number(_) => {}
+    }
+}
+
+fn add(path: String, found: &mut BTreeMap<String, u16>) {
+    let count = found.entry(path).or_default();
+    *count = count.saturating_add(1);
+}
+
+impl Paths {
+    fn shared(&mut self, path: String) -> Arc<str> {
+        if let Some(known) = self.0.get(path.as_str()) {
+            return Arc::clone(known);
+        }
+        let path: Arc<str> = path.into();
+        self.0.insert(Arc::clone(&path));
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_manifest_sets_is_counted_by_path_and_what_is_null_empty_or_false_is_not() {
+        let Value::Object(object) = json!({
+            "status": {"a": 1}, "stringData": {"a": "b"},
+            "data": {"a.sh": "", "gone": null},
+            "spec": {
+                "replicas": 0, "none": null, "no": false, "empty": "", "zero": 0, "nothing": {}, "list": [],
+                "containers": [{"name": "a", "command": ["x", "y"]}, {"name": "b", "on": true}],
+            },
+        }) else {
+            unreachable!("a map")
+        };
+        let mut paths = Paths::default();
+        let found = fields(&object, &mut paths);
+        let found: Vec<_> = found.iter().map(|(path, count)| (path.as_ref(), *count)).collect();
+        assert_eq!(
+            found,
+            [
+                ("data.a.sh", 1),
+                ("spec.containers[].command[]", 2),
+                ("spec.containers[].name", 2),
+                ("spec.containers[].on", 1),
+                ("spec.replicas", 1),
+            ]
+        );
+        let again = fields(&object, &mut paths);
+        assert!(Arc::ptr_eq(&again[0].0, &fields(&object, &mut paths)[0].0), "kept once");
+    }
+}

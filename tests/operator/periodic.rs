@@ -1,0 +1,67 @@
+//! CronJobs: a run that fails is told, and holds nothing up.
+
+use cluster::Rule;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use kube::api::{DeleteParams, PostParams};
+use osdpl::api::{ComponentVerdict, OpenStackDeployment, reason};
+use serde_json::json;
+
+use crate::cloud::{Told, services};
+use crate::world::{World, story};
+
+const CRON: &str = "keystone-fernet-rotate";
+
+impl World {
+    /// `kubectl create job --from=cronjob/… NAME`.
+    async fn run_now(&self, name: &str) {
+        let cron = self.api::<CronJob>().get(CRON).await.unwrap();
+        let spec = cron.spec.job_template.spec.clone();
+        let metadata = json!({"name": name, "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": CRON, "controller": true,
+                "uid": cron.metadata.uid}]});
+        let job: Job = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+        self.api::<Job>().create(&PostParams::default(), &job).await.unwrap();
+    }
+}
+
+#[test]
+fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
+    story("cron-fails", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
+        let cloud = world.until_ready().await;
+        let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
+        assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentVerdict::Ready, "0/0"));
+        let fault = Rule { exit_code: Some(3), ..Rule::new(&world.namespace, "by-hand", "fail") };
+        world.cluster().behaviour("rotate", &fault).await.unwrap();
+        world.run_now("by-hand").await;
+        let cloud = world
+            .until("the condition tells it", |cloud| {
+                (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then(|| cloud.clone())
+            })
+            .await;
+        assert!(cloud.is_ready(), "nothing waits for it");
+        let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
+        assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentVerdict::Degraded, "0/1"));
+        let begins = format!("CronJob {CRON}: its Job by-hand does not get on: by-hand-");
+        assert!(rotate.reason.starts_with(&begins) && rotate.reason.contains("exit code 3"), "{}", rotate.reason);
+        assert_eq!(cloud.condition("Degraded").unwrap().message, rotate.reason);
+        let causes = cloud.status().causes;
+        assert_eq!((causes.len(), causes[0].message.as_str()), (1, rotate.reason.as_str()));
+        let objects: Vec<_> = causes[0].objects.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            objects,
+            [format!("CronJob {0}/{CRON}", world.namespace), format!("Job {0}/by-hand", world.namespace)]
+        );
+
+        world.cluster().mend("rotate").await.unwrap();
+        world.api::<Job>().delete("by-hand", &DeleteParams::background()).await.unwrap();
+        world.run_now("once-more").await;
+        let whole = |cloud: &OpenStackDeployment| {
+            let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
+            let quiet = cloud.condition("Degraded")?.status == "False" && cloud.status().causes.is_empty();
+            (quiet && rotate.status == ComponentVerdict::Ready).then_some(())
+        };
+        world.until("it is whole again", whole).await;
+    });
+}

@@ -1,0 +1,90 @@
+//! Faults of what was never made: pods that are refused, volumes that no provisioner makes.
+
+use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use osdpl::api::ComponentVerdict;
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services};
+use crate::world::{World, story};
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+impl World {
+    /// A quota that lets no more pods in than `pods`.
+    async fn allow_pods(&self, pods: u32) {
+        let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": pods.to_string()}}});
+        self.api::<ResourceQuota>().create(&PostParams::default(), &read(quota)).await.unwrap();
+        let counted = |quota: Option<&ResourceQuota>| {
+            quota.is_some_and(|quota| quota.status.as_ref().is_some_and(|status| status.used.is_some()))
+        };
+        self.until_object::<ResourceQuota>("the quota counts", "few", counted).await;
+    }
+}
+
+#[test]
+fn pods_that_a_quota_refuses_are_told_with_the_quota_and_its_numbers() {
+    story("quota", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
+        world.until_ready().await;
+        world.allow_pods(1).await;
+        // A StatefulSet says why in events alone, a Deployment in a condition.
+        world.delete_pods("memcached-").await;
+        let (health, _) = world.until_told("memcached", "server", "exceeded quota: few").await;
+        assert_eq!(health.status, ComponentVerdict::Unhealthy);
+        let begins = "no pod can be created: forbidden: exceeded quota: few, requested: pods=1, used: pods=";
+        assert!(health.reason.starts_with(begins) && health.reason.ends_with("limited: pods=1"), "{}", health.reason);
+        world.delete_pods("keystone-api-").await;
+        let (health, cloud) = world.until_told("keystone", "api", "exceeded quota: few").await;
+        assert!(health.reason.starts_with(begins), "{}", health.reason);
+        let causes = cloud.status().causes;
+        let told = |label: &str| causes.iter().any(|cause| cause.message.starts_with(&format!("{label}: {begins}")));
+        assert!(told("memcached/server") && told("keystone/api"), "{causes:?}");
+        let degraded = cloud.condition("Degraded").unwrap();
+        assert!(degraded.status == "True" && degraded.message.contains("exceeded quota: few"), "{degraded:?}");
+
+        world.api::<ResourceQuota>().delete("few", &DeleteParams::default()).await.unwrap();
+        assert_eq!(world.until_ready().await.status().causes, []);
+    });
+}
+
+#[test]
+fn a_volume_that_its_provisioner_cannot_make_is_told_in_the_provisioners_words() {
+    story("no-capacity", async |world| {
+        let class = world.namespace.as_str();
+        let classes: Api<StorageClass> = Api::all(world.client.clone());
+        let slow = json!({"metadata": {"name": class}, "provisioner": "full.example.com"});
+        classes.create(&PostParams::default(), &read(slow)).await.unwrap();
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["mariadb"]);
+        spec["storageClass"] = json!(class);
+        world.apply(&spec).await;
+        let claim = "mysql-data-mariadb-server-0";
+        world.until_object::<PersistentVolumeClaim>("the claim is made", claim, |claim| claim.is_some()).await;
+        let words = "rpc error: code = ResourceExhausted desc = no capacity on any node";
+        let event = json!({
+            "metadata": {"generateName": "provisioning-"}, "reason": "ProvisioningFailed", "type": "Warning", "message": words,
+            "involvedObject": {"kind": "PersistentVolumeClaim", "namespace": world.namespace, "name": claim},
+            "lastTimestamp": crate::world::now().to_string(),
+        });
+        world.api::<Event>().create(&PostParams::default(), &read(event)).await.unwrap();
+        let (health, cloud) = world.until_told("mariadb", "server", "no capacity").await;
+        let why = format!("waits: StorageClass {class:?} (full.example.com) makes no volume: {words}");
+        assert!(health.reason.contains(&why), "{}", health.reason);
+        assert!(cloud.status().causes[0].message.ends_with(words), "{:?}", cloud.status().causes);
+
+        let volumes: Api<PersistentVolume> = Api::all(world.client.clone());
+        let size = json!({"storage": "100Gi"});
+        let volume = json!({"metadata": {"name": class}, "spec": {"capacity": size, "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class, "hostPath": {"path": "/tmp"}, "persistentVolumeReclaimPolicy": "Retain"}});
+        volumes.create(&PostParams::default(), &read(volume)).await.unwrap();
+        assert_eq!(world.until_ready().await.status().causes, []);
+        volumes.delete(class, &DeleteParams::default()).await.unwrap();
+        classes.delete(class, &DeleteParams::default()).await.unwrap();
+    });
+}
