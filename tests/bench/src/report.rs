@@ -208,14 +208,18 @@ fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
 
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "{:<30} {:>8} {:>10} {:>14}", "medians", "wall s", "helm CPU s", "operator CPU s")?;
+        if !self.costs.is_empty() {
+            writeln!(formatter, "{:<30} {:>8} {:>10} {:>14}", "medians", "wall s", "helm CPU s", "operator CPU s")?;
+        }
         for way in self.costs.keys() {
             if let Some(Cost { wall, helm, operator }) = self.median(*way) {
                 let (wall, helm, operator) = (wall.as_secs_f64(), helm.as_secs_f64(), operator.as_secs_f64());
                 writeln!(formatter, "{way:<30} {wall:>8.1} {helm:>10.1} {operator:>14.1}")?;
             }
         }
-        writeln!(formatter)?;
+        if !self.costs.is_empty() {
+            writeln!(formatter)?;
+        }
         for Line { what, measured, goal, good } in self.lines() {
             let mark = if good { "✔" } else { "✘" };
             writeln!(formatter, "{mark} {what:<66} {measured:<26} goal {goal}")?;
