@@ -94,7 +94,7 @@ fn a_crash_loop_is_told_with_the_exit_code_and_the_scrubbed_end_of_the_log() {
             Rule { exit_code: Some(71), log: Some(log), ..Rule::new(&world.namespace, "memcached-", "crash-loop") };
         world.cluster().behaviour("crash", &fault).await.unwrap();
         world.delete_pods("memcached-").await;
-        let (health, cloud) = world.until_told("memcached", "server", "its log ends").await;
+        let (health, cloud) = world.until_told("memcached", "server", "its log ends: could not use").await;
         let why = "memcached-memcached-0: container memcached fails: exit code 71; its log ends: could not use [redacted] | no memory to slice";
         assert_eq!((health.status, health.reason.as_str()), (ComponentVerdict::Unhealthy, why));
         assert_eq!(cloud.status().causes[0].message, format!("memcached/server: {why}"));
