@@ -4,6 +4,7 @@
 
 mod cause;
 mod choice;
+mod nodes;
 mod rules;
 mod schema;
 mod spec;
@@ -11,6 +12,7 @@ mod status;
 
 pub use cause::{CauseObject, CauseStatus};
 pub use choice::{Approval, DeletionPolicy, DriftPolicy};
+pub use nodes::{NodeOperator, NodeOverride, NodeRequirement, NodeRole, NodeSelector, NodeValues, Nodes};
 pub use schema::{SchemaError, crd, crd_yaml};
 pub use spec::{
     Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides, ReleaseOverrides,
@@ -18,7 +20,7 @@ pub use spec::{
 };
 pub use status::{
     ChildStatus, ComponentStatus, ComponentVerdict, ObjectDrift, OpenStackDeploymentStatus, Phase, ReleaseStatus,
-    condition, reason,
+    RoleStatus, condition, reason,
 };
 
 /// The annotation by which a person lets a waiting plan go; its value is the hash that status and `osdpl plan` print.
@@ -30,5 +32,7 @@ pub const REPAIR: &str = "osdpl.dev/repair";
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 /// The finalizer that keeps the resource until its releases are gone.
 pub const FINALIZER: &str = "osdpl.dev/releases";
+/// The annotation on a node that names the labels which it has from its roles: `openstack-compute-node=enabled,openvswitch=enabled`.
+pub const NODE_LABELS: &str = "osdpl.dev/labels";
 /// The label on every Secret, Service and Endpoints that the operator itself creates.
 pub const MANAGED: &str = "osdpl.dev/deployment";

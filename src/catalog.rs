@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub use check::credentials_in;
 pub use error::{Error, Errors, did_you_mean};
-pub use file::{CredentialKind, Group, Level, WorkloadKind};
+pub use file::{CredentialKind, Form, Group, Level, Role, WorkloadKind};
 pub use fragment::{Body, Fragment};
 pub use keys::{KeyTree, KeyType};
 
@@ -28,7 +28,7 @@ use crate::values::{Path, Values};
 pub type Files = BTreeMap<String, String>;
 
 /// Everything the operator knows about OpenStack-Helm.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Catalog {
     /// Services by name.
     pub services: BTreeMap<String, Service>,
@@ -46,6 +46,8 @@ pub struct Catalog {
     pub keys: BTreeMap<String, KeyTree>,
     /// What others may write into releases' objects.
     pub tolerated: Tolerated,
+    /// The roles that nodes can play, by name.
+    pub roles: BTreeMap<String, Role>,
 }
 
 /// One service.
@@ -80,6 +82,8 @@ pub struct Release {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Its API, which is asked whether it answers.
     pub endpoint: Option<Endpoint>,
+    /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
+    pub daemonsets: BTreeMap<String, DaemonSet>,
     /// Jobs that are no hooks: immutable, deleted before an upgrade.
     pub plain_jobs: Vec<String>,
     /// Secrets that an uninstall leaves behind: removed by Purge alone.
@@ -115,6 +119,19 @@ pub struct Endpoint {
     pub accept: Vec<u16>,
     /// Whether it is Keystone.
     pub keystone: bool,
+}
+
+/// A `DaemonSet` that takes values for some nodes alone.
+#[derive(Debug)]
+pub struct DaemonSet {
+    /// How its chart takes them.
+    pub form: Form,
+    /// Its pods' component.
+    pub component: Component,
+    /// Whether it is part of the cloud, given the features.
+    pub when: Option<Expression>,
+    /// Paths that can't differ by node.
+    pub shared: Vec<Path>,
 }
 
 /// An (application, component) pair as upstream labels its workloads.

@@ -7,6 +7,7 @@ mod credentials;
 mod deployments;
 mod external;
 mod inputs;
+mod nodes;
 mod own;
 mod records;
 mod recover;
@@ -19,6 +20,7 @@ use kube::runtime::events::{Recorder, Reporter};
 
 pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQuestion};
 pub use inputs::{Inputs, Reference};
+pub use nodes::NODE_MANAGER;
 pub use remove::Leftovers;
 pub use rook::{Asked, RookWatch};
 

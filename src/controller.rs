@@ -11,6 +11,7 @@ mod external;
 mod fence;
 mod gather;
 mod memory;
+mod nodes;
 mod outcomes;
 mod pending;
 mod preview;

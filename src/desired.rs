@@ -3,7 +3,8 @@
 //! Pure room. Layers, low to high (each overrides the ones before, folded one by one):
 //! 1. the catalogue: shared fragments, the release's base values and corrections, the OpenStack release;
 //! 2. presets, in the order named; 3. features; then `spec.images`, which rewrites what came before;
-//! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`.
+//! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`;
+//! 6. `spec.nodes.overrides`, in the form that the release's chart understands.
 
 mod claims;
 mod features;
@@ -12,7 +13,9 @@ mod installed;
 mod layers;
 mod nulls;
 mod order;
+mod per_node;
 mod resolve;
+mod roles;
 mod select;
 mod unknown;
 
@@ -23,7 +26,9 @@ pub use claims::{ClaimClasses, claim_classes};
 pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
 pub use nulls::lost_nulls;
+pub use per_node::{FIELD as OVERRIDES, Split, Target, target};
 pub use resolve::{redacted, resolve, resolve_release};
+pub use roles::role_labels;
 pub use select::select;
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
@@ -188,6 +193,8 @@ pub struct DesiredRelease {
     pub images: String,
     /// The digest of what running guests hold on to, where there is such a thing: when it changes, the upgrade waits for approval.
     pub guests: Option<String>,
+    /// How its `DaemonSets` are split by node, where they can be: when that changes, their pods are made anew, and the upgrade waits for approval.
+    pub split: Option<Split>,
     /// The components that must be available before it may be submitted, each with its provider.
     pub needs: BTreeMap<Component, Provider>,
     /// The other wanted releases that its pods wait for by themselves, by catalogue name.

@@ -37,6 +37,7 @@
 //! | [`plan`] | the table from state to step |
 //! | [`credentials`], [`scrub`] | which must exist; how they never show |
 //! | [`ceph`] | a Secret that describes a Ceph, what expressions see of it, and the objects that the charts mount |
+//! | [`nodes`] | roles of nodes: which labels each is to have |
 //! | [`status`] | the truth for people and programs |
 //!
 //! | shell: what touches the world, each thing through one gate | |
@@ -78,6 +79,7 @@ pub mod expr;
 pub mod files;
 pub mod health;
 pub mod helm;
+pub mod nodes;
 pub mod observed;
 pub mod plan;
 pub mod release;

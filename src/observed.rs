@@ -13,6 +13,8 @@ use crate::drift;
 mod cause;
 mod cron;
 mod endpoint;
+mod failed;
+mod node;
 mod storage;
 
 pub use crate::drift::DriftSeen;
@@ -20,6 +22,8 @@ pub use crate::release::{Key, Past};
 pub use cause::Cause;
 pub use cron::{CronSeen, Run, RunEnd};
 pub use endpoint::EndpointSeen;
+pub use failed::{Failed, Mend};
+pub use node::{Labels, Node};
 pub use storage::{Claim, ClaimPhase, Class};
 
 /// Everything that `plan` and `status` may look at.
@@ -72,6 +76,8 @@ pub struct ReleaseSeen {
     pub images: Option<String>,
     /// The label that digests what running guests hold on to, as it stands on the newest record.
     pub guests: Option<String>,
+    /// The label that digests how its `DaemonSets` are split by node, as it stands on the newest record.
+    pub split: Option<String>,
     /// Every revision that helm has a record of, lowest first.
     pub history: Vec<Past>,
     /// The inputs of the newest record that an operator of ours made for that very revision: what we last applied.
@@ -267,34 +273,4 @@ pub struct RunningSeen {
     pub queued: bool,
     /// Whether it was started without hooks.
     pub skips_hooks: bool,
-}
-
-/// An operation of ours that failed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Failed {
-    /// `upgrade` or `uninstall`.
-    pub verb: String,
-    /// The digest of the inputs that failed: other inputs are tried at once.
-    pub inputs: String,
-    /// When it failed.
-    pub at: Timestamp,
-    /// How many times in a row.
-    pub count: u32,
-    /// What went wrong, scrubbed, and what to do.
-    pub message: String,
-    /// What can mend it.
-    pub mend: Mend,
-    /// Whether an event told it.
-    pub told: bool,
-}
-
-/// What can mend a failure: how soon it is tried again follows from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mend {
-    /// Perhaps nothing but time: a hook that fails, an API server that does not answer.
-    Time,
-    /// Someone's hand in the cluster, such as the deletion of an object that can't be changed: nothing tells when that is done.
-    Hand,
-    /// Other inputs alone: the chart can't be rendered with these.
-    Inputs,
 }

@@ -61,6 +61,12 @@ pub const GUESTS_LABEL: &str = "osdpl.dev/guests";
 /// The value of [`GUESTS_LABEL`] where guests hold on to nothing.
 pub const NO_GUESTS: &str = "none";
 
+/// Label on a record: the digest of how the release's `DaemonSets` are split by node, or [`NO_SPLIT`]; only for releases where they can be.
+pub const SPLIT_LABEL: &str = "osdpl.dev/split";
+
+/// The value of [`SPLIT_LABEL`] where all nodes have the same, as in records from before it was written.
+pub const NO_SPLIT: &str = "none";
+
 /// Label on a failed record: what it left behind was removed. Its value is the record's own revision, because labels travel: an upgrade
 /// inherits those of the revision before it.
 pub const SWEPT_LABEL: &str = "osdpl.dev/swept";

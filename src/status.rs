@@ -15,7 +15,7 @@ use k8s_openapi::jiff::Timestamp;
 
 pub use events::{About, Event, restored};
 
-use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus};
+use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
 use crate::catalog::Level;
 use crate::ceph::Declared;
 use crate::desired::{Desired, Finding};
@@ -44,6 +44,8 @@ pub struct Report<'a> {
     pub problems: &'a [String],
     /// The Ceph that the spec declares; none where it declares none.
     pub ceph: Option<&'a Declared>,
+    /// Who plays which role.
+    pub roles: &'a std::collections::BTreeMap<String, RoleStatus>,
     /// The older resource that rules, when this one does not.
     pub not_the_one: Option<String>,
     /// Whether the resource is being deleted; what is still to do after the releases are gone.
@@ -76,6 +78,7 @@ pub fn report(
         approval: waiting.then(|| report.plan.hash.clone()),
         conditions: conditions::conditions(&before.conditions, &verdict, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
+        roles: report.roles.clone(),
         children,
         health,
     };

@@ -37,7 +37,9 @@ pub use watch::Scope;
 use crate::cause::{Chain, Victim};
 use crate::drift::Tolerated;
 use crate::endpoint::Target;
-use crate::observed::{Cause, Claim, CronSeen, DriftSeen, EndpointSeen, JobSeen, Key, Owner, ReleaseSeen, Workload};
+use crate::observed::{
+    Cause, Claim, CronSeen, DriftSeen, EndpointSeen, JobSeen, Key, Node, Owner, ReleaseSeen, Workload,
+};
 use crate::scrub::Scrubber;
 use problems::Problems;
 
@@ -107,6 +109,11 @@ impl Seen {
     /// What is not ready, each with the chain to its root.
     pub fn victims(&self) -> &[Victim] {
         &self.health.victims
+    }
+
+    /// The nodes that are there, by name; none where they may not be listed.
+    pub fn nodes(&self) -> Option<&BTreeMap<String, Node>> {
+        self.health.nodes.as_deref()
     }
 
     /// Each root once, with its victims.

@@ -19,6 +19,7 @@ const PURE: [&str; 17] = [
     "api",
     "observed",
     "desired",
+    "nodes",
     "credentials",
     "health",
     "endpoint",

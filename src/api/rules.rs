@@ -113,6 +113,26 @@ pub(super) const RULES: &[Rule] = &[
         "must be a name for a helm release: lower case letters, digits and `-`, such as keystone",
     ),
     rule(
+        "spec.nodes.roles",
+        "self.all(role, role.size() <= 63 && role.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",
+        "maps names of roles to who plays them: at most 63 lower case letters, digits and `-`, such as compute or gpu-nodes",
+    ),
+    rule(
+        "spec.nodes.roles.*",
+        "has(self.names) || has(self.selector)",
+        "names nobody who plays the role; give nodes by `names`, by `selector`, or by both",
+    ),
+    rule(
+        "spec.nodes.overrides",
+        "self.all(one, self.exists_one(other, other.name == one.name))",
+        "has two entries of the same name; give each its own, so that what is said of it is understood",
+    ),
+    rule(
+        "spec.nodes.overrides.[]",
+        "has(self.selector) != has(self.nodes)",
+        "must say for which nodes it is: either by `selector` or by `nodes`, not by both",
+    ),
+    rule(
         "spec.charts.repository",
         r#"self.matches('^(https?|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
         "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user, such as https://tarballs.opendev.org/openstack/openstack-helm",

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Nodes;
 use super::OpenStackDeploymentStatus;
 use super::choice::{Approval, DeletionPolicy, DriftPolicy};
 
@@ -72,6 +73,9 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub services: BTreeMap<String, ServiceOverrides>,
+    /// Which nodes play which role, and what is different on some of them; no node is touched where it is unset.
+    #[serde(default, skip_serializing_if = "Nodes::is_empty")]
+    pub nodes: Nodes,
     /// Where charts come from.
     #[serde(default, skip_serializing_if = "Charts::is_empty")]
     pub charts: Charts,

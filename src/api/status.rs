@@ -39,6 +39,9 @@ pub struct OpenStackDeploymentStatus {
     /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// Who plays which role, where the spec names roles.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, RoleStatus>,
     /// Each release by its name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<String, ChildStatus>,
@@ -83,6 +86,21 @@ pub struct ReleaseStatus {
     /// What every release was last installed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<String>,
+}
+
+/// Who plays a role.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoleStatus {
+    /// The labels that its nodes have from it: `openstack-compute-node=enabled`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// How many nodes play it.
+    #[serde(default)]
+    pub count: i32,
+    /// Their names, at most 20 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
 }
 
 /// One helm release.

@@ -8,6 +8,7 @@
 //! | `values/shared/<topic>.yaml` | [`Shared`] |
 //! | `values/lock.yaml` | [`Lock`] |
 //! | `values/drift.yaml` | [`Drift`] |
+//! | `values/nodes.yaml` | [`Nodes`] |
 //! | `values/keys/<chart>.yaml` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
@@ -23,7 +24,9 @@ use serde_json::Value;
 
 use crate::values::Values;
 
-pub use service::{Credential, CredentialKind, Endpoint, External, Group, Need, Release, Service, WorkloadKind};
+pub use service::{
+    Credential, CredentialKind, DaemonSet, Endpoint, External, Form, Group, Need, Release, Service, WorkloadKind,
+};
 
 /// Values under a condition, for some releases or for every chart that knows the keys.
 #[derive(Debug, Deserialize)]
@@ -194,6 +197,25 @@ pub struct Drift {
     /// Paths of fields, as [`crate::drift::Fields`] writes them.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
+}
+
+/// `values/nodes.yaml`: the roles that nodes can play.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nodes {
+    /// Roles by name.
+    #[serde(default)]
+    pub roles: BTreeMap<String, Role>,
+}
+
+/// A role that nodes can play.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Role {
+    /// One line for people.
+    pub description: String,
+    /// The labels that it stands for.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// `values/lock.yaml`.

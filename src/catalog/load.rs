@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 
 use super::fragment::BodyError;
 use super::{
-    Body, Catalog, Check, Component, Endpoint, Error, Errors, Feature, Files, Fragment, KeyTree, Need,
+    Body, Catalog, Check, Component, DaemonSet, Endpoint, Error, Errors, Feature, Files, Fragment, KeyTree, Need,
     OpenStackRelease, Preset, Release, Service, check, file,
 };
 use crate::drift::Tolerated;
 use crate::expr::Expression;
-use crate::values::Values;
+use crate::values::{Path, Values};
 use crate::yaml;
 
 impl Catalog {
@@ -66,8 +66,9 @@ impl Loader<'_> {
             managers: tolerated.managers.into_keys().collect(),
             fields: tolerated.fields.into_keys().collect(),
         };
+        let roles = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default().roles;
         let keys = std::mem::take(&mut self.keys);
-        Catalog { services, presets, features, openstack, shared, lock, keys, tolerated }
+        Catalog { services, presets, features, openstack, shared, lock, keys, tolerated, roles }
     }
 
     /// The parsed files right below a folder, by their names without `.yaml`.
@@ -126,6 +127,10 @@ impl Loader<'_> {
         }
         let endpoint = entry.endpoint.and_then(|entry| self.endpoint(path, &format!("{field}.endpoint"), entry));
         let guests = self.condition(path, &format!("{field}.guests"), entry.guests);
+        let daemonsets = entry.daemonsets.into_iter();
+        let daemonsets =
+            daemonsets.filter_map(|(name, own)| Some((name.clone(), self.daemonset(path, &field, &name, own)?)));
+        let daemonsets = daemonsets.collect();
         let base = self.body(path, &field, entry.values, &entry.unset);
         let fragments = entry.fragments.into_iter().enumerate().map(|(index, own)| {
             let field = format!("{field}.fragments[{index}]");
@@ -141,6 +146,7 @@ impl Loader<'_> {
             awaits,
             components,
             endpoint,
+            daemonsets,
             plain_jobs: entry.plain_jobs,
             kept_secrets: entry.kept_secrets,
             guests,
@@ -154,6 +160,23 @@ impl Loader<'_> {
         let file::Endpoint { component, endpoint, service, port_name, port, path: asked, accept, keystone } = entry;
         let component = self.component(path, &format!("{field}.component"), &component)?;
         Some(Endpoint { component, endpoint, service, port_name, port, path: asked, accept, keystone })
+    }
+
+    fn daemonset(&mut self, path: &str, field: &str, name: &str, entry: file::DaemonSet) -> Option<DaemonSet> {
+        let field = format!("{field}.daemonsets.{name}");
+        let component = self.component(path, &format!("{field}.component"), &entry.component)?;
+        let when = self.condition(path, &format!("{field}.when"), entry.when);
+        let mut shared = Vec::new();
+        for text in &entry.shared {
+            match Path::parse(text) {
+                Ok(path) => shared.push(path),
+                Err(error) => {
+                    let field = format!("{field}.shared");
+                    self.errors.push(Error::Path { file: path.into(), field, error });
+                }
+            }
+        }
+        Some(DaemonSet { form: entry.form, component, when, shared })
     }
 
     fn preset(&mut self, name: &str, entry: file::Preset) -> Preset {

@@ -1,5 +1,6 @@
 //! `osdpl status`: the cloud as a tree, readable without colour; `--watch` follows it live.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -12,7 +13,8 @@ use kube::{Api, ResourceExt};
 use super::common::Target;
 use super::output::{self, Format};
 use super::wait::is_ready;
-use crate::api::{CauseStatus, ChildStatus, ComponentVerdict, OpenStackDeployment};
+use crate::api::{CauseStatus, ChildStatus, ComponentVerdict, OpenStackDeployment, RoleStatus};
+use crate::nodes::several;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -120,9 +122,27 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
             }
         }
     }
+    text.push_str(&roles(&status.roles));
     text.push_str(&causes(&status.causes));
     if let Some(hash) = &status.approval {
         let _ = writeln!(text, "\nChanges wait for approval: osdpl plan, then osdpl approve {hash}");
+    }
+    text
+}
+
+/// Who plays which role.
+fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
+    let mut text = String::new();
+    for (name, role) in roles {
+        let RoleStatus { labels, count, nodes } = role;
+        let count = usize::try_from(*count).unwrap_or_default();
+        let nodes = several(nodes.iter().map(String::as_str), count);
+        let _ = writeln!(
+            text,
+            "{} {name:<14} {nodes}: {}",
+            if text.is_empty() { "\nRoles:\n " } else { " " },
+            labels.join(", ")
+        );
     }
     text
 }

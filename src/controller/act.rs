@@ -143,6 +143,7 @@ impl Context {
             catalog: release.catalog.clone(),
             images: release.images.clone(),
             guests: release.guests.clone(),
+            split: release.split.as_ref().map(|split| split.digest.clone()),
             catalog_name: name.to_owned(),
         };
         if self.start(&release.key, Verb::Upgrade(upgrade), revision + 1, hook_timeout * HOOKS, decision) {

@@ -9,7 +9,9 @@ use kube::ResourceExt;
 use super::Context;
 use super::memory::{Memory, Resolved};
 use super::pending::Pending;
-use crate::api::{APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS, ValuesKind};
+use crate::api::{
+    APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, RoleStatus, SKIP_HOOKS, ValuesKind,
+};
 use crate::catalog::{Catalog, Level};
 use crate::ceph::Declared;
 use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
@@ -33,6 +35,8 @@ pub struct Wish {
     pub problems: Vec<String>,
     /// The Ceph that the spec declares.
     pub ceph: Option<Declared>,
+    /// Who plays which role.
+    pub roles: BTreeMap<String, RoleStatus>,
     /// Whether the spec is refused: nothing is started then.
     pub refused: bool,
     /// When to look again for facts that no watch tells.
@@ -84,12 +88,17 @@ impl Context {
                 wake = wake.into_iter().chain(again).min();
             }
         }
+        let survey = self.survey(spec);
+        if !refused && !spec.paused {
+            problems.extend(self.label_nodes(&survey.changes).await);
+        }
         let ceph = facts.ceph.clone();
         let desired = memory.resolved(spec, &self.catalog, &selection, facts);
         if !refused {
             self.withdraw_ceph(ceph.as_ref(), &selection, (&desired, &observed), memory).await?;
         }
-        let findings = desired.findings.clone();
+        let mut findings = desired.findings.clone();
+        findings.extend(survey.findings);
         let unknown = |release: &desired::DesiredRelease| {
             release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
         };
@@ -102,6 +111,7 @@ impl Context {
             findings,
             problems,
             ceph,
+            roles: survey.roles,
             refused,
             wake,
             fetching,

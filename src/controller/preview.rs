@@ -19,15 +19,16 @@ use tokio::sync::watch;
 use super::gather::{frozen, known, policy, selection};
 use super::secrets::secrets;
 use super::{ChartSource, Fence};
-use crate::api::OpenStackDeployment;
+use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level};
 use crate::cluster::{Cluster, Error};
 use crate::desired::{self, Desired, Facts, Finding, Selection, resolve};
 use crate::helm::Instance;
+use crate::nodes::{self, Change, Survey};
 use crate::observed::{Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::scrub::Scrubber;
-use crate::tasks::{NODE_GRACE, Options, Tasks};
+use crate::tasks::{NODE_GRACE, Options, Seen, Tasks};
 use crate::values::Values;
 
 /// How long the cluster may take to be seen whole.
@@ -45,6 +46,8 @@ pub struct Preview {
     pub recorded: BTreeMap<String, Result<Values, String>>,
     /// What is wrong with the spec, or should be known.
     pub findings: Vec<Finding>,
+    /// The nodes whose labels would change.
+    pub nodes: BTreeMap<String, Change>,
     /// Whether the spec is refused.
     pub refused: bool,
     /// Whether [`Plan::hash`] is the one that the operator would come to.
@@ -114,9 +117,23 @@ pub async fn preview(
     } else {
         plan(&desired, &observed, catalog, &policy(deployment), super::now())
     };
-    let findings = desired.findings.clone();
+    let mut findings = desired.findings.clone();
+    let survey = survey(deployment, spec, catalog, &seen);
+    findings.extend(survey.findings);
     let exact = guessed.is_empty();
-    Ok(Preview { desired, observed, plan, recorded, findings, refused, exact, unknown, unseen, tasks, scrubber })
+    let nodes = if refused || spec.paused { BTreeMap::new() } else { survey.changes };
+    Ok(Preview { desired, observed, plan, recorded, findings, nodes, refused, exact, unknown, unseen, tasks, scrubber })
+}
+
+/// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone.
+fn survey(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog, seen: &Seen) -> Survey {
+    match seen.nodes() {
+        Some(all) if deployment.metadata.deletion_timestamp.is_some() => {
+            Survey { changes: nodes::farewell(all), ..Survey::default() }
+        }
+        Some(all) => nodes::survey(spec, catalog, all),
+        None => Survey::default(),
+    }
 }
 
 /// Where the resource's releases are, wanted or not.

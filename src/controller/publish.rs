@@ -40,6 +40,7 @@ impl Context {
             changes: &BTreeMap::new(),
             problems: &[],
             ceph: None,
+            roles: &BTreeMap::new(),
             not_the_one: Some(older.to_owned()),
             deleting: None,
         };
@@ -69,6 +70,7 @@ impl Context {
             changes,
             problems: &wish.problems,
             ceph: wish.ceph.as_ref(),
+            roles: &wish.roles,
             not_the_one: None,
             deleting,
         };

@@ -38,6 +38,7 @@ impl Context {
             findings: Vec::new(),
             problems: self.tasks.problems(),
             ceph: None,
+            roles: BTreeMap::new(),
             refused: false,
             wake: None,
             fetching: false,
@@ -59,6 +60,11 @@ impl Context {
         // Pools, users and data stay in Ceph.
         self.cluster.remove_ceph(&name, &[]).await?;
         memory.ceph = None;
+        // Nothing of the cloud's looks for them any more.
+        let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
+        if let Some(problem) = self.label_nodes(&nodes).await.into_iter().next() {
+            return Err(Error::Object(problem));
+        }
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
             let kept = names.iter().flat_map(|(key, release)| {
                 let secrets = self.catalog.release(release).map(|(_, release)| release.kept_secrets.as_slice());

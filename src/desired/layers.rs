@@ -4,7 +4,7 @@ use super::{Facts, Finding, Selection, Unavailable, images, overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, credentials_in};
 use crate::expr::Scope;
-use crate::values::{Layer, Origin, Path, Values};
+use crate::values::{Layer, Origin, Path, Values, fold};
 
 /// What the layers of a release are made from.
 pub(super) struct Source<'a> {
@@ -30,7 +30,10 @@ pub fn layers(
 ) -> Result<Vec<Layer>, Vec<Finding>> {
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
     let scope = super::resolve::scope(selection, facts, name);
-    Source { spec, catalog, facts, service, name, release, scope: &scope }.layers()
+    let mut layers = Source { spec, catalog, facts, service, name, release, scope: &scope }.layers()?;
+    let per_node = super::per_node::layer(spec, catalog, name, &scope, &fold(&layers), &mut Vec::new());
+    layers.extend(per_node);
+    Ok(layers)
 }
 
 impl Source<'_> {

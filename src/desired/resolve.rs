@@ -37,7 +37,7 @@ pub fn resolve_release(
     let (service, release) = catalog.release(name)?;
     let scope = scope(selection, facts, name);
     let source = Source { spec, catalog, facts, service, name, release, scope: &scope };
-    let (layers, blocked) = match source.layers() {
+    let (mut layers, blocked) = match source.layers() {
         Ok(layers) => (layers, None),
         Err(problems) => (Vec::new(), Some(inputs(&problems))),
     };
@@ -46,6 +46,8 @@ pub fn resolve_release(
     if own.is_none_or(|own| own.version.is_none()) {
         super::unknown::tell(&layers, &release.chart, catalog, findings);
     }
+    let per_node = super::per_node::layer(spec, catalog, name, &scope, &fold(&layers), findings);
+    layers.extend(per_node);
     let values = fold(&layers);
     let secret: Vec<Path> = layers.into_iter().flat_map(|layer| layer.secret).collect();
     let chart = facts.charts.get(name);
@@ -85,6 +87,7 @@ pub fn resolve_release(
         inputs,
         images: super::images::digest(&values, fact),
         guests: guests(release, &scope),
+        split: super::per_node::split(release, &values),
         catalog: catalog_digest,
         values,
         secret,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{ExternalService, Finding, Selection, features, overrides};
+use super::{ExternalService, Finding, Selection, features, overrides, per_node, roles};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::expr::{Expression, Scope};
@@ -15,6 +15,7 @@ use crate::values::Values;
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut findings = Vec::new();
     names(spec, catalog, &mut findings);
+    roles::check(spec, catalog, &mut findings);
     let features = features::merged(spec, catalog, &mut findings);
     let enabled = enabled(spec, catalog, &mut findings);
     let external = external(namespace, spec, catalog, &enabled, &mut findings);
@@ -45,6 +46,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
         variables,
     };
     duplicates(&mut selection);
+    per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
     selection
 }
@@ -192,6 +194,7 @@ fn variables(
         "publicDomain": spec.public_domain.as_deref().unwrap_or_default(),
         "storageClass": spec.storage_class.as_deref().unwrap_or("general"),
         "pullPolicy": spec.images.pull_policy,
+        "roles": spec.nodes.roles.keys().collect::<Vec<_>>(),
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,

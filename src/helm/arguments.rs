@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Version;
 use crate::release::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, Key, RELEASE_LABEL,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, Key, RELEASE_LABEL, SPLIT_LABEL,
 };
 
 /// How many revisions of a release helm keeps. Each upgrade lists all of them three times in full, so few; pruning
@@ -65,6 +65,8 @@ pub struct Upgrade {
     pub images: String,
     /// The digest of what running guests hold on to, for [`GUESTS_LABEL`].
     pub guests: Option<String>,
+    /// The digest of how its `DaemonSets` are split by node, for [`SPLIT_LABEL`].
+    pub split: Option<String>,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
 }
@@ -72,7 +74,7 @@ pub struct Upgrade {
 /// Values are secret: never shown.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, guests, catalog_name } = self;
+        let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, guests, split, catalog_name } = self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
@@ -82,6 +84,7 @@ impl fmt::Debug for Upgrade {
             .field("catalog", catalog)
             .field("images", images)
             .field("guests", guests)
+            .field("split", split)
             .field("catalog_name", catalog_name)
             .finish_non_exhaustive()
     }
@@ -126,10 +129,11 @@ impl Upgrade {
     }
 
     fn labels(&self, attempt: &Attempt) -> String {
-        let Self { inputs, catalog, images, guests, catalog_name, .. } = self;
+        let Self { inputs, catalog, images, guests, split, catalog_name, .. } = self;
         let guests = guests.as_ref().map(|digest| format!("{GUESTS_LABEL}={digest},")).unwrap_or_default();
+        let split = split.as_ref().map(|digest| format!("{SPLIT_LABEL}={digest},")).unwrap_or_default();
         format!(
-            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{guests}{ATTEMPT_LABEL}={attempt}"
+            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{guests}{split}{ATTEMPT_LABEL}={attempt}"
         )
     }
 }

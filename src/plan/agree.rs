@@ -1,10 +1,13 @@
 //! A change of what runs: whether a person must agree to it first.
 
+use std::collections::BTreeMap;
+
 use super::step::{Step, Wait, Why};
 use super::{Context, Policy};
+use crate::catalog::Component;
 use crate::desired::DesiredRelease;
 use crate::observed::ReleaseSeen;
-use crate::release::NO_GUESTS;
+use crate::release::{NO_GUESTS, NO_SPLIT};
 
 impl Context<'_> {
     pub(super) fn failed(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
@@ -22,15 +25,41 @@ impl Context<'_> {
         let ours = seen.catalog.as_deref() != Some(release.catalog.as_str());
         // What guests did not have before they can't miss.
         let held = seen.guests.as_deref().is_some_and(|held| held != NO_GUESTS) && seen.guests != release.guests;
-        let why = match (held, ours) {
-            (true, _) => Why::Guests,
-            (false, true) => Why::Catalog,
-            (false, false) => return self.submit(name, release, Some(seen), Why::Spec),
+        let restarts = self.restarts(release, seen);
+        let why = match (held, restarts.is_empty(), ours) {
+            (true, ..) => Why::Guests,
+            (false, false, _) => Why::Split(restarts),
+            (false, true, true) => Why::Catalog,
+            (false, true, false) => return self.submit(name, release, Some(seen), Why::Spec),
         };
         if !self.approved() && release.blocked.is_none() {
             return Step::Wait(Wait::Approval(why));
         }
         self.submit(name, release, Some(seen), why)
+    }
+
+    /// The pods that are made anew because the `DaemonSets` are split by node in another way: those of every component that is split now or then,
+    /// since the record tells only that something of it changed.
+    fn restarts(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> Vec<(Component, i32)> {
+        let Some(split) = &release.split else { return Vec::new() };
+        if seen.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
+            return Vec::new();
+        }
+        let key = &release.key;
+        let mut pods: BTreeMap<&Component, (bool, i32)> = BTreeMap::new();
+        for workload in &self.observed.workloads {
+            let Some(whole) = split.whole.get(&workload.component) else { continue };
+            if workload.namespace == key.namespace && workload.release == key.name {
+                let (is_split, count) = pods.entry(&workload.component).or_default();
+                *is_split |= workload.name != *whole;
+                *count += workload.desired;
+            }
+        }
+        let hit = |(component, (is_split, count)): (&Component, (bool, i32))| {
+            let hit = count > 0 && (is_split || split.components.contains(component));
+            hit.then(|| (component.clone(), count))
+        };
+        pods.into_iter().filter_map(hit).collect()
     }
 
     pub(super) fn foreign(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {

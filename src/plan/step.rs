@@ -64,6 +64,8 @@ pub enum Why {
     Catalog,
     /// Something changed that guests which run hold on to.
     Guests,
+    /// Its `DaemonSets` are split by node in another way: all their pods, of these components on so many nodes, are made anew.
+    Split(Vec<(Component, i32)>),
     /// The last attempt failed.
     Retry(u32),
     /// Repair was asked for.

@@ -5,6 +5,7 @@ use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseS
 mod drifting;
 mod leaving;
 mod settling;
+mod splitting;
 mod world;
 
 use world::*;

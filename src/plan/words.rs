@@ -15,6 +15,13 @@ impl fmt::Display for Why {
             Self::Guests => formatter.write_str(
                 "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted",
             ),
+            Self::Split(pods) => {
+                let each = pods.iter().map(|(component, count)| {
+                    format!("{component} on {count} node{}", if *count == 1 { "" } else { "s" })
+                });
+                let each = each.collect::<Vec<_>>().join(", ");
+                write!(formatter, "values for some nodes give its DaemonSets other names and nodes, which restarts {each}")
+            }
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("repair was asked for"),
             Self::Drift => formatter.write_str("its objects were changed beside helm"),

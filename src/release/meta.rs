@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, RELEASE_LABEL, SWEPT_LABEL, Status,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, RELEASE_LABEL, SPLIT_LABEL,
+    SWEPT_LABEL, Status,
 };
 
 /// A release's name within the cluster.
@@ -67,6 +68,8 @@ pub struct Meta {
     pub images: Option<String>,
     /// The digest of what running guests hold on to, as in [`GUESTS_LABEL`]; meaningful only for [`Maker::Ours`].
     pub guests: Option<String>,
+    /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for [`Maker::Ours`].
+    pub split: Option<String>,
     /// Whether what this revision left behind was removed, as in [`SWEPT_LABEL`].
     pub swept: bool,
     /// When helm created the record, by the API server's clock.
@@ -115,6 +118,7 @@ impl Meta {
             catalog_name: labels.get(RELEASE_LABEL).map(str::to_owned),
             images: labels.get(IMAGES_LABEL).map(str::to_owned),
             guests: labels.get(GUESTS_LABEL).map(str::to_owned),
+            split: labels.get(SPLIT_LABEL).map(str::to_owned),
             swept: labels.get(SWEPT_LABEL) == Some(revision.to_string().as_str()),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             uid: metadata.uid.clone(),

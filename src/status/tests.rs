@@ -50,6 +50,7 @@ fn reported_of(
         findings,
         changes: &BTreeMap::new(),
         problems: &[],
+        roles: &BTreeMap::new(),
         ceph: None,
         not_the_one: None,
         deleting: None,

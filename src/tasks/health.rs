@@ -27,9 +27,11 @@ use super::partial::{
 use super::problems::Problems;
 use super::watch::{News, follow};
 use super::{Options, Spawner};
+use crate::api::NODE_LABELS;
 use crate::catalog::WorkloadKind;
 use crate::cause::Chain;
 use crate::health::{cron, job, pod, storage, workload};
+use crate::observed;
 
 /// helm's label on every object of a release that is no hook.
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
@@ -124,7 +126,7 @@ pub(super) fn spawn(
     watches.of::<Node>(
         &all,
         |store| add(&mut store.nodes),
-        |store, index, news| store.nodes[index].take(news, |node| Some(node.status.presence())),
+        |store, index, news| store.nodes[index].take(news, |node| Some((node.status.presence(), seen(node)))),
     );
     let (sender, receiver) = watch::channel(None);
     let (client, scrubber, painted) = (client.clone(), options.scrubber.clone(), shared.clone());
@@ -133,6 +135,12 @@ pub(super) fn spawn(
         paint(painted.clone(), client.clone(), logs, sender.clone(), Arc::clone(&poke))
     });
     (receiver, shared)
+}
+
+fn seen(node: &Partial<Node>) -> observed::Node {
+    let metadata = &node.metadata;
+    let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
+    observed::Node::new(metadata.uid.as_deref(), metadata.labels.as_ref(), annotation.map(String::as_str))
 }
 
 struct Watches<'a> {

@@ -13,6 +13,7 @@ use kube::core::NamespaceResourceScope;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::api::NODE_LABELS;
 use crate::health::storage;
 
 mod kinds;
@@ -21,8 +22,8 @@ pub(super) use kinds::{
     Claim, Class, CronJob, DaemonSet, Deployment, Job, Node, Pod, Record, RecordHead, Service, StatefulSet,
 };
 
-/// Annotations that are kept: helm's mark of ownership, and the one that makes a StorageClass the default.
-const KEPT_ANNOTATIONS: [&str; 2] = ["meta.helm.sh/", storage::DEFAULT_CLASS];
+/// Annotations that are kept: helm's mark of ownership, the one that makes a StorageClass the default, our own on nodes.
+const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
 /// A kind of object, and which of its fields count.
 pub(super) trait Kind: Clone + Send + Sync + 'static {

@@ -227,6 +227,25 @@ pub const BAD: &[Bad] = &[
     ),
     bad(
         Rule,
+        "{openstackRelease: '2026.1', nodes: {roles: {Compute: {names: [n1]}}}}",
+        "spec.nodes.roles",
+        "maps names of roles to who plays them",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', nodes: {roles: {compute: {labels: {a: b}}}}}",
+        "spec.nodes.roles[compute]",
+        "names nobody who plays the role",
+    ),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', nodes: {overrides: [{name: a, nodes: [n1]}, {name: a, nodes: [n2]}]}}",
+        "spec.nodes.overrides",
+        "has two entries of the same name",
+    ),
+    bad(Rule, "{openstackRelease: '2026.1', nodes: {overrides: [{name: a}]}}", "spec.nodes.overrides[0]", "must say"),
+    bad(
+        Rule,
         "{openstackRelease: '2026.1', charts: {repository: charts.example.org}}",
         "spec.charts.repository",
         "must be the URL of a chart repository",

@@ -60,6 +60,9 @@ pub struct Release {
     /// Its API, which is asked whether it answers.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
+    /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
+    #[serde(default)]
+    pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of its Jobs that are no hooks.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
@@ -148,6 +151,33 @@ pub enum WorkloadKind {
     StatefulSet,
     /// apps/v1 `DaemonSet`: it needs nodes with its label.
     DaemonSet,
+}
+
+/// A `DaemonSet` that takes values for some nodes alone.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DaemonSet {
+    /// How its chart takes them.
+    pub form: Form,
+    /// `application/component` of its pods.
+    pub component: String,
+    /// A CEL condition for its being part of the cloud.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// Paths that end in what all nodes share (scripts, the pods themselves), so that they can't differ by node.
+    #[serde(default)]
+    pub shared: Vec<String>,
+}
+
+/// How a chart takes values for some nodes alone (helm-toolkit's `daemonset_overrides` and `daemonset_overrides_root`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// `conf.overrides.<chart>_<daemonset>.{labels,hosts}`: what is below `conf` alone; of a node's entries the last by label counts, and
+    /// one by name before all of them.
+    Conf,
+    /// `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`: any value; a node that two entries fit gets no pod at all.
+    Root,
 }
 
 /// A credential that a service owns.

@@ -36,6 +36,9 @@ pub struct Shown {
     /// Whether the spec is refused: nothing is done for it then.
     pub refused: bool,
     pub releases: Vec<Line>,
+    /// Nodes whose labels would change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<super::summary::NodeLine>,
     /// What waits for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -141,6 +144,7 @@ impl Shown {
             is_change: live.is_none_or(|live| live.spec != deployment.spec),
             refused: preview.refused,
             releases: releases.collect(),
+            nodes: super::summary::nodes(preview),
             findings: findings.collect(),
             unknown: preview.unknown.iter().cloned().map(scrub).collect(),
             ..Self::default()
@@ -197,6 +201,7 @@ impl Shown {
                 let _ = writeln!(text, "{:<31} changes {change}", "");
             }
         }
+        text.push_str(&self.labels());
         let _ = writeln!(text, "{}", self.summary());
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");

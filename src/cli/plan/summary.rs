@@ -1,8 +1,53 @@
-//! A plan in one sentence.
+//! A plan in one sentence, and its nodes in a few.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
 
 use super::shown::{Kind, Shown};
+use crate::controller::Preview;
+use crate::nodes::several;
+
+/// The labels of one node that would change.
+#[derive(Serialize)]
+pub struct NodeLine {
+    pub name: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
+}
+
+/// The nodes whose labels would change.
+pub(super) fn nodes(preview: &Preview) -> Vec<NodeLine> {
+    let line = |(name, change): (&String, &crate::nodes::Change)| NodeLine {
+        name: name.clone(),
+        gains: change.gains.clone(),
+        losses: change.losses.clone(),
+    };
+    preview.nodes.iter().filter(|(_, change)| change.is_seen()).map(line).collect()
+}
 
 impl Shown {
+    /// Nodes that get or lose the same labels share a line.
+    pub(super) fn labels(&self) -> String {
+        let mut groups: BTreeMap<(&[String], &[String]), Vec<&str>> = BTreeMap::new();
+        for NodeLine { name, gains, losses } in &self.nodes {
+            groups.entry((gains, losses)).or_default().push(name);
+        }
+        let mut text = String::new();
+        for ((gains, losses), names) in groups {
+            let gain = gains.iter().map(|label| format!("+{label}"));
+            let labels: Vec<_> = gain.chain(losses.iter().map(|label| format!("-{label}"))).collect();
+            let count = names.len();
+            let names = several(names, count);
+            let nodes = if count == 1 { "node" } else { "nodes" };
+            let _ = writeln!(text, "{nodes} {names}: labels {}", labels.join(" "));
+        }
+        text
+    }
+
     /// How many releases would be changed, and how the others are.
     pub(super) fn summary(&self) -> String {
         let count = |kind: Kind| self.releases.iter().filter(|line| line.kind == kind).count();

@@ -96,7 +96,7 @@ fn what(kind: &str) -> &'static str {
             "the volume claims that pods wait for, and the classes of those there are"
         }
         CronJob::URL_PATH_SEGMENT => "whether CronJobs succeed",
-        Node::URL_PATH_SEGMENT => "which nodes are not there",
+        Node::URL_PATH_SEGMENT => "which nodes are there, and play which role",
         _ => "which StorageClasses there are",
     }
 }

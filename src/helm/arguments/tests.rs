@@ -15,6 +15,7 @@ fn upgrade() -> Upgrade {
         catalog: "c0de".into(),
         images: "1ma9e5".into(),
         guests: None,
+        split: None,
         catalog_name: "identity".into(),
     }
 }

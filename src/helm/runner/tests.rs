@@ -43,6 +43,7 @@ fn upgrade(name: &str) -> Job {
         catalog: "c0de".into(),
         images: "1ma9e5".into(),
         guests: None,
+        split: None,
         catalog_name: "identity".into(),
     };
     Job {

@@ -29,6 +29,7 @@ pub fn release(name: &str) -> DesiredRelease {
         catalog: "catalogue".into(),
         images: "images".into(),
         guests: None,
+        split: None,
         needs: BTreeMap::new(),
         awaits: std::collections::BTreeSet::new(),
         components: BTreeMap::new(),

@@ -33,6 +33,7 @@ fn with<T>(causes: Vec<Cause>, look: impl FnOnce(&Report<'_>) -> T) -> T {
         findings: &[],
         changes: &std::collections::BTreeMap::new(),
         problems: &[],
+        roles: &std::collections::BTreeMap::new(),
         ceph: None,
         not_the_one: None,
         deleting: None,

@@ -8,6 +8,7 @@ mod told;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
@@ -21,7 +22,7 @@ use crate::cause::{Chain, Facts, Place, Pods, Scene, Services, Victim};
 use crate::health::node::Presence;
 use crate::health::pod::{OwnerKind, Unready};
 use crate::health::{cron, job};
-use crate::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Run, Trouble, Workload};
+use crate::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Node, Run, Trouble, Workload};
 use crate::tasks::health::said::Subject;
 use crate::tasks::partial::{Job, Partial};
 use crate::tasks::shard::Shard;
@@ -45,6 +46,8 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) claims: Vec<Claim>,
     pub(in crate::tasks) victims: Vec<Victim>,
     pub(in crate::tasks) causes: Vec<Cause>,
+    /// By name; none where nodes may not be listed.
+    pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
 
 /// A Job: one of a revision, or one that a `CronJob` made.
@@ -73,7 +76,7 @@ pub(super) struct Store {
     pub(super) services: Vec<Shard<BTreeMap<String, String>>>,
     pub(super) claims: Vec<Shard<Claim>>,
     pub(super) classes: Vec<Shard<Class>>,
-    pub(super) nodes: Vec<Shard<Presence>>,
+    pub(super) nodes: Vec<Shard<(Presence, Node)>>,
     /// How long a node that is not there is waited for.
     pub(super) grace: Duration,
     /// What time it is.
@@ -123,13 +126,21 @@ impl Store {
         let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
         let (claims, causes) = (claims.collect(), crate::cause::roots(&victims));
-        Some(Health { workloads, jobs, crons, claims, victims, causes })
+        let nodes = self.inventory();
+        Some(Health { workloads, jobs, crons, claims, victims, causes, nodes })
+    }
+
+    fn inventory(&self) -> Option<Arc<BTreeMap<String, Node>>> {
+        let listed = self.nodes.iter().any(Shard::is_listed);
+        let nodes =
+            self.nodes.iter().flat_map(Shard::entries).map(|((_, name), (_, node))| (name.clone(), node.clone()));
+        listed.then(|| Arc::new(nodes.collect()))
     }
 
     /// When the first of the nodes that are waited for will count as lost, from now.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(Shard::entries);
-        nodes.filter_map(|(_, node)| node.awaited(self.now, self.grace)).min()
+        nodes.filter_map(|(_, (presence, _))| presence.awaited(self.now, self.grace)).min()
     }
 
     /// Why a pod is not ready.
@@ -166,7 +177,7 @@ impl Store {
         let claims = self.claims.iter().flat_map(Shard::entries);
         let classes = self.classes.iter().flat_map(Shard::entries).map(|(_, class)| (class.name.as_str(), class));
         let awaited = |node: Presence| node.awaited(self.now, self.grace).is_some();
-        let nodes = || self.nodes.iter().flat_map(Shard::entries).map(|((_, name), node)| (name.as_str(), *node));
+        let nodes = || self.nodes.iter().flat_map(Shard::entries).map(|((_, name), node)| (name.as_str(), node.0));
         let there = nodes().map(|(name, node)| (name, node == Presence::Ready || awaited(node)));
         let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
         Facts {

@@ -163,6 +163,7 @@ fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> Owner) -> ReleaseSeen
         catalog: meta.catalog.clone(),
         images: meta.images.clone(),
         guests: meta.guests.clone(),
+        split: meta.split.clone(),
         release: meta.catalog_name.clone(),
         attempt,
         ..ReleaseSeen::default()

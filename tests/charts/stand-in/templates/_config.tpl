@@ -8,6 +8,19 @@ and leaves their data on the scope, where pods take their hashes from.
 {{- range $path, $source := default dict $etc.fill -}}
 {{- include "stand-in.fill" (list $scope $path $source) -}}
 {{- end -}}
+{{- include "stand-in.data-of" . -}}
+{{- if and $etc.files (include "stand-in.switch" (list .root "configmap_etc")) -}}
+{{- include "stand-in.data" (dict "kind" .etcKind "name" .etcName "data" .etcData) -}}
+{{- end -}}
+{{- if include "stand-in.switch" (list .root "configmap_bin") -}}
+{{- include "stand-in.data" (dict "kind" "ConfigMap" "name" .binName "data" .binData) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* stand-in.data-of leaves on the scope what its `conf` and values come to. */}}
+{{- define "stand-in.data-of" -}}
+{{- $scope := . -}}
+{{- $etc := default dict .shape.etc -}}
 {{- $data := dict -}}
 {{- range $file, $how := default dict $etc.files -}}
 {{- $parts := splitList " " $how -}}
@@ -24,12 +37,6 @@ and leaves their data on the scope, where pods take their hashes from.
 {{- end -}}
 {{- $_ := set . "binName" (default (printf "%s-bin" .root.Chart.Name) (default dict .shape.bin).name) -}}
 {{- $_ := set . "binData" $bin -}}
-{{- if and $etc.files (include "stand-in.switch" (list .root "configmap_etc")) -}}
-{{- include "stand-in.data" (dict "kind" .etcKind "name" .etcName "data" $data) -}}
-{{- end -}}
-{{- if include "stand-in.switch" (list .root "configmap_bin") -}}
-{{- include "stand-in.data" (dict "kind" "ConfigMap" "name" .binName "data" $bin) -}}
-{{- end -}}
 {{- end -}}
 
 {{/* stand-in.data: one Secret or ConfigMap. (dict kind name data annotations) */}}

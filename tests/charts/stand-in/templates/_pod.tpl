@@ -36,7 +36,13 @@ spec:
   tolerations: {{- toYaml .tolerations | nindent 2 }}
 {{- end }}
 {{- end }}
-{{- if $item.spread }}
+{{- if $item.expressions }}
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions: {{ toJson $item.expressions }}
+{{- else if $item.spread }}
   affinity: {{- include "stand-in.spread" . | nindent 4 }}
 {{- end }}
   initContainers:

@@ -1,14 +1,17 @@
 {{/*
 stand-in.workloads: Deployments, StatefulSets, DaemonSets and their disruption budgets. A DaemonSet with
-`override` has configuration of its own, named after it, as upstream's per-node overrides need.
+`override` has configuration of its own, named after it, and is split by node (_overrides.tpl).
 */}}
 {{- define "stand-in.workloads" -}}
 {{- $scope := . -}}
 {{- range $workload := default list .shape.workloads -}}
 {{- if include "stand-in.switch" (list $scope.root $workload.manifest) -}}
 {{- $item := include "stand-in.defaults" (list $scope $workload) | fromJson -}}
-{{- include "stand-in.own-config" (list $scope $item) -}}
+{{- if $item.override -}}
+{{- include "stand-in.split" (list $scope $item) -}}
+{{- else -}}
 {{- include "stand-in.workload" (list $scope $item) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range $budget := default list .shape.budgets -}}
@@ -35,17 +38,7 @@ spec:
   "containers" (list (default $given.name $given.container)) "hashes" true "etc" true
 -}}
 {{- range $field, $value := $given -}}{{- $_ := set $item $field $value -}}{{- end -}}
-{{- if eq (toString $item.override) "conf" -}}{{- $_ := set $item "etcName" $item.name -}}{{- end -}}
-{{- if eq (toString $item.override) "root" -}}
-{{- $_ := set $item "etcName" (printf "%s-etc" $item.name) -}}{{- $_ := set $item "binName" (printf "%s-bin" $item.name) -}}
-{{- end -}}
 {{- toJson $item -}}
-{{- end -}}
-
-{{- define "stand-in.own-config" -}}
-{{- $scope := index . 0 -}}{{- $item := index . 1 -}}
-{{- with $item.etcName -}}{{- include "stand-in.data" (dict "kind" "Secret" "name" . "data" $scope.etcData) -}}{{- end -}}
-{{- with $item.binName -}}{{- include "stand-in.data" (dict "kind" "ConfigMap" "name" . "data" $scope.binData) -}}{{- end -}}
 {{- end -}}
 
 {{- define "stand-in.workload" -}}

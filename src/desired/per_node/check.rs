@@ -1,0 +1,84 @@
+//! What can be said of `spec.nodes.overrides` before any value is merged.
+
+use std::collections::BTreeMap;
+
+use super::{FIELD, refused, target};
+use crate::api::{NodeOverride, NodeValues, OpenStackDeploymentSpec};
+use crate::catalog::{Catalog, Level, Release, did_you_mean};
+use crate::desired::Finding;
+use crate::observed::Key;
+
+/// What is wrong with the entries; `wanted` are the releases of the cloud.
+pub(in crate::desired) fn check(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    wanted: &BTreeMap<String, Key>,
+    findings: &mut Vec<Finding>,
+) {
+    for (index, entry) in spec.nodes.overrides.iter().enumerate() {
+        let field = format!("{FIELD}[{index}]");
+        findings.extend(meant(entry).map(|problem| refused(field.clone(), problem)));
+        if entry.releases.is_empty() {
+            findings
+                .push(refused(field.clone(), "changes nothing; name releases and their values in `releases`".into()));
+        }
+        for (name, given) in &entry.releases {
+            let field = format!("{field}.releases.{name}");
+            let Some((_, release)) = catalog.release(name) else {
+                let known = catalog.services.values().flat_map(|service| &service.releases);
+                let known: Vec<_> =
+                    known.filter(|(_, release)| !release.daemonsets.is_empty()).map(|(n, _)| n.as_str()).collect();
+                let hint = did_you_mean(name, known.iter().copied());
+                findings.push(refused(
+                    field,
+                    format!("there is no release {name:?}{hint}; there are {}", known.join(", ")),
+                ));
+                continue;
+            };
+            findings
+                .extend(given_to(release, given).map(|(below, message)| refused(format!("{field}{below}"), message)));
+            if !wanted.contains_key(name) {
+                let message = "the release is not part of this cloud, so this has no effect; take it out".into();
+                findings.push(Finding { level: Level::Warning, field, message });
+            }
+        }
+    }
+}
+
+/// What is wrong with the nodes that an entry is for.
+fn meant(entry: &NodeOverride) -> Option<String> {
+    match (&entry.selector, entry.nodes.is_empty()) {
+        (Some(_), false) | (None, true) => {
+            Some("must say for which nodes it is: either by `selector` or by `nodes`, not by both".into())
+        }
+        (Some(selector), true) => crate::desired::roles::bad_selector(selector)
+            .map(|problem| format!("selector: {problem}"))
+            .or_else(|| target(entry).err()),
+        (None, false) => entry
+            .nodes
+            .iter()
+            .find(|name| !super::is_subdomain(name))
+            .map(|name| format!("nodes: {name:?} is no name of a node; `kubectl get nodes` lists them")),
+    }
+}
+
+/// What is wrong with what a release is given.
+fn given_to(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
+    let chart = &release.chart;
+    if release.daemonsets.is_empty() {
+        let message = format!(
+            "can't differ by node: chart {chart} makes the same pods for all of them; set it for all nodes in spec.services, or take it out"
+        );
+        return Some(("", message));
+    }
+    let unknown = given.daemonsets.iter().find(|name| !release.daemonsets.contains_key(*name));
+    if let Some(name) = unknown {
+        let hint = did_you_mean(name, release.daemonsets.keys().map(String::as_str));
+        let known = release.daemonsets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        return Some((
+            ".daemonsets",
+            format!("{name:?} of chart {chart} takes no values by node{hint}; there are {known}"),
+        ));
+    }
+    given.values.is_empty().then(|| ("", "changes nothing; give `values`".to_owned()))
+}

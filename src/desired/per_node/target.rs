@@ -1,0 +1,67 @@
+//! For which nodes an entry is: what a chart can tell apart.
+
+use std::collections::BTreeSet;
+
+use crate::api::{NodeOperator, NodeOverride, NodeSelector};
+use crate::observed::Labels;
+
+/// Nodes as charts tell them apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Those where a label has one of these values.
+    Label(String, BTreeSet<String>),
+    /// Those of these names, by the label `kubernetes.io/hostname`.
+    Hosts(BTreeSet<String>),
+}
+
+impl Target {
+    /// Whether a node of this name and these labels is meant.
+    pub fn fits(&self, name: &str, labels: &Labels) -> bool {
+        match self {
+            Self::Label(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
+            Self::Hosts(names) => names.contains(name),
+        }
+    }
+
+    /// Whether both are one entry for the charts, at least for some of their nodes.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Label(key, values), Self::Label(other_key, others)) => {
+                key == other_key && !values.is_disjoint(others)
+            }
+            (Self::Hosts(names), Self::Hosts(others)) => !names.is_disjoint(others),
+            (Self::Label(..), Self::Hosts(_)) | (Self::Hosts(_), Self::Label(..)) => false,
+        }
+    }
+}
+
+/// For which nodes an entry is.
+///
+/// # Errors
+/// What no chart can tell apart, and what to do.
+pub fn target(entry: &NodeOverride) -> Result<Target, String> {
+    let Some(selector) = &entry.selector else { return Ok(Target::Hosts(entry.nodes.iter().cloned().collect())) };
+    let NodeSelector { match_labels, match_expressions } = selector;
+    match (match_labels.iter().collect::<Vec<_>>().as_slice(), match_expressions.as_slice()) {
+        ([(key, value)], []) => Ok(Target::Label((*key).clone(), BTreeSet::from([(*value).clone()]))),
+        ([], [required]) if required.operator == NodeOperator::In => {
+            Ok(Target::Label(required.key.clone(), required.values.iter().cloned().collect()))
+        }
+        ([], [required]) => Err(unfit(&format!("{:?}", required.operator))),
+        _ => Err(unfit("several labels at once")),
+    }
+}
+
+fn unfit(what: &str) -> String {
+    format!(
+        "asks for {what}, and charts tell nodes apart by the values of one label alone; give those nodes a label of their own by a role (spec.nodes.roles) and select by it"
+    )
+}
+
+/// A DNS name in lower case, such as objects have (`k8s.io/apimachinery/pkg/util/validation`, DNS-1123 subdomain).
+pub fn is_subdomain(text: &str) -> bool {
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let label = |text: &str| edge(text.chars().next()) && edge(text.chars().last()) && text.chars().all(inner);
+    text.len() <= 253 && text.split('.').all(label)
+}

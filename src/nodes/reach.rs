@@ -1,0 +1,128 @@
+//! Which nodes the values for some nodes reach, and which they miss.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Inventory, several};
+use crate::api::{NodeOverride, NodeValues, Nodes};
+use crate::catalog::{Catalog, Form, Level};
+use crate::desired::{Finding, OVERRIDES, Target, target};
+
+/// The label by which charts know a node that is named.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// An entry of the spec that means something.
+struct Entry<'a> {
+    index: usize,
+    given: &'a NodeOverride,
+    target: Target,
+    nodes: BTreeSet<&'a str>,
+}
+
+/// Entries that reach nobody, and nodes that several fit.
+pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
+    let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
+        let target = target(entry).ok()?;
+        let fits = nodes.iter().filter(|(name, node)| target.fits(name, &node.labels)).map(|(name, _)| name.as_str());
+        Some(Entry { index, given: entry, nodes: fits.collect(), target })
+    });
+    let entries: Vec<_> = entries.collect();
+    for entry in &entries {
+        findings.extend(unreached(entry, nodes));
+    }
+    for (at, later) in entries.iter().enumerate() {
+        for earlier in &entries[..at] {
+            findings.extend(overlap(earlier, later, catalog));
+        }
+    }
+}
+
+fn warning(index: usize, message: String) -> Finding {
+    Finding { level: Level::Warning, field: format!("{OVERRIDES}[{index}]"), message }
+}
+
+fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
+    let told = match &entry.target {
+        Target::Label(key, values) if entry.nodes.is_empty() => {
+            let values = values.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
+            format!(
+                "no node has the label {key}={values}; label those that it is meant for, such as by a role (spec.nodes.roles)"
+            )
+        }
+        Target::Label(..) => return None,
+        Target::Hosts(names) => {
+            let known = |name: &&str| {
+                let hostname = nodes.get(*name).map(|node| node.labels.get(HOSTNAME));
+                hostname.is_some_and(|hostname| hostname.is_none_or(|hostname| hostname == *name))
+            };
+            let missing: Vec<_> = names.iter().map(String::as_str).filter(|name| !known(name)).collect();
+            if missing.is_empty() {
+                return None;
+            }
+            let count = missing.len();
+            format!(
+                "no node has the name {} in its label {HOSTNAME}; correct it, or take it out",
+                several(missing, count)
+            )
+        }
+    };
+    Some(warning(entry.index, told))
+}
+
+/// Nodes that two entries fit which a chart can't merge: by form one of the two is lost there, or all of their pods.
+fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
+    let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
+    if both.is_empty() || earlier.target == later.target {
+        return Vec::new();
+    }
+    let mut findings = BTreeMap::new();
+    for (name, given) in &later.given.releases {
+        let Some((other, (_, release))) = earlier.given.releases.get(name).zip(catalog.release(name)) else { continue };
+        let Some(form) = release.daemonsets.values().map(|own| own.form).next().filter(|_| share(given, other)) else {
+            continue;
+        };
+        let chart = &release.chart;
+        let nodes = several(both.iter().copied(), both.len());
+        // Those by name win over those by label, wherever they stand.
+        let by_name = matches!(earlier.target, Target::Hosts(_)) && matches!(later.target, Target::Label(..));
+        let (lost, holds) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
+        let finding = match form {
+            Form::Conf if named(earlier, later) => continue,
+            Form::Conf => warning(
+                lost,
+                format!(
+                    "the values for {name} do not hold on {nodes}, where those of {OVERRIDES}[{holds}] do: chart {chart} gives a node the values of one entry; repeat there what is needed of these, or let them fit different nodes"
+                ),
+            ),
+            Form::Root if merged(&earlier.target, &later.target) => continue,
+            Form::Root => warning(
+                later.index,
+                format!(
+                    "{nodes} fit this and {OVERRIDES}[{}]: chart {chart} runs no pod of {name} at all on a node that two entries fit; let them fit different nodes",
+                    earlier.index
+                ),
+            ),
+        };
+        findings.insert(name, finding);
+    }
+    findings.into_values().collect()
+}
+
+/// Whether both are about a `DaemonSet` in common.
+fn share(one: &NodeValues, other: &NodeValues) -> bool {
+    let any = one.daemonsets.is_empty() || other.daemonsets.is_empty();
+    any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
+}
+
+/// Nodes that both name have one entry for both, merged.
+fn named(one: &Entry<'_>, other: &Entry<'_>) -> bool {
+    matches!((&one.target, &other.target), (Target::Hosts(_), Target::Hosts(_)))
+}
+
+/// Of a form that knows single values only, nodes that both name have one entry, and so have those of one value of one label.
+fn merged(one: &Target, other: &Target) -> bool {
+    match (one, other) {
+        (Target::Hosts(_), Target::Hosts(_)) => true,
+        (Target::Label(key, _), Target::Label(other, _)) => key == other,
+        (Target::Label(..), Target::Hosts(_)) | (Target::Hosts(_), Target::Label(..)) => false,
+    }
+}

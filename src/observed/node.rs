@@ -1,0 +1,31 @@
+//! A node.
+
+use std::collections::BTreeMap;
+
+/// Labels by key.
+pub type Labels = BTreeMap<String, String>;
+
+/// What counts of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its uid: another node may come by its name.
+    pub uid: String,
+    /// Its labels.
+    pub labels: Labels,
+    /// The labels that the operator has given it, by the annotation [`crate::api::NODE_LABELS`].
+    pub ours: Labels,
+}
+
+impl Node {
+    /// A node of these labels, with what the annotation says.
+    pub fn new(uid: Option<&str>, labels: Option<&Labels>, annotation: Option<&str>) -> Self {
+        let pairs = annotation.unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
+        let ours = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        Self { uid: uid.unwrap_or_default().to_owned(), labels: labels.cloned().unwrap_or_default(), ours }
+    }
+
+    /// The text of the annotation for these labels.
+    pub fn annotation(labels: &Labels) -> String {
+        labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+    }
+}

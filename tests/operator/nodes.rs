@@ -1,0 +1,178 @@
+//! Roles of nodes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, ResourceExt};
+use osdpl::api::{NODE_LABELS, OpenStackDeployment};
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services};
+use crate::world::{World, patience, story};
+
+/// The nodes that a story makes for itself; those of the control plane have every label from the start.
+pub struct Nodes<'a> {
+    world: &'a World,
+    api: Api<Node>,
+    names: Vec<String>,
+}
+
+impl<'a> Nodes<'a> {
+    pub fn of(world: &'a World) -> Self {
+        Self { world, api: Api::all(world.client.clone()), names: Vec::new() }
+    }
+
+    /// A new node with these labels by hand.
+    async fn join(&mut self, name: &str, labels: Value) -> String {
+        let name = format!("{}-{name}", self.world.namespace);
+        let node = json!({"metadata": {"name": name, "labels": labels}});
+        self.api.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+        self.names.push(name.clone());
+        name
+    }
+
+    async fn label(&self, name: &str, key: &str, value: Value) {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
+        self.api.patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until a node has these OpenStack labels and no others, and returns what our annotation says.
+    pub async fn until(&self, name: &str, labels: &[(&str, &str)]) -> String {
+        let wanted: BTreeMap<_, _> =
+            labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let has = move |node: Option<&Node>| {
+            node.is_some_and(|node| {
+                let ours = |key: &String| ["open", "l3-", "sriov", "gpu"].iter().any(|begin| key.starts_with(begin));
+                let labels = node.labels().iter().filter(|(key, _)| ours(key));
+                labels.map(|(key, value)| (key.clone(), value.clone())).collect::<BTreeMap<_, _>>() == wanted
+            })
+        };
+        let what = format!("node {name} has the labels {labels:?}");
+        let node = patience(&what, await_condition(self.api.clone(), name, has)).await.unwrap().unwrap();
+        node.annotations().get(NODE_LABELS).cloned().unwrap_or_default()
+    }
+
+    /// The control plane is handed on to other stories.
+    async fn leave(self) {
+        for name in self.names {
+            let uid = self.api.get(&name).await.unwrap().uid().unwrap();
+            self.api.delete(&name, &DeleteParams::default()).await.unwrap();
+            patience("the node is gone", await_condition(self.api.clone(), &name, conditions::is_deleted(&uid)))
+                .await
+                .unwrap();
+        }
+    }
+}
+
+const COMPUTE: (&str, &str) = ("openstack-compute-node", "enabled");
+const SWITCH: (&str, &str) = ("openvswitch", "enabled");
+const GATEWAY: (&str, &str) = ("l3-agent", "enabled");
+
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn with_roles(roles: Value) -> Value {
+    let mut spec = services(&["memcached"]);
+    spec["nodes"] = json!({ "roles": roles });
+    spec
+}
+
+#[test]
+fn roles_give_nodes_exactly_their_labels_and_take_back_those_alone() {
+    story("roles", async |world| {
+        let mut nodes = Nodes::of(world);
+        let plain = nodes.join("plain", json!({"rack": "r1"})).await;
+        let by_hand = nodes.join("by-hand", json!({"rack": "r1", "openvswitch": "enabled"})).await;
+        let held = nodes.join("held", json!({"rack": "r1", "openvswitch": "disabled"})).await;
+        let apart = nodes.join("apart", json!({})).await;
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["memcached"])).await;
+        world.until_ready().await;
+        assert_eq!(nodes.until(&apart, &[]).await, "", "no role, no write");
+
+        let roles = json!({"compute": {"selector": {"matchLabels": {"rack": "r1"}}}, "gateway": {"names": [apart.clone(), "nowhere"]}});
+        world.apply(&with_roles(roles.clone())).await;
+        let ours = "openstack-compute-node=enabled,openvswitch=enabled";
+        assert_eq!(nodes.until(&plain, &[COMPUTE, SWITCH]).await, ours);
+        nodes.until(&by_hand, &[COMPUTE, SWITCH]).await;
+        assert_eq!(nodes.until(&held, &[COMPUTE, ("openvswitch", "disabled")]).await, "openstack-compute-node=enabled");
+        nodes.until(&apart, &[GATEWAY, SWITCH]).await;
+        let told = |words: &'static str| {
+            move |cloud: &OpenStackDeployment| {
+                let message = cloud.condition("Ready").filter(|ready| ready.status == "True")?.message;
+                message.contains(words).then_some(message)
+            }
+        };
+        let message = world.until("another hand's label is told", told("by another hand")).await;
+        let wanted = format!(
+            "spec.nodes.roles.compute: label openvswitch has the value \"disabled\" by another hand on {held}, which is respected"
+        );
+        assert!(message.contains(&wanted), "{message}");
+        assert!(message.contains("spec.nodes.roles.gateway: there is no node \"nowhere\""), "{message}");
+        let role = world.until_ready().await.status().roles["compute"].clone();
+        assert_eq!((role.count, role.labels.join(",")), (3, ours.to_owned()));
+        assert!(role.nodes.contains(&plain), "{role:?}");
+
+        let late = nodes.join("late", json!({"rack": "r1"})).await;
+        nodes.until(&late, &[COMPUTE, SWITCH]).await;
+        nodes.label(&held, "openvswitch", Value::Null).await;
+        nodes.until(&held, &[COMPUTE, SWITCH]).await;
+        nodes.label(&plain, "rack", json!("r2")).await;
+        assert_eq!(nodes.until(&plain, &[]).await, "");
+
+        world.apply(&with_roles(json!({"gateway": roles["gateway"]}))).await;
+        assert_eq!(nodes.until(&by_hand, &[SWITCH]).await, "", "set by hand, and stays");
+        nodes.until(&late, &[]).await;
+        nodes.until(&apart, &[GATEWAY, SWITCH]).await;
+        world.delete().await;
+        world.until_gone().await;
+        assert_eq!(nodes.until(&apart, &[]).await, "", "the cloud is gone, and its labels with it");
+        nodes.until(&by_hand, &[SWITCH]).await;
+        nodes.leave().await;
+    });
+}
+
+#[test]
+fn roles_that_fight_are_told_and_neither_wins_and_a_plan_says_who_gets_what() {
+    story("fight", async |world| {
+        let mut nodes = Nodes::of(world);
+        let node = nodes.join("both", json!({})).await;
+        let _operator = world.operator().start().await;
+        let big = json!({"names": [node.clone()], "labels": {"gpu": "big"}});
+        let small = json!({"names": [node.clone()], "labels": {"gpu": "small", "gpu-any": "yes"}});
+        world.apply(&with_roles(json!({"big": big}))).await;
+        nodes.until(&node, &[("gpu", "big")]).await;
+        world.until_ready().await;
+        world.apply(&with_roles(json!({"big": big, "small": small}))).await;
+        nodes.until(&node, &[("gpu", "big"), ("gpu-any", "yes")]).await;
+        let wanted = format!(
+            "roles want label gpu set differently (big to \"big\", small to \"small\") on {node}: it stays as it is there"
+        );
+        world
+            .until("the fight is told", |cloud| cloud.condition("Ready")?.message.contains(&wanted).then_some(()))
+            .await;
+
+        let file = world.folder.path().join("change.yaml");
+        let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": crate::cloud::NAME, "namespace": world.namespace}, "spec": with_roles(json!({"small": small}))});
+        std::fs::write(&file, object.to_string()).unwrap();
+        let plan = world.osdpl(&["plan", "--file", file.to_str().unwrap()]);
+        assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big\n")), "{plan}");
+        world.apply(&with_roles(json!({"small": small}))).await;
+        nodes.until(&node, &[("gpu", "small"), ("gpu-any", "yes")]).await;
+        // Someone takes the label over: it is theirs from now on.
+        nodes.label(&node, "gpu", json!("mine")).await;
+        world
+            .until("the label is told as theirs", |cloud| {
+                cloud
+                    .condition("Ready")?
+                    .message
+                    .contains("label gpu has the value \"mine\" by another hand")
+                    .then_some(())
+            })
+            .await;
+        world.apply(&services(&["memcached"])).await;
+        assert_eq!(nodes.until(&node, &[("gpu", "mine")]).await, "");
+        nodes.leave().await;
+    });
+}

@@ -1,0 +1,138 @@
+//! Values for some nodes alone.
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use kube::api::{ListParams, Patch, PatchParams};
+use osdpl::api::reason;
+use serde_json::json;
+
+use crate::cloud::{Told, services};
+use crate::nodes::Nodes;
+use crate::world::{World, story};
+
+/// The `DaemonSets` of a component, without the digests in their names, with how many nodes each is on.
+async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
+    let labelled = ListParams::default().labels(&format!("component={component}"));
+    let found = world.api::<DaemonSet>().list(&labelled).await.unwrap();
+    let told = found.iter().map(|set| {
+        let name = set.name_any();
+        let bare = name.rsplit_once('-').filter(|(_, end)| end.len() >= 8).map_or(name.as_str(), |(bare, _)| bare);
+        (bare.to_owned(), set.status.as_ref().map_or(0, |status| status.desired_number_scheduled))
+    });
+    told.collect()
+}
+
+fn on(name: &str, nodes: i32) -> (String, i32) {
+    (name.to_owned(), nodes)
+}
+
+#[test]
+fn values_for_some_nodes_split_the_daemons_after_approval_and_change_freely_from_then_on() {
+    story("overrides", async |world| {
+        let with = |cpus: &str, overrides: bool| {
+            let gpu = json!({"matchLabels": {"gpu": "big"}});
+            let values = json!({
+                "nova": {"values": {"conf": {"nova": {"compute": {"cpu_dedicated_set": cpus}}}}},
+                "neutron": {"daemonsets": ["ovs-agent"], "values": {"conf": {"plugins": {"openvswitch_agent": {"ovs": {"bridge_mappings": "fast:br-fast"}}}}}},
+                "libvirt": {"values": {"conf": {"qemu": {"max_files": 4096}}, "pod": {"mounts": {"libvirt": {"libvirt": {"volumes": [{"name": "huge", "emptyDir": {}}]}}}}}},
+            });
+            let entry = json!({"name": "gpu", "selector": gpu, "releases": values});
+            let overrides = if overrides { vec![entry] } else { Vec::new() };
+            let roles = json!({"gpu": {"names": ["node-1"], "labels": {"gpu": "big"}}});
+            json!({"openstackRelease": "2026.1", "presets": ["compute"], "nodes": {"roles": roles, "overrides": overrides}})
+        };
+        let nodes = Nodes::of(world);
+        let _operator = world.operator().start().await;
+        world.apply(&with("", false)).await;
+        world.until_ready().await;
+        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 3)]);
+
+        world.apply(&with("4-7", true)).await;
+        let cloud = world
+            .until("all three wait for approval", |cloud| {
+                let waits = |release: &str| cloud.child(release).message.contains("waits for approval");
+                (cloud.reason() == reason::APPROVAL && ["libvirt", "neutron", "nova"].into_iter().all(waits))
+                    .then(|| cloud.clone())
+            })
+            .await;
+        let restarts =
+            "values for some nodes give its DaemonSets other names and nodes, which restarts nova/compute on 3 nodes";
+        assert!(cloud.child("nova").message.starts_with(restarts), "{}", cloud.child("nova").message);
+        assert_eq!(cloud.child("nova").changes, ["conf.overrides.nova_compute.labels"]);
+        let plan = world.osdpl(&["plan"]);
+        for words in [
+            restarts,
+            "which restarts neutron/neutron-ovs-agent on 3 nodes",
+            "which restarts libvirt/libvirt on 3 nodes",
+        ] {
+            assert!(plan.contains(words), "{words}\n{plan}");
+        }
+        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 3)], "nothing before a person agrees");
+        world.osdpl(&["approve"]);
+        world.until_ready().await;
+        assert_eq!(sets(world, "compute").await, [on("nova-compute-default", 2), on("nova-compute-gpu", 1)]);
+        assert_eq!(
+            sets(world, "neutron-ovs-agent").await,
+            [on("neutron-ovs-agent-default", 2), on("neutron-ovs-agent-gpu", 1)]
+        );
+        assert_eq!(sets(world, "libvirt").await, [on("libvirt-libvirt", 1), on("libvirt-libvirt-default", 2)]);
+        assert_eq!(sets(world, "l3-agent").await, [on("neutron-l3-agent-default", 3)], "those that nobody named");
+
+        let runs = world.helm_runs().len();
+        world.apply(&with("2-3", true)).await;
+        let cloud = world.until_ready().await;
+        assert_eq!(
+            world.helm_runs().len(),
+            runs + 1,
+            "other values on the same nodes need nobody's word, nor another release"
+        );
+        assert_eq!(cloud.child("nova").revision, Some(3));
+        let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
+        let own = secrets.iter().find(|secret| secret.name_any().starts_with("nova-compute-gpu-")).unwrap();
+        let conf = String::from_utf8(own.data.as_ref().unwrap()["nova.conf"].0.clone()).unwrap();
+        assert!(conf.contains("[compute]\ncpu_dedicated_set = 2-3\n"), "{conf}");
+
+        world.apply(&json!({"openstackRelease": "2026.1", "presets": ["compute"]})).await;
+        let cloud = world.until_reason(reason::APPROVAL).await;
+        assert!(cloud.child("nova").message.starts_with(restarts), "{}", cloud.child("nova").message);
+        let labels =
+            ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
+        nodes.until("node-1", &labels.map(|label| (label, "enabled"))).await;
+    });
+}
+
+#[test]
+fn what_no_chart_can_express_is_refused_by_name() {
+    story("inexpressible", async |world| {
+        let mut spec = services(&["memcached"]);
+        spec["nodes"] = json!({"overrides": [
+            {"name": "a", "nodes": ["node-1"], "releases": {"memcached": {"values": {"conf": {"memcached": {"memory": 9}}}}}}]});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let cloud = world.until_reason(reason::INVALID).await;
+        let wanted = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all of them; set it for all nodes in spec.services, or take it out";
+        assert_eq!(cloud.condition("Ready").unwrap().message, wanted);
+        // What the API server itself refuses.
+        for (nodes, words) in [
+            (json!({"roles": {"compute": {}}}), "names nobody who plays the role"),
+            (json!({"roles": {"Compute": {"names": ["a"]}}}), "maps names of roles to who plays them"),
+            (json!({"overrides": [{"name": "a", "releases": {}}]}), "either by `selector` or by `nodes`"),
+            (
+                json!({"overrides": [{"name": "a", "nodes": ["x"]}, {"name": "a", "nodes": ["y"]}]}),
+                "has two entries of the same name",
+            ),
+        ] {
+            let mut spec = services(&["memcached"]);
+            spec["nodes"] = nodes;
+            let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+                "metadata": {"name": crate::cloud::NAME, "namespace": world.namespace}, "spec": spec});
+            let params = PatchParams::apply("story").force();
+            let error =
+                world.deployments().patch(crate::cloud::NAME, &params, &Patch::Apply(object)).await.unwrap_err();
+            assert!(error.to_string().contains(words), "{words}: {error}");
+        }
+        world.apply(&services(&["memcached"])).await;
+        world.until_ready().await;
+    });
+}
