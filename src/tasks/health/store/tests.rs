@@ -246,7 +246,8 @@ fn what_a_daemon_set_lost_with_a_node_is_wanted_there_all_the_same() {
     store.nodes[0].take::<Partial<Node>>(Event::InitDone, |_| None);
     let unheard = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T12:00:00Z"});
     let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [unheard]}});
-    store.nodes[0].take::<Partial<Node>>(object(node), |node| Some((node.status.presence(), Default::default())));
+    store.nodes[0]
+        .take::<Partial<Node>>(object(node), |node| Some((node.status.presence(), crate::observed::Node::default())));
     store.grace = Duration::from_secs(40);
     store.now = "2026-11-21T12:00:30Z".parse().unwrap();
     let picture = store.picture().unwrap();
