@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, Consumer, Problem, external, mirantis};
+use super::{Ceph, Cluster, Consumer, Problem, external, mirantis};
 
 /// The Ceph that the spec declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
     /// What is known of it, or why nothing is.
     pub read: Result<Ceph, Unready>,
+    /// What the `CephCluster` says of itself, where Rook runs it and it is known.
+    pub cluster: Option<Cluster>,
     /// What wanted releases need and the Secret does not say, in the order of [`Consumer::ALL`].
     pub lacking: Vec<Problem>,
     /// What is not as it should be, though what runs can go on with what it has.
@@ -42,14 +44,32 @@ pub enum Unready {
     /// An object that is not ours has the name of one that the charts mount.
     #[error("{0} was not made by osdpl, which must write there; delete it, or take it out of the way")]
     Occupied(String),
+    /// It is another Ceph than the one that the charts use.
+    #[error(
+        "the Ceph described is {found}, and the cloud's images, volumes and instances are in {held} (ConfigMap {map}): nothing is changed; correct what describes it, or, where the cloud is to begin anew on that Ceph, delete that ConfigMap"
+    )]
+    Another {
+        /// The fsid in what describes it.
+        found: String,
+        /// The fsid that the charts were given.
+        held: String,
+        /// Where that stands.
+        map: String,
+    },
 }
 
 impl Declared {
     /// One that lacks nothing, or that is not known.
     pub fn of(read: Result<Ceph, Unready>) -> Self {
-        let users = read.iter().flat_map(|ceph| ceph.users.values());
-        let secrets = users.map(|user| Secret(user.key.reveal().to_owned())).collect();
-        Self { read, lacking: Vec::new(), note: None, secrets }
+        let keys = read.iter().flat_map(Ceph::keys);
+        let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
+        Self { read, cluster: None, lacking: Vec::new(), note: None, secrets }
+    }
+
+    /// What Rook answers.
+    pub fn by_rook((read, cluster): (Result<Ceph, Unready>, Option<Cluster>)) -> Self {
+        let note = cluster.as_ref().and_then(Cluster::trouble);
+        Self { cluster, note, ..Self::of(read) }
     }
 
     /// What keeps it from being ready for every release that needs it, first things first.
@@ -62,7 +82,7 @@ impl Declared {
     pub fn blame(&self, consumer: Option<Consumer>) -> Option<String> {
         match (&self.read, consumer) {
             (Err(problem), _) => Some(problem.to_string()),
-            (Ok(ceph), Some(consumer)) if ceph.user(consumer).is_none() => Some(ceph.missing(consumer).to_string()),
+            (Ok(ceph), Some(consumer)) if !ceph.serves(consumer) => Some(ceph.missing(consumer).to_string()),
             (Ok(_), _) => None,
         }
     }
@@ -83,7 +103,7 @@ pub fn declared<'a>(
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let lacking = read.as_ref().map(|ceph| lacking(ceph, releases)).unwrap_or_default();
-    Declared { read: read.map_err(Unready::from), lacking, note: None, secrets: words(&data) }
+    Declared { lacking, secrets: words(&data), ..Declared::of(read.map_err(Unready::from)) }
 }
 
 fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Problem> {

@@ -22,5 +22,12 @@ pub fn example() -> Ceph {
     };
     let users: BTreeMap<Consumer, User> = Consumer::ALL.map(user).into();
     let fsid = Some("00000000-0000-0000-0000-000000000000".to_owned());
-    Ceph { object: "the example".into(), layout: Layout::Documented, monitors: Monitors::example(), fsid, users }
+    Ceph {
+        object: "the example".into(),
+        layout: Layout::Documented,
+        monitors: Monitors::example(),
+        fsid,
+        users,
+        admin: None,
+    }
 }

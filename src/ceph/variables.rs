@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Ceph, Consumer, User};
+use super::{Ceph, Consumer, User, rook};
 use crate::values::{Values, digest};
 
 /// The variable `ceph`: for each consumer that Ceph has a user for `user`, `pool` and `digest`, which changes with what the consumer's pods
-/// mount; for nova `own`, whether its user is another one than that of volumes; for libvirt `user`, `secret` and `digest`.
+/// mount; for nova `own`, whether its user is another one than that of volumes; for libvirt `user`, `secret` and `digest`. Where the charts make
+/// pools and users themselves there is no `ceph.libvirt`, but `ceph.admin.digest`, and for each consumer `replicas`.
 pub fn variables(ceph: &Ceph) -> Values {
     let configuration = ceph.configuration();
     let digest_of = |user: &User| short([configuration.as_str(), user.key.reveal()]);
@@ -14,6 +15,16 @@ pub fn variables(ceph: &Ceph) -> Values {
     for (consumer, user) in &ceph.users {
         let entry = json!({"user": user.name, "pool": user.pool(*consumer), "digest": digest_of(user)});
         variables.insert(consumer.variable().into(), entry);
+    }
+    if let Some(admin) = &ceph.admin {
+        for (consumer, replicas) in &admin.replicas {
+            let (user, pool) = (rook::user(*consumer), consumer.made_pool());
+            let digest = short([configuration.as_str()]);
+            let entry = json!({"user": user, "pool": pool, "replicas": replicas, "digest": digest});
+            variables.insert(consumer.variable().into(), entry);
+        }
+        let digest = short([configuration.as_str(), admin.key.reveal()]);
+        variables.insert("admin".into(), json!({"digest": digest}));
     }
     if let Some(nova) = variables.get_mut(Consumer::Nova.variable()) {
         nova["own"] = ceph.has_own_nova().into();

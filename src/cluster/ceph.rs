@@ -14,7 +14,7 @@ use serde_json::json;
 use super::remove::gone;
 use super::{Cluster, Error, Explain, Inputs, MANAGER};
 use crate::api::MANAGED;
-use crate::ceph::{Kind, Object};
+use crate::ceph::{Kind, Object, Unready};
 
 /// Tells Ceph's objects from the Secrets with credentials, which are labelled as ours as well.
 const COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
@@ -43,7 +43,8 @@ impl Holds for Secret {
 }
 
 impl Cluster {
-    /// Writes what differs; returns the first object that stands in the way and is not ours: then nothing is written.
+    /// Writes what differs, but nothing where an object stands in the way that is not ours, or where the charts were given another Ceph: the
+    /// first such trouble is returned.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -52,10 +53,7 @@ impl Cluster {
         deployment: &str,
         objects: &[Object],
         inputs: &Inputs,
-    ) -> Result<Option<String>, Error> {
-        if self.only_reads {
-            return Ok(None);
-        }
+    ) -> Result<Option<Unready>, Error> {
         let mut different = Vec::new();
         for object in objects {
             let held = match object.kind {
@@ -66,10 +64,19 @@ impl Cluster {
                 },
             };
             match held {
-                Held::Foreign => return Ok(Some(object.to_string())),
+                Held::Foreign => return Ok(Some(Unready::Occupied(object.to_string()))),
                 Held::Ours(data) if data == object.data => {}
-                Held::Ours(_) | Held::Absent => different.push(object),
+                Held::Ours(data) => {
+                    if let Some(problem) = object.another(&data) {
+                        return Ok(Some(problem));
+                    }
+                    different.push(object);
+                }
+                Held::Absent => different.push(object),
             }
+        }
+        if self.only_reads {
+            return Ok(None);
         }
         for object in different {
             self.ensure_namespace(&object.namespace).await?;
