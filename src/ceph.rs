@@ -7,12 +7,14 @@ mod admin;
 mod declared;
 mod example;
 mod external;
+mod gateway;
 mod key;
 mod mirantis;
 mod monitors;
 mod objects;
 mod problem;
 mod rook;
+mod store;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -21,14 +23,16 @@ use std::collections::BTreeMap;
 
 pub use admin::{ADMIN_SECRET, Admin};
 pub use declared::{Declared, Unready, declared};
-pub use example::example;
+pub use example::{example, example_gateway};
 pub use external::external;
+pub use gateway::{Gateway, Url};
 pub use key::CephxKey;
 pub use mirantis::mirantis;
 pub use monitors::Monitors;
 pub use objects::{Kind, Object, objects, taken_over};
 pub use problem::{Complaint, Problem};
 pub use rook::{Cluster, ENDPOINTS, Manifest, Rook, consumers, holds};
+pub use store::{Keystone, Store, USER};
 pub use variables::{named_in, variables};
 
 use problem::Source;

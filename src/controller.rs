@@ -18,6 +18,7 @@ mod preview;
 mod publish;
 mod secrets;
 mod spent;
+mod store;
 mod sweep;
 mod teardown;
 

@@ -15,9 +15,11 @@ use osdpl::values::{self, Values};
 use serde_json::{Value, json};
 
 /// Paths that no chart lists in its own values, yet reads; `*` stands for one key, `**` for any number.
-const UNLISTED: [(&str, &str); 20] = [
+const UNLISTED: [(&str, &str); 22] = [
     ("endpoints.*.namespace", "read for every endpoint, listed for few"),
     ("endpoints.*.host_fqdn_override.public.**", "read for every endpoint by its class"),
+    ("endpoints.object_store.host_fqdn_override.default.host", "every class without one of its own"),
+    ("conf.ceph.global.*", "configuration files take any option"),
     ("endpoints.*.scheme.public", "read for every endpoint by its class"),
     ("endpoints.*.port.*.public", "read for every endpoint by its class"),
     ("extraObjects.**", "a free map that the values show in a comment only"),

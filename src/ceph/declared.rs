@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, Cluster, Consumer, Problem, external, mirantis};
+use super::{Ceph, Cluster, Consumer, Gateway, Problem, external, mirantis, variables};
+use crate::values::Values;
 
 /// The Ceph that the spec declares.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +12,8 @@ pub struct Declared {
     pub read: Result<Ceph, Unready>,
     /// What the `CephCluster` says of itself, where Rook runs it and it is known.
     pub cluster: Option<Cluster>,
+    /// Who runs the gateways of the object store that is asked for, or why that is not known; none where none is asked for.
+    pub gateway: Option<Result<Gateway, Unready>>,
     /// What wanted releases need and the Secret does not say, in the order of [`Consumer::ALL`].
     pub lacking: Vec<Problem>,
     /// What is not as it should be, though what runs can go on with what it has.
@@ -63,7 +66,7 @@ impl Declared {
     pub fn of(read: Result<Ceph, Unready>) -> Self {
         let keys = read.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
-        Self { read, cluster: None, lacking: Vec::new(), note: None, secrets }
+        Self { read, cluster: None, gateway: None, lacking: Vec::new(), note: None, secrets }
     }
 
     /// What Rook answers.
@@ -75,12 +78,37 @@ impl Declared {
     /// What keeps it from being ready for every release that needs it, first things first.
     pub fn trouble(&self) -> Option<Unready> {
         let lacking = || self.lacking.first().cloned().map(Unready::from);
-        self.read.as_ref().err().cloned().or_else(lacking).or_else(|| self.note.clone())
+        let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
+        self.read.as_ref().err().cloned().or_else(lacking).or_else(|| self.note.clone()).or_else(gateway)
     }
 
-    /// Why an expression that asks for this consumer finds nothing.
-    pub fn blame(&self, consumer: Option<Consumer>) -> Option<String> {
-        match (&self.read, consumer) {
+    /// The same with what is known of the gateways.
+    #[must_use]
+    pub fn with_gateway(self, gateway: Option<Result<Gateway, Unready>>) -> Self {
+        let key = match &gateway {
+            Some(Ok(Gateway::Chart(key))) => Some(Secret(key.reveal().to_owned())),
+            _ => None,
+        };
+        Self { gateway, secrets: self.secrets.into_iter().chain(key).collect(), ..self }
+    }
+
+    /// What expressions see as `ceph`: see [`variables()`], and with an object store `ceph.rgw`: `chart`, whether the chart runs the gateways (with
+    /// `monitors` and `fsid` then), else `internal` and `public`, each with `scheme`, `host` and `port`.
+    pub fn variables(&self) -> Values {
+        let ceph = self.read.as_ref().ok();
+        let mut variables = ceph.map(variables).unwrap_or_default();
+        if let Some(Ok(gateway)) = &self.gateway {
+            variables.insert("rgw".into(), gateway.variable(ceph));
+        }
+        variables
+    }
+
+    /// Why an expression that asks for this (`ceph.<name>`) finds nothing.
+    pub fn blame(&self, name: &str) -> Option<String> {
+        if let ("rgw", Some(gateway)) = (name, &self.gateway) {
+            return gateway.as_ref().err().map(ToString::to_string);
+        }
+        match (&self.read, Consumer::named(name)) {
             (Err(problem), _) => Some(problem.to_string()),
             (Ok(ceph), Some(consumer)) if !ceph.serves(consumer) => Some(ceph.missing(consumer).to_string()),
             (Ok(_), _) => None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, User};
+use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
 /// A Ceph that is none, with upstream's names: what `osdpl render` shows values with.
 pub fn example() -> Ceph {
@@ -30,4 +30,10 @@ pub fn example() -> Ceph {
         users,
         admin: None,
     }
+}
+
+/// The gateways of the example.
+pub fn example_gateway() -> Gateway {
+    let url = Url { scheme: "http".into(), host: "rgw.example.org".into(), port: 80 };
+    Gateway::Elsewhere { internal: url.clone(), public: url }
 }

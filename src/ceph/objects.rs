@@ -9,8 +9,17 @@ use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Unready, User, fsid_of};
 pub enum Kind {
     /// `ceph.conf`.
     ConfigMap,
-    /// A key.
+    /// A key, in a Secret of the type that charts make.
     Secret,
+    /// A Secret of no type.
+    Opaque,
+}
+
+impl Kind {
+    /// What Kubernetes calls it.
+    pub fn name(self) -> &'static str {
+        if self == Self::ConfigMap { "ConfigMap" } else { "Secret" }
+    }
 }
 
 /// An object that charts mount.
@@ -39,7 +48,7 @@ impl Object {
 
 impl std::fmt::Display for Object {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{:?} {}/{}", self.kind, self.namespace, self.name)
+        write!(formatter, "{} {}/{}", self.kind.name(), self.namespace, self.name)
     }
 }
 

@@ -46,13 +46,18 @@ fn short<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
     text.into()
 }
 
-/// The consumers that an expression asks for, by `ceph.<name>`.
-pub fn named_in(expression: &str) -> impl Iterator<Item = Option<Consumer>> {
-    expression.split("ceph.").skip(1).map(|rest| {
-        let name = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+/// What an expression asks for, by `ceph.<name>`.
+pub fn named_in(expression: &str) -> impl Iterator<Item = &str> {
+    let rests = expression.split("ceph.").skip(1);
+    rests.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
+}
+
+impl Consumer {
+    /// The one whose user an expression asks for by this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
         match name {
-            "libvirt" => Some(Consumer::Nova),
-            name => Consumer::ALL.into_iter().find(|consumer| consumer.variable() == name),
+            "libvirt" => Some(Self::Nova),
+            name => Self::ALL.into_iter().find(|consumer| consumer.variable() == name),
         }
-    })
+    }
 }

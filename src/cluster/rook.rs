@@ -1,5 +1,6 @@
 //! What Rook is asked for: `CephBlockPool`s and `CephClient`s, written only when they differ, never deleted, because data and keys hang on them.
 
+mod store;
 mod watch;
 
 use kube::ResourceExt;
@@ -7,6 +8,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
+pub use store::STORE;
 pub use watch::RookWatch;
 
 use super::{Cluster, Error, Explain, MANAGER};

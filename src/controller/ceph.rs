@@ -6,12 +6,12 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use super::Context;
 use super::memory::Memory;
+use super::{Context, store};
 use crate::api::{OpenStackDeploymentSpec, ValuesKind};
-use crate::ceph::{self, Ceph, Consumer, Declared, Object, Rook, Unready};
-use crate::cluster::{Asked, Cluster, Error, Inputs, Reference};
-use crate::desired::{Desired, Selection, Unavailable};
+use crate::ceph::{self, Ceph, Consumer, Declared, Object, Rook, Store, Unready};
+use crate::cluster::{Asked, Cluster, Error, Inputs, Reference, STORE};
+use crate::desired::{Desired, Facts, Selection, Unavailable};
 use crate::observed::Observed;
 
 /// How soon an object that stands in the way is looked for again.
@@ -39,7 +39,7 @@ fn endpoints(rook: &Rook) -> Reference {
 }
 
 /// The Rook that the features name, where Ceph is used.
-fn rook(selection: &Selection) -> Option<Rook> {
+pub fn rook(selection: &Selection) -> Option<Rook> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     Rook::of(&storage["ceph"])
 }
@@ -47,7 +47,8 @@ fn rook(selection: &Selection) -> Option<Rook> {
 /// Watches Rook's objects, where the spec names a Rook.
 pub fn watch(inputs: &Inputs, spec: &OpenStackDeploymentSpec) {
     let rook = feature(spec).and_then(Rook::of);
-    inputs.watch_rook(rook.as_ref().map(|rook| (rook.namespace.as_str(), &[CLUSTER][..])));
+    let kinds: &[_] = if feature(spec).and_then(Store::of).is_some() { &[CLUSTER, STORE] } else { &[CLUSTER] };
+    inputs.watch_rook(rook.as_ref().map(|rook| (rook.namespace.as_str(), kinds)));
 }
 
 fn feature(spec: &OpenStackDeploymentSpec) -> Option<&Value> {
@@ -65,13 +66,14 @@ pub fn declared(inputs: &Inputs, spec: &OpenStackDeploymentSpec, selection: &Sel
             clusters.iter().map(|(name, object)| ceph::Cluster::of(&rook.namespace, name, object)).collect()
         });
         let answer = rook.read(&consumers(selection), clusters, |name| rooks(inputs, &rook, name));
-        return Some(Declared::by_rook(answer));
+        return Some(Declared::by_rook(answer).with_gateway(store::of_rook(inputs, &rook, selection)));
     }
     let is_used = selection.features.get("storage").is_some_and(|storage| storage["backend"] == "ceph");
     let reference = references(spec, &selection.namespace).into_iter().next().filter(|_| is_used)?;
     let data = inputs.all(&reference).map_err(|problem| problem.to_string());
     let object = format!("{}/{}", reference.namespace, reference.name);
-    Some(ceph::declared(&object, data, selection.releases.keys().map(String::as_str)))
+    let gateway = data.as_ref().ok().and_then(|data| store::of_secret(&object, data, selection));
+    Some(ceph::declared(&object, data, selection.releases.keys().map(String::as_str)).with_gateway(gateway))
 }
 
 /// An object of Rook's, which nobody is to make by hand.
@@ -120,12 +122,14 @@ impl Context {
         &self,
         declared: &mut Declared,
         selection: &Selection,
+        facts: &Facts,
         memory: &mut Memory,
     ) -> Result<Option<Timestamp>, Error> {
         if let Some(rook) = rook(selection) {
             self.ask(&rook, declared, selection, memory).await?;
         }
         write(&self.cluster, declared, selection, &self.inputs).await?;
+        self.hand_back(declared, selection, facts).await?;
         let is_looked_for =
             matches!(declared.trouble(), Some(Unready::Occupied(_) | Unready::Rook(_) | Unready::Another { .. }));
         Ok(super::now().checked_add(LOOK_AGAIN).ok().filter(|_| is_looked_for))
@@ -179,8 +183,13 @@ impl Context {
             None => None,
         };
         let wanted = ceph.map(|ceph| objects(ceph, selection)).unwrap_or_default();
-        let names: Vec<String> = wanted.iter().map(Object::to_string).collect();
+        let (back, told) = store::kept(declared, selection);
+        let wanted: Vec<Object> = wanted.into_iter().chain(back).collect();
+        let store = told.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));
+        let names: Vec<String> =
+            wanted.iter().map(Object::to_string).chain(store.map(|(space, name)| format!("{space}/{name}"))).collect();
         if memory.ceph.as_ref() != Some(&names) && is_settled(desired, observed) {
+            self.cluster.leave_stores(&selection.name, store).await?;
             let taken = ceph.map(|ceph| ceph::taken_over(ceph, &namespaces(selection))).unwrap_or_default();
             let kept: Vec<Object> = wanted.into_iter().chain(taken).collect();
             self.cluster.remove_ceph(&selection.name, &kept).await?;

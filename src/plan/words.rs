@@ -12,8 +12,9 @@ impl fmt::Display for Why {
             Self::Install => formatter.write_str("it is not installed"),
             Self::Spec => formatter.write_str("its inputs changed"),
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
-            Self::Guests => formatter.write_str(
-                "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted",
+            Self::Guests(hosts) => write!(
+                formatter,
+                "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted ({hosts})"
             ),
             Self::Split(pods) => {
                 let each = pods.iter().map(|(component, count)| {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cloud::{Told, services};
 use crate::world::story;
-use stand_in::Rook;
+pub use stand_in::Rook;
 
 /// Of the shape that `ceph auth print-key` prints; each opens nothing.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";

@@ -59,7 +59,8 @@ impl Rook<'_> {
         let caps = json!({"type": "object", "additionalProperties": text});
         let client = json!({"type": "object", "required": ["caps"], "properties": {"caps": caps, "secretName": text}});
         let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let kinds = [("CephBlockPool", &pool), ("CephClient", &client), ("CephCluster", &open)];
+        let kinds =
+            [("CephBlockPool", &pool), ("CephClient", &client), ("CephCluster", &open), ("CephObjectStore", &open)];
         for definition in kinds.map(|(kind, spec)| definition(kind, spec)) {
             let name = definition.name_any();
             let api: Api<CustomResourceDefinition> = Api::all(self.world.client.clone());
@@ -75,7 +76,7 @@ impl Rook<'_> {
     /// Another story may have left definitions.
     pub async fn undefine(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.world.client.clone());
-        for plural in ["cephblockpools", "cephclients", "cephclusters"] {
+        for plural in ["cephblockpools", "cephclients", "cephclusters", "cephobjectstores"] {
             let name = format!("{plural}.ceph.rook.io");
             if api.get_opt(&name).await.unwrap().is_some() {
                 api.delete(&name, &DeleteParams::default()).await.unwrap();
@@ -116,6 +117,23 @@ impl Rook<'_> {
         let status =
             Patch::Merge(json!({"status": {"phase": phase, "message": "Configuring Ceph Mons", "ceph": ceph}}));
         api.patch_status("main", &PatchParams::default(), &status).await.unwrap();
+    }
+
+    /// A `CephObjectStore` that a person made, with a field of their own.
+    pub async fn has_store(&self, name: &str) {
+        let object = json!({
+            "apiVersion": "ceph.rook.io/v1", "kind": "CephObjectStore", "metadata": {"name": name},
+            "spec": {"gateway": {"instances": 2}, "protocols": {"swift": {"versioningEnabled": true}}},
+        });
+        let params = PatchParams::apply("person").force();
+        self.api("CephObjectStore").patch(name, &params, &Patch::Apply(object)).await.unwrap();
+    }
+
+    /// What Rook writes about an object store once its gateways run.
+    pub async fn serves(&self, name: &str, url: &str) {
+        let status =
+            Patch::Merge(json!({"status": {"phase": "Ready", "endpoints": {"insecure": [url], "secure": null}}}));
+        self.api("CephObjectStore").patch_status(name, &PatchParams::default(), &status).await.unwrap();
     }
 
     pub async fn hands_out(&self, user: &str, key: &str) {
