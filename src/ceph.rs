@@ -33,7 +33,7 @@ pub use objects::{Kind, Object, objects, taken_over};
 pub use problem::{Complaint, Problem};
 pub use rook::{Cluster, ENDPOINTS, Manifest, Rook, consumers, holds};
 pub use store::{Keystone, Store, USER};
-pub use variables::{named_in, variables};
+pub use variables::{is_of_ceph, named_in, variables};
 
 use problem::Source;
 
@@ -171,6 +171,12 @@ impl Ceph {
     pub fn configuration(&self) -> String {
         let fsid = self.fsid.as_ref().map(|fsid| format!("fsid = {fsid}\n")).unwrap_or_default();
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
+    }
+
+    /// What describes it, for people.
+    pub fn source(&self) -> String {
+        let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
+        format!("{kind} {}", self.object)
     }
 
     /// Every key.

@@ -139,6 +139,8 @@ fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Prob
         "glance" => Some(Consumer::Glance),
         "cinder" => Some(Consumer::Cinder),
         "nova" | "libvirt" => Some(Consumer::Nova),
+        "manila" => Some(Consumer::Manila),
+        "gnocchi" => Some(Consumer::Gnocchi),
         _ => None,
     });
     let needed: std::collections::BTreeSet<Consumer> = needed.collect();

@@ -34,16 +34,13 @@ pub struct Rook {
 /// An object of `ceph.rook.io/v1`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// `CephBlockPool` or `CephClient`.
+    /// `CephBlockPool`, `CephFilesystem` or `CephClient`.
     pub kind: &'static str,
-    /// Its name: of the pool, of the user.
+    /// Its name: of the pool, of the file system, of the user.
     pub name: String,
     /// What is wanted of it.
     pub spec: Value,
 }
-
-/// The consumers that a Rook serves; nova is cinder's user, as upstream has it.
-const SERVED: [Consumer; 4] = [Consumer::Glance, Consumer::Cinder, Consumer::CinderBackup, Consumer::Nova];
 
 impl Consumer {
     /// The pool that is made for it, which is its key in the feature too.
@@ -73,7 +70,7 @@ impl Rook {
         if self.admin {
             return [MONITORS.to_owned()].into();
         }
-        SERVED.into_iter().map(|consumer| Self::secret(user(consumer))).collect()
+        Consumer::ALL.into_iter().map(|consumer| Self::secret(user(consumer))).collect()
     }
 
     /// The Secret that Rook makes of a user.
@@ -86,10 +83,14 @@ impl Rook {
         if self.admin {
             return Vec::new();
         }
-        let pools = consumers.iter().map(|consumer| Manifest {
-            kind: "CephBlockPool",
-            name: consumer.made_pool().to_owned(),
-            spec: self.pool(consumer.made_pool()),
+        let pools = consumers.iter().map(|consumer| {
+            let (name, pool) = (consumer.made_pool(), self.pool(consumer.made_pool()));
+            let (kind, spec) = if *consumer == Consumer::Manila {
+                ("CephFilesystem", filesystem(&pool))
+            } else {
+                ("CephBlockPool", pool)
+            };
+            Manifest { kind, name: name.to_owned(), spec }
         });
         let users: BTreeSet<&str> = consumers.iter().map(|consumer| user(*consumer)).collect();
         let clients = users.into_iter().map(|name| Manifest {
@@ -127,6 +128,9 @@ pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consum
         "glance" => vec![Consumer::Glance],
         "cinder" => vec![Consumer::Cinder, Consumer::CinderBackup],
         "nova" | "libvirt" => vec![Consumer::Nova],
+        // The catalogue has neither; one that is added to it is served.
+        "manila" => vec![Consumer::Manila],
+        "gnocchi" => vec![Consumer::Gnocchi],
         _ => Vec::new(),
     };
     releases.flat_map(of).collect()
@@ -136,8 +140,24 @@ pub(super) fn user(consumer: Consumer) -> &'static str {
     if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() }
 }
 
-/// Ceph's own advice for RBD with OpenStack: its own pools whole, and for cinder and nova the images to clone from.
+/// A file system whose data and metadata lie on pools like this one.
+fn filesystem(pool: &Value) -> Value {
+    let mut data = pool.clone();
+    data["name"] = "data".into();
+    let metadata = json!({"failureDomain": pool["failureDomain"], "replicated": pool["replicated"]});
+    json!({
+        "metadataPool": metadata, "dataPools": [data], "metadataServer": {"activeCount": 1, "activeStandby": true},
+        // As a pool: data outlives the object.
+        "preserveFilesystemOnDelete": true,
+    })
+}
+
+/// Manila's driver makes shares through the manager alone (its documentation for `CephFS`). The others by Ceph's own advice for RBD with
+/// `OpenStack`: their own pools whole, and for cinder and nova the images to clone from.
 fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
+    if name == Consumer::Manila.user() {
+        return json!({"mon": "allow r", "mgr": "allow rw"});
+    }
     let own = consumers.iter().filter(|consumer| user(**consumer) == name);
     let own: Vec<String> = own.map(|consumer| format!("profile rbd pool={}", consumer.made_pool())).collect();
     let clones = name == Consumer::Cinder.user() && consumers.contains(&Consumer::Glance);

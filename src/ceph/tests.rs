@@ -285,6 +285,8 @@ fn what_wanted_releases_need_and_every_word_that_may_be_a_key_are_told() {
 
 #[test]
 fn an_expression_names_the_consumers_that_it_asks_for() {
+    assert!(is_of_ceph("ceph.glance.pool") && is_of_ceph("has(ceph.backup) ? ceph.backup.digest : ''"));
+    assert!(!is_of_ceph("features.storage.ceph.mode") && !is_of_ceph("my_ceph.x"));
     let named = |text: &str| named_in(text).filter_map(Consumer::named).map(Consumer::name).collect::<Vec<_>>();
     assert_eq!(named("${ceph.backup.digest}-${ceph.cinder.digest}"), ["cinder-backup", "cinder"]);
     assert_eq!(named("has(features.storage.ceph) && ceph.libvirt.user"), ["nova"]);

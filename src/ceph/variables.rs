@@ -46,6 +46,12 @@ fn short<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
     text.into()
 }
 
+/// Whether an expression takes anything of Ceph: of the variable, not of the feature of that name.
+pub fn is_of_ceph(expression: &str) -> bool {
+    let mut places = expression.match_indices("ceph.");
+    places.any(|(place, _)| !expression[..place].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))
+}
+
 /// What an expression asks for, by `ceph.<name>`.
 pub fn named_in(expression: &str) -> impl Iterator<Item = &str> {
     let rests = expression.split("ceph.").skip(1);

@@ -21,7 +21,10 @@ impl fmt::Display for Why {
                     format!("{component} on {count} node{}", if *count == 1 { "" } else { "s" })
                 });
                 let each = each.collect::<Vec<_>>().join(", ");
-                write!(formatter, "values for some nodes give its DaemonSets other names and nodes, which restarts {each}")
+                write!(
+                    formatter,
+                    "values for some nodes give its DaemonSets other names and nodes, which restarts {each}"
+                )
             }
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("repair was asked for"),

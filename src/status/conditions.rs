@@ -7,7 +7,7 @@ use super::drift::{self, Children};
 use super::{Report, causes, verdict::Verdict};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
-use crate::ceph::{Declared, Layout, Unready};
+use crate::ceph::{Declared, Unready};
 use crate::plan::{Step, Wait};
 
 /// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
@@ -45,8 +45,7 @@ fn ceph(declared: &Declared) -> (bool, (&'static str, String)) {
 
 fn written(declared: &Declared) -> String {
     let Ok(ceph) = &declared.read else { return String::new() };
-    let kind = if ceph.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
-    let object = &ceph.object;
+    let source = ceph.source();
     let health = declared.cluster.as_ref().map(|cluster| {
         let health = if cluster.health.is_empty() { "health unknown" } else { &cluster.health };
         let fsid = ceph.fsid.as_deref().unwrap_or_default();
@@ -55,12 +54,12 @@ fn written(declared: &Declared) -> String {
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {
         return format!(
-            "{kind} {object} tells the monitors; ceph.conf and client.admin's key are written for the charts, which make pools and users themselves{health}"
+            "{source} tells the monitors; ceph.conf and client.admin's key are written for the charts, which make pools and users themselves{health}"
         );
     }
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();
     let names = names.join(", ");
-    format!("{kind} {object} speaks for {names}; ceph.conf and their keys are written for the charts{health}")
+    format!("{source} speaks for {names}; ceph.conf and their keys are written for the charts{health}")
 }
 
 pub fn conditions(

@@ -133,7 +133,9 @@ fn every_pod_finds_what_it_mounts_of_ceph_and_nothing_is_written_for_nobody() {
         let mut mounted = BTreeMap::new();
         for (release, documents) in rendered(&declared) {
             let mut found = BTreeMap::new();
-            documents.iter().for_each(|document| mounts(document, &mut found));
+            for document in &documents {
+                mounts(document, &mut found);
+            }
             found.retain(|(_, name), _| is_cephs(name));
             for ((kind, name), keys) in &found {
                 let object = written.get(&(kind.clone(), name.clone()));

@@ -157,7 +157,8 @@ fn with_access_admin_the_charts_get_the_admins_key_and_osdpl_asks_rook_for_nothi
         assert_eq!(secret.data.unwrap()["key"].0, GLANCE.as_bytes());
 
         // The chart's Job writes what it makes; the pods wait for that.
-        world.until_object::<Job>("the chart makes its pool", "glance-storage-init", |job| job.is_some()).await;
+        let job = world.until_object::<Job>("the chart makes its pool", "glance-storage-init", |job| job.is_some());
+        Box::pin(job).await;
         for name in ["images-rbd-keyring", "cinder-volume-rbd-keyring", "cinder-backup-rbd-keyring"] {
             let secret =
                 json!({"metadata": {"name": name}, "type": "kubernetes.io/rbd", "stringData": {"key": CINDER}});

@@ -1,6 +1,6 @@
 use super::*;
 
-fn store(feature: Value) -> Store {
+fn store(feature: &Value) -> Store {
     Store::of(&json!({"objectStore": feature})).unwrap()
 }
 
@@ -11,7 +11,7 @@ fn keystone() -> Keystone {
 #[test]
 fn rook_is_told_what_it_reads() {
     assert_eq!(Store::of(&json!({"mode": "rook"})), None);
-    let store = store(json!({"name": "objects"}));
+    let store = store(&json!({"name": "objects"}));
     assert_eq!(
         store.settings("cloud", &keystone().url),
         json!({
@@ -35,7 +35,7 @@ fn rook_is_told_what_it_reads() {
 
 #[test]
 fn every_wish_arrives() {
-    let store = store(json!({
+    let store = store(&json!({
         "name": "objects", "acceptedRoles": ["user", "admin"], "implicitTenants": "swift", "tokenCacheSize": 0, "s3": false, "caBundle": "PEM",
     }));
     let settings = store.settings("cloud", "https://keystone.example.org");

@@ -19,7 +19,7 @@ use super::resource;
 use crate::api::MANAGED;
 
 /// What is asked for.
-const ASKED: [&str; 2] = ["CephBlockPool", "CephClient"];
+const ASKED: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem"];
 
 /// What is known of the objects of a kind in Rook's namespace, by name.
 #[derive(Default)]
