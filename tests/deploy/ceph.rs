@@ -76,6 +76,12 @@ fn rendered(ceph: &Declared) -> BTreeMap<&'static str, Vec<Value>> {
     RELEASES.map(render).into()
 }
 
+/// Everything that the releases which speak to Ceph render where the charts do as much as they can: gateways, pools, users.
+pub fn busiest() -> Vec<Value> {
+    let gateway = external(true).gateway;
+    rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
+}
+
 /// The Secrets and `ConfigMap`s that pods mount, with the keys that they ask of each; below any object.
 fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
     if let Some(volumes) = value["volumes"].as_array() {

@@ -99,6 +99,7 @@ pub fn catalogue() -> Vec<Value> {
             }
         }
     }
+    objects.extend(crate::ceph::busiest());
     objects
 }
 

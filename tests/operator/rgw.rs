@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, PostParams};
 use kube::runtime::wait::await_condition;
 use osdpl::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
@@ -87,5 +87,34 @@ fn rooks_object_store_is_told_where_keystone_is_before_its_urls_are_waited_for()
         assert_eq!(left, json!({"gateway": {"instances": 2}, "protocols": {"swift": {"versioningEnabled": true}}}));
         let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &rook.namespace);
         assert!(secrets.get_opt(name).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn gateways_outside_are_registered_and_whoever_runs_them_finds_what_keystone_wants() {
+    story("outside", async |world| {
+        let secret = json!({
+            "metadata": {"name": "openstack-ceph-keys"},
+            "stringData": {
+                "mon_endpoints": "10.0.0.1:6789",
+                "glance": "client.glance;AQABAgMEBQYHCBAApqampqampqampqampqamgQ==\n;images-hdd:images:hdd",
+                "rgw_internal": "http://10.0.0.1:8080/", "rgw_external": "https://objects.example.org/",
+            },
+        });
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        world.api().create(&PostParams::default(), &secret).await.unwrap();
+        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "ceph_rgw"]);
+        let ceph = json!({"mode": "external", "secret": {"name": "openstack-ceph-keys"}, "objectStore": {"acceptedRoles": ["member"]}});
+        spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let store = world.helm_values("ceph-rgw")["endpoints"]["object_store"].clone();
+        assert_eq!(store["host_fqdn_override"]["default"]["host"], "10.0.0.1");
+        assert_eq!(store["port"]["api"], json!({"default": 8080, "public": 443}));
+        let held = async |key| world.held(&world.namespace, "nimbus-rgw-keystone", key).await;
+        let service = format!("http://keystone-api.{}.svc.cluster.local:5000/v3", world.namespace);
+        assert_eq!(held("OS_AUTH_URL").await, service);
+        assert_eq!(held("rgw_keystone_accepted_roles").await, "member");
     });
 }
