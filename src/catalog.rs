@@ -10,7 +10,7 @@ mod fragment;
 mod keys;
 mod load;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -258,6 +258,12 @@ impl Catalog {
         own.map(|entry| &entry.base)
             .into_iter()
             .chain(fragments.filter_map(move |fragment| fragment.bodies.get(release)))
+    }
+
+    /// Where a release's values are, whole, what Ceph says.
+    pub fn of_ceph(&self, release: &str) -> BTreeSet<Path> {
+        let whole = self.bodies(release).flat_map(|body| body.template.whole());
+        whole.filter(|(_, expression)| crate::ceph::is_of_ceph(expression)).map(|(path, _)| path).collect()
     }
 
     /// Whether `chart` is known to have a key at `path`; `true` for charts whose keys are not known.

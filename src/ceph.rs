@@ -3,31 +3,37 @@
 //! Pure room: text in, text out. Nothing half-right leaves it: a Secret is read whole or is a [`Problem`], which names object and key and never
 //! quotes what stands there, because a key pasted in the wrong place must not show either.
 
+mod admin;
 mod declared;
 mod example;
 mod external;
+mod gateway;
 mod key;
 mod mirantis;
 mod monitors;
 mod objects;
 mod problem;
 mod rook;
+mod store;
 #[cfg(test)]
 mod tests;
 mod variables;
 
 use std::collections::BTreeMap;
 
+pub use admin::{ADMIN_SECRET, Admin};
 pub use declared::{Declared, Unready, declared};
-pub use example::example;
+pub use example::{example, example_gateway};
 pub use external::external;
+pub use gateway::{Gateway, Url};
 pub use key::CephxKey;
 pub use mirantis::mirantis;
 pub use monitors::Monitors;
-pub use objects::{Kind, Object, objects};
+pub use objects::{Kind, Object, objects, taken_over};
 pub use problem::{Complaint, Problem};
-pub use rook::{ENDPOINTS, Manifest, Rook, consumers, holds};
-pub use variables::{named_in, variables};
+pub use rook::{Cluster, ENDPOINTS, Manifest, Rook, consumers, holds};
+pub use store::{Keystone, Store, USER};
+pub use variables::{is_of_ceph, named_in, variables};
 
 use problem::Source;
 
@@ -156,6 +162,8 @@ pub struct Ceph {
     pub fsid: Option<String>,
     /// Who may speak to it.
     pub users: BTreeMap<Consumer, User>,
+    /// `client.admin`, where the charts make pools and users themselves: there are no `users` then.
+    pub admin: Option<Admin>,
 }
 
 impl Ceph {
@@ -163,6 +171,22 @@ impl Ceph {
     pub fn configuration(&self) -> String {
         let fsid = self.fsid.as_ref().map(|fsid| format!("fsid = {fsid}\n")).unwrap_or_default();
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
+    }
+
+    /// What describes it, for people.
+    pub fn source(&self) -> String {
+        let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
+        format!("{kind} {}", self.object)
+    }
+
+    /// Every key.
+    pub fn keys(&self) -> impl Iterator<Item = &CephxKey> {
+        self.users.values().map(|user| &user.key).chain(self.admin.iter().map(|admin| &admin.key))
+    }
+
+    /// Whether a consumer has a user, or its chart makes one.
+    pub fn serves(&self, consumer: Consumer) -> bool {
+        self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
     /// A consumer's user. Nova is cinder's user where it has none of its own.
@@ -209,6 +233,16 @@ impl User {
         let fits = |pool: &&Pool| pool.role.as_deref() == Some(consumer.role());
         self.pools.iter().find(fits).or(self.pools.first()).map_or("", |pool| pool.name.as_str())
     }
+}
+
+/// The Ceph of a `ceph.conf` that [`Ceph::configuration`] made.
+pub fn fsid_of(configuration: &str) -> Option<&str> {
+    configuration.lines().find_map(|line| line.strip_prefix("fsid = "))
+}
+
+fn is_uuid(text: &str) -> bool {
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    lengths == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
 /// Names of users and pools go into ini files and shell scripts of the charts, so less is allowed than Ceph itself would take.

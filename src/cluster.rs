@@ -22,7 +22,7 @@ pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQ
 pub use inputs::{Inputs, Reference};
 pub use nodes::NODE_MANAGER;
 pub use remove::Leftovers;
-pub use rook::{Asked, RookWatch};
+pub use rook::{Asked, RookWatch, STORE};
 
 /// The field manager of everything that the operator itself applies.
 pub const MANAGER: &str = "osdpl";

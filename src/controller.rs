@@ -18,6 +18,7 @@ mod preview;
 mod publish;
 mod secrets;
 mod spent;
+mod store;
 mod sweep;
 mod teardown;
 
@@ -154,6 +155,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return Ok(Action::await_change());
     }
     context.inputs.watch(&gather::references(&deployment.spec, &deployment.namespace().unwrap_or_default()));
+    ceph::watch(&context.inputs, &deployment.spec);
     if context.inputs.is_reading() {
         // Nothing is planned from objects that were not read yet; the first answer pokes.
         return Ok(Action::await_change());

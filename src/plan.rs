@@ -6,6 +6,7 @@
 mod agree;
 mod backoff;
 mod drift;
+mod guests;
 mod prepare;
 mod settle;
 mod state;

@@ -3,6 +3,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 
+#[path = "catalogue/added.rs"]
+mod added;
 #[path = "catalogue/clouds.rs"]
 mod clouds;
 
@@ -15,9 +17,10 @@ use osdpl::values::{self, Values};
 use serde_json::{Value, json};
 
 /// Paths that no chart lists in its own values, yet reads; `*` stands for one key, `**` for any number.
-const UNLISTED: [(&str, &str); 19] = [
+const UNLISTED: [(&str, &str); 21] = [
     ("endpoints.*.namespace", "read for every endpoint, listed for few"),
-    ("endpoints.*.host_fqdn_override.public.**", "read for every endpoint by its class"),
+    ("endpoints.*.host_fqdn_override.*.**", "read for every endpoint by its class"),
+    ("conf.ceph.global.*", "configuration files take any option"),
     ("endpoints.*.scheme.public", "read for every endpoint by its class"),
     ("endpoints.*.port.*.public", "read for every endpoint by its class"),
     ("extraObjects.**", "a free map that the values show in a comment only"),
@@ -29,6 +32,7 @@ const UNLISTED: [(&str, &str); 19] = [
     ("conf.nova.DEFAULT.vif_plugging_*", "configuration files take any option"),
     ("conf.dhcp_agent.DEFAULT.dnsmasq_dns_servers", "configuration files take any option"),
     ("conf.plugins.ml2_conf.ovn.*", "configuration files take any option"),
+    ("conf.ceph.pools.volumes.*", "cinder looks a pool up by its name"),
     ("conf.auto_bridge_add.br-ex", "a free map of bridges and interfaces"),
     ("conf.ceph.secret_uuid", "read by nova's templates in place of conf.ceph.cinder.secret_uuid, which is listed"),
     ("annotations.pod.**", "a free map that the toolkit reads by the pod's name"),

@@ -251,6 +251,8 @@ pub mod reason {
     pub const CEPH_INVALID: &str = "SecretInvalid";
     /// An object that is not ours has the name of one that the charts mount.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
+    /// What describes Ceph describes another one than the one that the charts use.
+    pub const CEPH_ANOTHER: &str = "AnotherCeph";
     /// Rook has not made what the charts need yet, or can't.
     pub const CEPH_ROOK: &str = "RookPending";
     /// Nothing to say.

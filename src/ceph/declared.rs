@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, Consumer, Problem, external, mirantis};
+use super::{Ceph, Cluster, Consumer, Gateway, Problem, external, mirantis, variables};
+use crate::values::Values;
 
 /// The Ceph that the spec declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
     /// What is known of it, or why nothing is.
     pub read: Result<Ceph, Unready>,
+    /// What the `CephCluster` says of itself, where Rook runs it and it is known.
+    pub cluster: Option<Cluster>,
+    /// Who runs the gateways of the object store that is asked for, or why that is not known; none where none is asked for.
+    pub gateway: Option<Result<Gateway, Unready>>,
     /// What wanted releases need and the Secret does not say, in the order of [`Consumer::ALL`].
     pub lacking: Vec<Problem>,
     /// What is not as it should be, though what runs can go on with what it has.
@@ -42,27 +47,70 @@ pub enum Unready {
     /// An object that is not ours has the name of one that the charts mount.
     #[error("{0} was not made by osdpl, which must write there; delete it, or take it out of the way")]
     Occupied(String),
+    /// It is another Ceph than the one that the charts use.
+    #[error(
+        "the Ceph described is {found}, and the cloud's images, volumes and instances are in {held} (ConfigMap {map}): nothing is changed; correct what describes it, or, where the cloud is to begin anew on that Ceph, delete that ConfigMap"
+    )]
+    Another {
+        /// The fsid in what describes it.
+        found: String,
+        /// The fsid that the charts were given.
+        held: String,
+        /// Where that stands.
+        map: String,
+    },
 }
 
 impl Declared {
     /// One that lacks nothing, or that is not known.
     pub fn of(read: Result<Ceph, Unready>) -> Self {
-        let users = read.iter().flat_map(|ceph| ceph.users.values());
-        let secrets = users.map(|user| Secret(user.key.reveal().to_owned())).collect();
-        Self { read, lacking: Vec::new(), note: None, secrets }
+        let keys = read.iter().flat_map(Ceph::keys);
+        let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
+        Self { read, cluster: None, gateway: None, lacking: Vec::new(), note: None, secrets }
+    }
+
+    /// What Rook answers.
+    pub fn by_rook((read, cluster): (Result<Ceph, Unready>, Option<Cluster>)) -> Self {
+        let note = cluster.as_ref().and_then(Cluster::trouble);
+        Self { cluster, note, ..Self::of(read) }
     }
 
     /// What keeps it from being ready for every release that needs it, first things first.
     pub fn trouble(&self) -> Option<Unready> {
         let lacking = || self.lacking.first().cloned().map(Unready::from);
-        self.read.as_ref().err().cloned().or_else(lacking).or_else(|| self.note.clone())
+        let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
+        self.read.as_ref().err().cloned().or_else(lacking).or_else(|| self.note.clone()).or_else(gateway)
     }
 
-    /// Why an expression that asks for this consumer finds nothing.
-    pub fn blame(&self, consumer: Option<Consumer>) -> Option<String> {
-        match (&self.read, consumer) {
+    /// The same with what is known of the gateways.
+    #[must_use]
+    pub fn with_gateway(self, gateway: Option<Result<Gateway, Unready>>) -> Self {
+        let key = match &gateway {
+            Some(Ok(Gateway::Chart(key))) => Some(Secret(key.reveal().to_owned())),
+            _ => None,
+        };
+        Self { gateway, secrets: self.secrets.into_iter().chain(key).collect(), ..self }
+    }
+
+    /// What expressions see as `ceph`: see [`variables()`], and with an object store `ceph.rgw`: `chart`, whether the chart runs the gateways (with
+    /// `monitors` and `fsid` then), else `internal` and `public`, each with `scheme`, `host` and `port`.
+    pub fn variables(&self) -> Values {
+        let ceph = self.read.as_ref().ok();
+        let mut variables = ceph.map(variables).unwrap_or_default();
+        if let Some(Ok(gateway)) = &self.gateway {
+            variables.insert("rgw".into(), gateway.variable(ceph));
+        }
+        variables
+    }
+
+    /// Why an expression that asks for this (`ceph.<name>`) finds nothing.
+    pub fn blame(&self, name: &str) -> Option<String> {
+        if let ("rgw", Some(gateway)) = (name, &self.gateway) {
+            return gateway.as_ref().err().map(ToString::to_string);
+        }
+        match (&self.read, Consumer::named(name)) {
             (Err(problem), _) => Some(problem.to_string()),
-            (Ok(ceph), Some(consumer)) if ceph.user(consumer).is_none() => Some(ceph.missing(consumer).to_string()),
+            (Ok(ceph), Some(consumer)) if !ceph.serves(consumer) => Some(ceph.missing(consumer).to_string()),
             (Ok(_), _) => None,
         }
     }
@@ -83,7 +131,7 @@ pub fn declared<'a>(
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let lacking = read.as_ref().map(|ceph| lacking(ceph, releases)).unwrap_or_default();
-    Declared { read: read.map_err(Unready::from), lacking, note: None, secrets: words(&data) }
+    Declared { lacking, secrets: words(&data), ..Declared::of(read.map_err(Unready::from)) }
 }
 
 fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Problem> {
@@ -91,6 +139,8 @@ fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Prob
         "glance" => Some(Consumer::Glance),
         "cinder" => Some(Consumer::Cinder),
         "nova" | "libvirt" => Some(Consumer::Nova),
+        "manila" => Some(Consumer::Manila),
+        "gnocchi" => Some(Consumer::Gnocchi),
         _ => None,
     });
     let needed: std::collections::BTreeSet<Consumer> = needed.collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, User};
+use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
 /// A Ceph that is none, with upstream's names: what `osdpl render` shows values with.
 pub fn example() -> Ceph {
@@ -22,5 +22,18 @@ pub fn example() -> Ceph {
     };
     let users: BTreeMap<Consumer, User> = Consumer::ALL.map(user).into();
     let fsid = Some("00000000-0000-0000-0000-000000000000".to_owned());
-    Ceph { object: "the example".into(), layout: Layout::Documented, monitors: Monitors::example(), fsid, users }
+    Ceph {
+        object: "the example".into(),
+        layout: Layout::Documented,
+        monitors: Monitors::example(),
+        fsid,
+        users,
+        admin: None,
+    }
+}
+
+/// The gateways of the example.
+pub fn example_gateway() -> Gateway {
+    let url = Url { scheme: "http".into(), host: "rgw.example.org".into(), port: 80 };
+    Gateway::Elsewhere { internal: url.clone(), public: url }
 }

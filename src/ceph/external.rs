@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name};
+use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name, is_uuid};
 
 /// Reads a Secret of these keys: `mon_host` and `fsid`, and for each of glance, cinder, cinder-backup, nova, manila and gnocchi that the cloud
 /// has `<service>.key` and `<service>.pool`, with `<service>.user` where its name is not upstream's default. Without a `nova.key` nova is
@@ -27,7 +27,8 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
     if users.is_empty() {
         return Err(source.problem("glance.key", Complaint::NoUsers));
     }
-    Ceph { object: object.to_owned(), layout: Layout::Documented, monitors, fsid: Some(fsid), users }.consistent()
+    Ceph { object: object.to_owned(), layout: Layout::Documented, monitors, fsid: Some(fsid), users, admin: None }
+        .consistent()
 }
 
 /// A service of which any key is there must have them all: a half-written one is no "service without Ceph".
@@ -55,9 +56,4 @@ fn user(source: &Source<'_>, consumer: Consumer, lent: Option<&User>) -> Result<
         return Err(source.problem(&user, Complaint::UserName));
     }
     Ok(Some(User { name: name.to_owned(), key, pools }))
-}
-
-fn is_uuid(text: &str) -> bool {
-    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
-    lengths == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }

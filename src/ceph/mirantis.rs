@@ -26,7 +26,7 @@ pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
     }
     let backups = users.get(&Consumer::Cinder).and_then(backups);
     users.extend(backups.map(|user| (Consumer::CinderBackup, user)));
-    Ceph { object: object.to_owned(), layout: Layout::Mirantis, monitors, fsid: None, users }.consistent()
+    Ceph { object: object.to_owned(), layout: Layout::Mirantis, monitors, fsid: None, users, admin: None }.consistent()
 }
 
 fn user(text: &str) -> Result<User, Complaint> {

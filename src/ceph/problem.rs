@@ -57,6 +57,14 @@ pub enum Complaint {
     /// Two keys for one user.
     #[error("is another key than a second service has for the same user; a user has one key: correct one of them")]
     OtherKey,
+    /// No address of an HTTP server.
+    #[error("is no URL of the form http[s]://host[:port], without a path")]
+    Url,
+    /// Nothing is known of an object store that is wanted.
+    #[error(
+        "is missing, and features.storage.ceph.objectStore asks for it; give the gateways' URL, or bootstrap-rgw.key, with which the chart ceph-rgw runs gateways"
+    )]
+    NoGateway,
     /// Nobody may speak to Ceph.
     #[error("is missing, and so is every other service's; give at least one service's key")]
     NoUsers,

@@ -1,42 +1,50 @@
 //! A Ceph that Rook runs in this Kubernetes: what is asked of Rook, and what its answers say.
 //!
-//! Each service is a user of its own with no more rights than it needs; `client.admin`'s key is never asked for. Shapes: Rook's
-//! `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints` and the Secrets `rook-ceph-client-<name>` that it makes of `CephClient`s.
+//! Each service is a user of its own with no more rights than it needs; `client.admin`'s key is asked for only where the spec says so. Shapes:
+//! Rook's `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon` and the Secrets `rook-ceph-client-<name>` that it
+//! makes of `CephClient`s.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod answers;
+mod cluster;
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Unready, User};
+pub use cluster::Cluster;
+
+use super::Consumer;
 
 /// Where Rook says where the monitors listen.
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
+
+/// Where Rook keeps `client.admin`'s key (`ceph-username`, `ceph-secret`).
+pub const MONITORS: &str = "rook-ceph-mon";
 
 /// What the feature asks of Rook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rook {
     /// Rook's namespace.
     pub namespace: String,
+    /// Whether the charts get `client.admin`'s key and make pools and users themselves.
+    pub admin: bool,
     pools: Map<String, Value>,
 }
 
 /// An object of `ceph.rook.io/v1`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// `CephBlockPool` or `CephClient`.
+    /// `CephBlockPool`, `CephFilesystem` or `CephClient`.
     pub kind: &'static str,
-    /// Its name: of the pool, of the user.
+    /// Its name: of the pool, of the file system, of the user.
     pub name: String,
     /// What is wanted of it.
     pub spec: Value,
 }
 
-/// The consumers that a Rook serves; nova is cinder's user, as upstream has it.
-const SERVED: [Consumer; 4] = [Consumer::Glance, Consumer::Cinder, Consumer::CinderBackup, Consumer::Nova];
-
 impl Consumer {
     /// The pool that is made for it, which is its key in the feature too.
-    fn made_pool(self) -> &'static str {
+    pub(super) fn made_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
             Self::Cinder => "volumes",
@@ -53,25 +61,36 @@ impl Rook {
     pub fn of(feature: &Value) -> Option<Self> {
         let namespace = feature["rook"]["namespace"].as_str().unwrap_or("rook-ceph").to_owned();
         let pools = feature["rook"]["pools"].as_object().cloned().unwrap_or_default();
-        (feature["mode"] == "rook").then_some(Self { namespace, pools })
+        let admin = feature["rook"]["access"] == "admin";
+        (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// The users that Rook may be asked for, whatever is wanted now: by name.
-    pub fn users() -> BTreeSet<&'static str> {
-        SERVED.into_iter().map(user).collect()
+    /// The Secrets of Rook's with keys that may be asked for, whatever is wanted now: by name. `client.admin`'s only where it is passed on.
+    pub fn secrets(&self) -> BTreeSet<String> {
+        if self.admin {
+            return [MONITORS.to_owned()].into();
+        }
+        Consumer::ALL.into_iter().map(|consumer| Self::secret(user(consumer))).collect()
     }
 
     /// The Secret that Rook makes of a user.
-    pub fn secret(user: &str) -> String {
+    fn secret(user: &str) -> String {
         format!("rook-ceph-client-{user}")
     }
 
-    /// What is wanted of Rook for these consumers.
+    /// What is wanted of Rook for these consumers; nothing where the charts make it themselves.
     pub fn manifests(&self, consumers: &BTreeSet<Consumer>) -> Vec<Manifest> {
-        let pools = consumers.iter().map(|consumer| Manifest {
-            kind: "CephBlockPool",
-            name: consumer.made_pool().to_owned(),
-            spec: self.pool(consumer.made_pool()),
+        if self.admin {
+            return Vec::new();
+        }
+        let pools = consumers.iter().map(|consumer| {
+            let (name, pool) = (consumer.made_pool(), self.pool(consumer.made_pool()));
+            let (kind, spec) = if *consumer == Consumer::Manila {
+                ("CephFilesystem", filesystem(&pool))
+            } else {
+                ("CephBlockPool", pool)
+            };
+            Manifest { kind, name: name.to_owned(), spec }
         });
         let users: BTreeSet<&str> = consumers.iter().map(|consumer| user(*consumer)).collect();
         let clients = users.into_iter().map(|name| Manifest {
@@ -87,7 +106,7 @@ impl Rook {
         let wish = self.pools.get(name).unwrap_or(&none);
         let mut spec = json!({
             "failureDomain": wish["failureDomain"].as_str().unwrap_or("host"),
-            "replicated": {"size": wish["replicas"].as_i64().unwrap_or(3)},
+            "replicated": {"size": self.replicas(name)},
         });
         if let Some(class) = wish["deviceClass"].as_str() {
             spec["deviceClass"] = class.into();
@@ -98,36 +117,8 @@ impl Rook {
         spec
     }
 
-    /// What Rook's answers say: the data of [`ENDPOINTS`] and of each user's Secret, or why it can't be read.
-    ///
-    /// # Errors
-    /// What is not there yet, or is malformed.
-    pub fn read(
-        &self,
-        consumers: &BTreeSet<Consumer>,
-        mut data: impl FnMut(&str) -> Result<BTreeMap<String, Vec<u8>>, String>,
-    ) -> Result<Ceph, Unready> {
-        let place = |name: &str| format!("{}/{name}", self.namespace);
-        let waits = |problem: String| Unready::Rook(problem);
-        let endpoints =
-            data(ENDPOINTS).map_err(|problem| waits(format!("{problem}; Rook makes it of a CephCluster")))?;
-        let monitors = text(&endpoints, "data").map(|text| monitors(&text)).and_then(|text| Monitors::parse(&text));
-        let monitors = monitors.map_err(|complaint| {
-            waits(format!("ConfigMap {}, key data: {complaint}; Rook has not told its monitors", place(ENDPOINTS)))
-        })?;
-        let mut users = BTreeMap::new();
-        for consumer in consumers {
-            let (name, secret) = (user(*consumer), Self::secret(user(*consumer)));
-            let held = data(&secret)
-                .map_err(|problem| waits(format!("{problem}; Rook makes it of CephClient {}", place(name))))?;
-            let key = text(&held, name).or_else(|_| text(&held, "userKey"));
-            let key = key.and_then(|key| CephxKey::parse(&key)).map_err(|complaint| {
-                waits(format!("Secret {}, key {name}: {complaint}; look at CephClient {}", place(&secret), place(name)))
-            })?;
-            let pools = vec![Pool { name: consumer.made_pool().to_owned(), role: None, device_class: None }];
-            users.insert(*consumer, User { name: name.to_owned(), key, pools });
-        }
-        Ok(Ceph { object: place(ENDPOINTS), layout: Layout::Rook, monitors, fsid: None, users })
+    fn replicas(&self, pool: &str) -> i64 {
+        self.pools.get(pool).and_then(|wish| wish["replicas"].as_i64()).unwrap_or(3)
     }
 }
 
@@ -137,34 +128,42 @@ pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consum
         "glance" => vec![Consumer::Glance],
         "cinder" => vec![Consumer::Cinder, Consumer::CinderBackup],
         "nova" | "libvirt" => vec![Consumer::Nova],
+        // The catalogue has neither; one that is added to it is served.
+        "manila" => vec![Consumer::Manila],
+        "gnocchi" => vec![Consumer::Gnocchi],
         _ => Vec::new(),
     };
     releases.flat_map(of).collect()
 }
 
-fn user(consumer: Consumer) -> &'static str {
+pub(super) fn user(consumer: Consumer) -> &'static str {
     if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() }
 }
 
-/// Ceph's own advice for RBD with OpenStack: its own pools whole, and for cinder and nova the images to clone from.
+/// A file system whose data and metadata lie on pools like this one.
+fn filesystem(pool: &Value) -> Value {
+    let mut data = pool.clone();
+    data["name"] = "data".into();
+    let metadata = json!({"failureDomain": pool["failureDomain"], "replicated": pool["replicated"]});
+    json!({
+        "metadataPool": metadata, "dataPools": [data], "metadataServer": {"activeCount": 1, "activeStandby": true},
+        // As a pool: data outlives the object.
+        "preserveFilesystemOnDelete": true,
+    })
+}
+
+/// Manila's driver makes shares through the manager alone (its documentation for `CephFS`). The others by Ceph's own advice for RBD with
+/// `OpenStack`: their own pools whole, and for cinder and nova the images to clone from.
 fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
+    if name == Consumer::Manila.user() {
+        return json!({"mon": "allow r", "mgr": "allow rw"});
+    }
     let own = consumers.iter().filter(|consumer| user(**consumer) == name);
     let own: Vec<String> = own.map(|consumer| format!("profile rbd pool={}", consumer.made_pool())).collect();
     let clones = name == Consumer::Cinder.user() && consumers.contains(&Consumer::Glance);
     let images = clones.then(|| format!("profile rbd-read-only pool={}", Consumer::Glance.made_pool()));
     let osd: Vec<String> = own.iter().cloned().chain(images).collect();
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
-}
-
-fn text(data: &BTreeMap<String, Vec<u8>>, key: &str) -> Result<String, Complaint> {
-    let bytes = data.get(key).ok_or(Complaint::Missing)?;
-    std::str::from_utf8(bytes).map(|text| text.trim().to_owned()).map_err(|_| Complaint::NotText)
-}
-
-/// `a=10.0.0.1:6789,b=10.0.0.2:6789` without the names.
-fn monitors(text: &str) -> String {
-    let address = |entry: &str| entry.split_once('=').map_or(entry, |(_, address)| address).to_owned();
-    text.split(',').map(address).collect::<Vec<_>>().join(",")
 }
 
 /// Whether all that is wanted is there; what Rook and the API server added does not count.

@@ -271,8 +271,8 @@ fn what_wanted_releases_need_and_every_word_that_may_be_a_key_are_told() {
     let said = |data: Data| declared("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter());
     let lacking = said(good());
     assert_eq!(lacking.trouble().unwrap().to_string(), "Secret openstack/ceph, key nova.pool: is missing; add it");
-    assert_eq!(lacking.blame(Some(Consumer::Nova)), lacking.trouble().map(|trouble| trouble.to_string()));
-    assert_eq!(lacking.blame(Some(Consumer::Glance)), None);
+    assert_eq!(lacking.blame("nova"), lacking.trouble().map(|trouble| trouble.to_string()));
+    assert_eq!(lacking.blame("glance"), None);
     let half = key(1, 16, 9);
     let broken = said(good().into_iter().chain(data(&[("nova.key", &half)])).collect());
     let secrets: Vec<&str> = broken.secrets.iter().map(|secret| secret.0.as_str()).collect();
@@ -285,7 +285,9 @@ fn what_wanted_releases_need_and_every_word_that_may_be_a_key_are_told() {
 
 #[test]
 fn an_expression_names_the_consumers_that_it_asks_for() {
-    let named = |text: &str| named_in(text).flatten().map(Consumer::name).collect::<Vec<_>>();
+    assert!(is_of_ceph("ceph.glance.pool") && is_of_ceph("has(ceph.backup) ? ceph.backup.digest : ''"));
+    assert!(!is_of_ceph("features.storage.ceph.mode") && !is_of_ceph("my_ceph.x"));
+    let named = |text: &str| named_in(text).filter_map(Consumer::named).map(Consumer::name).collect::<Vec<_>>();
     assert_eq!(named("${ceph.backup.digest}-${ceph.cinder.digest}"), ["cinder-backup", "cinder"]);
     assert_eq!(named("has(features.storage.ceph) && ceph.libvirt.user"), ["nova"]);
 }

@@ -89,7 +89,7 @@ pub fn offline(deployment: &OpenStackDeployment, catalog: &Catalog) -> anyhow::R
 
 /// Credentials that look like real ones, follow from their names, and are worth nothing; and a Ceph of the same kind.
 pub fn made_up(catalog: &Catalog, selection: &Selection) -> Facts {
-    let ceph = ceph::Declared::of(Ok(ceph::example()));
+    let ceph = ceph::Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
     for ((service, name), recipe) in credentials::needed(catalog, selection) {
         let mut seed = crate::values::digest([service.as_str(), name.as_str()]).into_bytes();

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::remove::gone;
 use super::{Cluster, Error, Explain, Inputs, MANAGER};
 use crate::api::MANAGED;
-use crate::ceph::{Kind, Object};
+use crate::ceph::{Kind, Object, Unready};
 
 /// Tells Ceph's objects from the Secrets with credentials, which are labelled as ours as well.
 const COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
@@ -43,7 +43,8 @@ impl Holds for Secret {
 }
 
 impl Cluster {
-    /// Writes what differs; returns the first object that stands in the way and is not ours: then nothing is written.
+    /// Writes what differs, but nothing where an object stands in the way that is not ours, or where the charts were given another Ceph: the
+    /// first such trouble is returned.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -52,24 +53,30 @@ impl Cluster {
         deployment: &str,
         objects: &[Object],
         inputs: &Inputs,
-    ) -> Result<Option<String>, Error> {
-        if self.only_reads {
-            return Ok(None);
-        }
+    ) -> Result<Option<Unready>, Error> {
         let mut different = Vec::new();
         for object in objects {
             let held = match object.kind {
                 Kind::ConfigMap => Held::of(self.read::<ConfigMap>(object).await?, deployment),
-                Kind::Secret => match inputs.own().known(&object.namespace, &object.name) {
+                Kind::Secret | Kind::Opaque => match inputs.own().known(&object.namespace, &object.name) {
                     Some(known) => Held::of(Some(known), deployment),
                     None => Held::of(self.read::<Secret>(object).await?, deployment),
                 },
             };
             match held {
-                Held::Foreign => return Ok(Some(object.to_string())),
+                Held::Foreign => return Ok(Some(Unready::Occupied(object.to_string()))),
                 Held::Ours(data) if data == object.data => {}
-                Held::Ours(_) | Held::Absent => different.push(object),
+                Held::Ours(data) => {
+                    if let Some(problem) = object.another(&data) {
+                        return Ok(Some(problem));
+                    }
+                    different.push(object);
+                }
+                Held::Absent => different.push(object),
             }
+        }
+        if self.only_reads {
+            return Ok(None);
         }
         for object in different {
             self.ensure_namespace(&object.namespace).await?;
@@ -77,10 +84,11 @@ impl Cluster {
                 Kind::ConfigMap => {
                     self.apply::<ConfigMap>(object, deployment, json!({"data": object.data})).await?;
                 }
-                Kind::Secret => {
+                Kind::Secret | Kind::Opaque => {
                     let encoded = |text: &String| STANDARD.encode(text);
                     let data: Data = object.data.iter().map(|(key, text)| (key.clone(), encoded(text))).collect();
-                    let body = json!({"data": data, "type": SECRET_TYPE});
+                    let type_ = if object.kind == Kind::Secret { SECRET_TYPE } else { "Opaque" };
+                    let body = json!({"data": data, "type": type_});
                     inputs.own().put(self.apply::<Secret>(object, deployment, body).await?);
                 }
             }
@@ -106,7 +114,7 @@ impl Cluster {
             MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER, COMPONENT.0: COMPONENT.1,
         });
         body["apiVersion"] = "v1".into();
-        body["kind"] = format!("{:?}", object.kind).into();
+        body["kind"] = object.kind.name().into();
         body["metadata"] = json!({"name": object.name, "namespace": object.namespace, "labels": labels});
         let params = PatchParams::apply(MANAGER).force();
         api.patch(&object.name, &params, &Patch::Apply(body)).await.because(|| format!("writing {object}"))
@@ -117,11 +125,11 @@ impl Cluster {
     /// # Errors
     /// When the API server refuses.
     pub async fn remove_ceph(&self, deployment: &str, kept: &[Object]) -> Result<(), Error> {
-        self.withdraw::<ConfigMap>(deployment, Kind::ConfigMap, kept).await?;
-        self.withdraw::<Secret>(deployment, Kind::Secret, kept).await
+        self.withdraw::<ConfigMap>(deployment, Kind::ConfigMap.name(), kept).await?;
+        self.withdraw::<Secret>(deployment, Kind::Secret.name(), kept).await
     }
 
-    async fn withdraw<K>(&self, deployment: &str, kind: Kind, kept: &[Object]) -> Result<(), Error>
+    async fn withdraw<K>(&self, deployment: &str, kind: &str, kept: &[Object]) -> Result<(), Error>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Metadata<Ty = ObjectMeta>,
         K: Clone + std::fmt::Debug + DeserializeOwned,
@@ -129,13 +137,14 @@ impl Cluster {
         let selector = format!("{MANAGED}={deployment},{}={}", COMPONENT.0, COMPONENT.1);
         let all: Api<K> = Api::all(self.client.clone());
         let found = all.list_metadata(&ListParams::default().labels(&selector)).await;
-        for held in found.because(|| format!("listing {kind:?}s with {selector}"))? {
+        for held in found.because(|| format!("listing {kind}s with {selector}"))? {
             let (namespace, name) = (held.namespace().unwrap_or_default(), held.name_any());
-            let is_kept = |object: &Object| object.kind == kind && object.namespace == namespace && object.name == name;
+            let is_kept =
+                |object: &Object| object.kind.name() == kind && object.namespace == namespace && object.name == name;
             if !kept.iter().any(is_kept) {
                 let api: Api<K> = Api::namespaced(self.client.clone(), &namespace);
                 gone(api.delete(&name, &DeleteParams::default()).await, || {
-                    format!("deleting {kind:?} {namespace}/{name}")
+                    format!("deleting {kind} {namespace}/{name}")
                 })?;
             }
         }

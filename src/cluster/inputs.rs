@@ -70,14 +70,14 @@ impl Drop for Watched {
 
 /// The watches on the objects that the spec names, on our own Secrets, and on namespaces.
 pub struct Inputs {
-    client: kube::Client,
-    poke: Arc<Notify>,
+    pub(super) client: kube::Client,
+    pub(super) poke: Arc<Notify>,
     watched: Mutex<BTreeMap<Reference, Watched>>,
     terminating: Arc<Mutex<BTreeSet<String>>>,
     namespaces: AbortHandle,
     own: OwnSecrets,
     maps: AbortHandle,
-    rook: Mutex<Option<RookWatch>>,
+    pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
 impl Drop for Inputs {
@@ -108,20 +108,6 @@ impl Inputs {
         self.own.known(namespace, name).is_some()
     }
 
-    /// Watches what Rook is asked for in this namespace, or nothing.
-    pub fn watch_rook(&self, namespace: Option<&str>) {
-        let mut watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
-        if !namespace.is_some_and(|namespace| watch.as_ref().is_some_and(|watch| watch.is_in(namespace))) {
-            *watch = namespace.map(|namespace| RookWatch::new(&self.client, namespace, &self.poke));
-        }
-    }
-
-    /// Whether something that Rook was asked for changed since this was asked last.
-    pub fn is_rook_changed(&self) -> bool {
-        let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
-        watch.as_ref().is_none_or(RookWatch::take_changed)
-    }
-
     /// Our own Secrets.
     pub(super) fn own(&self) -> &OwnSecrets {
         &self.own
@@ -150,7 +136,8 @@ impl Inputs {
 
     /// Whether one of the watched objects, or our own Secrets, were neither read nor refused yet; the first answer pokes.
     pub fn is_reading(&self) -> bool {
-        if !self.own.is_heard() {
+        let rook = self.rook.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(RookWatch::is_reading);
+        if rook || !self.own.is_heard() {
             return true;
         }
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,22 +1,19 @@
 //! What Rook is asked for: `CephBlockPool`s and `CephClient`s, written only when they differ, never deleted, because data and keys hang on them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod store;
+mod watch;
 
-use futures::StreamExt;
+use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind, PartialObjectMeta};
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Client, ResourceExt};
+use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
-use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+
+pub use store::STORE;
+pub use watch::RookWatch;
 
 use super::{Cluster, Error, Explain, MANAGER};
 use crate::api::MANAGED;
 use crate::ceph::{Manifest, Rook, Unready, holds};
-
-const KINDS: [&str; 2] = ["CephBlockPool", "CephClient"];
 
 /// What came of asking.
 pub enum Asked {
@@ -101,50 +98,4 @@ async fn apply(
     });
     let params = PatchParams::apply(MANAGER).force();
     api.patch(&manifest.name, &params, &Patch::Apply(body)).await.map(drop)
-}
-
-/// The watch on what Rook was asked for.
-pub struct RookWatch {
-    namespace: String,
-    changed: Arc<AtomicBool>,
-    tasks: [AbortHandle; 2],
-}
-
-impl Drop for RookWatch {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
-}
-
-impl RookWatch {
-    /// Watches in this namespace; `poke` is told of every change.
-    pub fn new(client: &Client, namespace: &str, poke: &Arc<Notify>) -> Self {
-        let changed = Arc::new(AtomicBool::new(true));
-        let tasks = KINDS.map(|kind| {
-            let api: Api<PartialObjectMeta<DynamicObject>> =
-                Api::namespaced_with(client.clone(), namespace, &resource(kind));
-            let (changed, poke) = (Arc::clone(&changed), Arc::clone(poke));
-            let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
-            let task = events.for_each(move |event| {
-                // What is refused, or not known to the API server yet, is tried again.
-                if event.is_ok() {
-                    changed.store(true, Ordering::Release);
-                    poke.notify_one();
-                }
-                std::future::ready(())
-            });
-            tokio::spawn(task).abort_handle()
-        });
-        Self { namespace: namespace.to_owned(), changed, tasks }
-    }
-
-    /// Whether it watches there.
-    pub fn is_in(&self, namespace: &str) -> bool {
-        self.namespace == namespace
-    }
-
-    /// Whether something changed since this was asked last.
-    pub fn take_changed(&self) -> bool {
-        self.changed.swap(false, Ordering::AcqRel)
-    }
 }

@@ -83,9 +83,10 @@ impl Context {
             facts.ceph = super::ceph::declared(&self.inputs, spec, &selection);
             // Before anything is done with them that could end in a log.
             self.tell_secrets(&facts, memory);
-            if let Some(ceph) = &mut facts.ceph {
-                let again = self.hand_on(ceph, &selection, memory).await?;
+            if let Some(mut ceph) = facts.ceph.take() {
+                let again = self.hand_on(&mut ceph, &selection, &facts, memory).await?;
                 wake = wake.into_iter().chain(again).min();
+                facts.ceph = Some(ceph);
             }
         }
         let survey = self.survey(spec);

@@ -29,7 +29,7 @@ use crate::observed::{Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::scrub::Scrubber;
 use crate::tasks::{NODE_GRACE, Options, Seen, Tasks};
-use crate::values::Values;
+use crate::values::{Path, Values};
 
 /// How long the cluster may take to be seen whole.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,6 +44,8 @@ pub struct Preview {
     pub plan: Plan,
     /// The values in the newest record of each release that is not up to date, or why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
+    /// Where the values of each release are what Ceph says, and which object does.
+    pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// What is wrong with the spec, or should be known.
     pub findings: Vec<Finding>,
     /// The nodes whose labels would change.
@@ -95,6 +97,7 @@ pub async fn preview(
     let mut desired = Desired { findings: selection.findings.clone(), ..Desired::default() };
     let mut guessed = BTreeSet::new();
     let mut scrubber = Scrubber::new(Vec::<String>::new());
+    let mut ceph = BTreeMap::new();
     if !deleting && !selection.is_refused() {
         let question =
             facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: seen.claims() };
@@ -103,6 +106,9 @@ pub async fn preview(
         desired = resolve(spec, catalog, &selection, &found.facts);
         guessed = found.guessed;
         scrubber = Scrubber::new(secrets(&found.facts));
+        let known = found.facts.ceph.as_ref().and_then(|declared| declared.read.as_ref().ok());
+        let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
+        ceph = releases.map(|(name, known)| (name.clone(), (catalog.of_ceph(name), known.source()))).collect();
     } else if !deleting {
         desired = resolve(spec, catalog, &selection, &Facts::default());
     }
@@ -122,7 +128,21 @@ pub async fn preview(
     findings.extend(survey.findings);
     let exact = guessed.is_empty();
     let nodes = if refused || spec.paused { BTreeMap::new() } else { survey.changes };
-    Ok(Preview { desired, observed, plan, recorded, findings, nodes, refused, exact, unknown, unseen, tasks, scrubber })
+    Ok(Preview {
+        desired,
+        observed,
+        plan,
+        recorded,
+        ceph,
+        findings,
+        nodes,
+        refused,
+        exact,
+        unknown,
+        unseen,
+        tasks,
+        scrubber,
+    })
 }
 
 /// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone.

@@ -58,6 +58,7 @@ impl Context {
         }
         self.cluster.remove_external(&name, &BTreeSet::new()).await?;
         // Pools, users and data stay in Ceph.
+        self.cluster.leave_stores(&name, None).await?;
         self.cluster.remove_ceph(&name, &[]).await?;
         memory.ceph = None;
         // Nothing of the cloud's looks for them any more.

@@ -85,7 +85,7 @@ impl Source<'_> {
     /// A credential, or a Ceph, that can't be had says so itself: the expression that wanted it is not to blame.
     fn problem(&self, place: String, error: &crate::expr::Error) -> Finding {
         let declared = self.facts.ceph.as_ref();
-        let blame = |consumer| declared.and_then(|declared| declared.blame(consumer));
+        let blame = |name: &str| declared.and_then(|declared| declared.blame(name));
         if let Some(message) = crate::ceph::named_in(error.expression()).find_map(blame) {
             return Finding { level: Level::Error, field: "spec.features.storage.ceph".into(), message };
         }

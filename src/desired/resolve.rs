@@ -8,6 +8,7 @@ use super::layers::Source;
 use super::{Blocked, Desired, DesiredRelease, Facts, Finding, Provider, Selection, claims, overrides};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Component, Fragment, Level, Release};
+use crate::ceph::Declared;
 use crate::expr::Scope;
 use crate::values::{Path, Values, canonical, digest, fold};
 
@@ -121,8 +122,8 @@ fn inputs(problems: &[Finding]) -> Blocked {
 pub(super) fn scope(selection: &Selection, facts: &Facts, name: &str) -> Scope {
     let mut variables = selection.variables.clone();
     variables.insert("credentials".into(), json!(facts.credentials));
-    let ceph = facts.ceph.as_ref().and_then(|declared| declared.read.as_ref().ok());
-    variables.insert("ceph".into(), ceph.map(crate::ceph::variables).unwrap_or_default().into());
+    let ceph = facts.ceph.as_ref().map(Declared::variables).unwrap_or_default();
+    variables.insert("ceph".into(), ceph.into());
     if let Some((class, slot)) = claims::kept(&facts.claim_classes, name).zip(storage_class(&mut variables)) {
         *slot = json!(class);
     }

@@ -27,7 +27,7 @@ impl Context<'_> {
         let held = seen.guests.as_deref().is_some_and(|held| held != NO_GUESTS) && seen.guests != release.guests;
         let restarts = self.restarts(release, seen);
         let why = match (held, restarts.is_empty(), ours) {
-            (true, ..) => Why::Guests,
+            (true, ..) => Why::Guests(super::guests::hosts(self.observed)),
             (false, false, _) => Why::Split(restarts),
             (false, true, true) => Why::Catalog,
             (false, true, false) => return self.submit(name, release, Some(seen), Why::Spec),

@@ -62,8 +62,8 @@ pub enum Why {
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
-    /// Something changed that guests which run hold on to.
-    Guests,
+    /// Something changed that guests which run hold on to; where they may run, see [`super::guests::hosts`].
+    Guests(String),
     /// Its `DaemonSets` are split by node in another way: all their pods, of these components on so many nodes, are made anew.
     Split(Vec<(Component, i32)>),
     /// The last attempt failed.

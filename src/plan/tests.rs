@@ -3,6 +3,7 @@ use crate::desired::Blocked;
 use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
 
 mod drifting;
+mod guests;
 mod leaving;
 mod settling;
 mod splitting;
@@ -46,7 +47,7 @@ fn every_state_has_its_step() {
         ),
         (
             changed(|s| (s.inputs, s.guests) = (Some("old".into()), Some("older key".into()))),
-            "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted: waits for approval (osdpl approve)",
+            "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
         ),
         (
             changed(|s| (s.inputs, s.guests) = (Some("old".into()), Some(crate::release::NO_GUESTS.into()))),

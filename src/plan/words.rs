@@ -12,15 +12,19 @@ impl fmt::Display for Why {
             Self::Install => formatter.write_str("it is not installed"),
             Self::Spec => formatter.write_str("its inputs changed"),
             Self::Catalog => formatter.write_str("the operator or its catalogue changed"),
-            Self::Guests => formatter.write_str(
-                "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted",
+            Self::Guests(hosts) => write!(
+                formatter,
+                "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted ({hosts})"
             ),
             Self::Split(pods) => {
                 let each = pods.iter().map(|(component, count)| {
                     format!("{component} on {count} node{}", if *count == 1 { "" } else { "s" })
                 });
                 let each = each.collect::<Vec<_>>().join(", ");
-                write!(formatter, "values for some nodes give its DaemonSets other names and nodes, which restarts {each}")
+                write!(
+                    formatter,
+                    "values for some nodes give its DaemonSets other names and nodes, which restarts {each}"
+                )
             }
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
             Self::Repair => formatter.write_str("repair was asked for"),

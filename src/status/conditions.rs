@@ -7,7 +7,7 @@ use super::drift::{self, Children};
 use super::{Report, causes, verdict::Verdict};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
-use crate::ceph::{Declared, Layout, Unready};
+use crate::ceph::{Declared, Unready};
 use crate::plan::{Step, Wait};
 
 /// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
@@ -38,16 +38,28 @@ fn ceph(declared: &Declared) -> (bool, (&'static str, String)) {
         Unready::Rook(_) => reason::CEPH_ROOK,
         Unready::Malformed(_) => reason::CEPH_INVALID,
         Unready::Occupied(_) => reason::CEPH_OCCUPIED,
+        Unready::Another { .. } => reason::CEPH_ANOTHER,
     };
     (false, (reason, trouble.to_string()))
 }
 
 fn written(declared: &Declared) -> String {
     let Ok(ceph) = &declared.read else { return String::new() };
+    let source = ceph.source();
+    let health = declared.cluster.as_ref().map(|cluster| {
+        let health = if cluster.health.is_empty() { "health unknown" } else { &cluster.health };
+        let fsid = ceph.fsid.as_deref().unwrap_or_default();
+        format!("; CephCluster {}: {}, {health}, fsid {fsid}", cluster.place, cluster.phase)
+    });
+    let health = health.unwrap_or_default();
+    if ceph.admin.is_some() {
+        return format!(
+            "{source} tells the monitors; ceph.conf and client.admin's key are written for the charts, which make pools and users themselves{health}"
+        );
+    }
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();
-    let kind = if ceph.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
-    let (object, names) = (&ceph.object, names.join(", "));
-    format!("{kind} {object} speaks for {names}; ceph.conf and their keys are written for the charts")
+    let names = names.join(", ");
+    format!("{source} speaks for {names}; ceph.conf and their keys are written for the charts{health}")
 }
 
 pub fn conditions(

@@ -68,10 +68,15 @@ pub fn clouds() -> Vec<(String, Value)> {
 
 /// What a spec comes to, with made-up credentials: `the-<service>-<name>`, and a Ceph that is none.
 pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
+    let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
+    resolved_with(catalog, spec, ceph)
+}
+
+/// The same with this Ceph.
+pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: Declared) -> Desired {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, catalog);
-    let ceph = Some(Declared::of(Ok(ceph::example())));
-    let mut facts = Facts { helm_major: 4, ceph, ..Facts::default() };
+    let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
     for (service, name) in credentials::needed(catalog, &selection).into_keys() {
         let value = format!("the-{service}-{name}");
         facts.credentials.entry(service).or_default().insert(name, value);

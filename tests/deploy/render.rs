@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use cluster::{Program, Programs, programs};
+use osdpl::values::Values;
 use osdpl::yaml;
 use serde_json::{Value, json};
 
@@ -75,6 +76,10 @@ fn chart(name: &str) -> PathBuf {
 fn kinds() -> Vec<Value> {
     let mut kinds: Vec<Value> =
         clouds().into_iter().filter(|(name, _)| name.starts_with("2026.1")).map(|(_, spec)| spec).collect();
+    let store = json!({"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}});
+    kinds.push(json!({
+        "openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": store}},
+    }));
     kinds.push(json!({
         "openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud.example.org",
         "features": {"publicEndpoints": {"enabled": true, "gateway": {"name": "public", "namespace": "gateways"}}},
@@ -89,22 +94,20 @@ pub fn catalogue() -> Vec<Value> {
     let mut objects = Vec::new();
     for spec in kinds() {
         for (name, release) in resolved(&catalog, &spec).releases {
-            let values = serde_json::to_string(&release.values).unwrap();
-            if seen.insert((name.clone(), values.clone())) {
-                let chart = chart(&release.chart);
-                let arguments = [
-                    "template",
-                    &name,
-                    chart.to_str().unwrap(),
-                    "--namespace",
-                    "openstack",
-                    "--skip-tests",
-                    "--values",
-                    "-",
-                ];
-                objects.extend(documents(&helm(Program::Helm4, &arguments, &(values + "\n")).unwrap()));
+            if seen.insert((name.clone(), serde_json::to_string(&release.values).unwrap())) {
+                objects.extend(self::release(&name, &release.values));
             }
         }
     }
+    objects.extend(crate::ceph::busiest());
     objects
+}
+
+/// What osdpl would have helm create of one release, of a chart of the same name.
+pub fn release(name: &str, values: &Values) -> Vec<Value> {
+    let chart = chart(name);
+    let chart = chart.to_str().unwrap();
+    let arguments = ["template", name, chart, "--namespace", "openstack", "--skip-tests", "--values", "-"];
+    let values = serde_json::to_string(values).unwrap() + "\n";
+    documents(&helm(Program::Helm4, &arguments, &values).unwrap())
 }

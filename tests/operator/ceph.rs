@@ -236,6 +236,11 @@ fn a_key_that_guests_hold_is_handed_on_and_its_restart_waits_for_approval() {
         let hash = cloud.status().approval.unwrap();
         let plan = world.osdpl(&["plan"]);
         assert!(plan.contains(&hash) && plan.contains("Ceph's key for instances changed"), "{plan}");
+        let source = format!("changes release_uuid, from Secret {}/{SECRET}", world.namespace);
+        assert!(plan.contains(&source) && !plan.contains(NEWER), "{plan}");
+        assert!(
+            plan.contains("libvirt-libvirt-default on ") && plan.contains(" with openstack-compute-node=enabled; ")
+        );
         world.osdpl(&["approve", &hash]);
         world.until("libvirt is upgraded", deployed(2)).await;
         world.keeps_keys(&["libvirt"]).await;

@@ -29,6 +29,7 @@ mod operator;
 mod overrides;
 mod periodic;
 mod pool;
+mod rgw;
 mod rook;
 mod secrets;
 mod spec;

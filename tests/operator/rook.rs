@@ -1,119 +1,23 @@
-//! A Ceph that Rook runs: asked for pools and users, waited for, and followed when it changes. The stand-in for Rook is this file: it makes
-//! what Rook makes, late.
+//! A Ceph that Rook runs: asked for pools and users, waited for, and followed when it changes.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
-use kube::runtime::wait::await_condition;
-use kube::{Api, Resource, ResourceExt};
+mod stand_in;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{ListParams, PostParams};
 use osdpl::api::{OpenStackDeployment, condition, reason};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::cloud::Told;
-use crate::world::{World, patience, story};
+use crate::cloud::{Told, services};
+use crate::world::story;
+pub use stand_in::Rook;
 
+/// Of the shape that `ceph auth print-key` prints; each opens nothing.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
-
-/// Rook in a namespace.
-struct Rook<'a> {
-    world: &'a World,
-    namespace: String,
-}
-
-/// A definition with the part of Rook's schema that osdpl writes; what else Rook serves is kept.
-fn definition(kind: &str, spec: &Value) -> CustomResourceDefinition {
-    let plural = format!("{}s", kind.to_lowercase());
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": open}});
-    let version = json!({
-        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
-    });
-    serde_json::from_value(json!({
-        "metadata": {"name": format!("{plural}.ceph.rook.io")},
-        "spec": {
-            "group": "ceph.rook.io", "scope": "Namespaced", "versions": [version],
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
-        },
-    }))
-    .unwrap()
-}
-
-impl Rook<'_> {
-    async fn in_namespace(world: &World) -> Rook<'_> {
-        let namespace = format!("{}-rook", world.namespace);
-        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
-        Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        Rook { world, namespace }
-    }
-
-    async fn define(&self) {
-        let text = json!({"type": "string"});
-        let replicated = json!({"type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-preserve-unknown-fields": true});
-        let quotas = json!({"type": "object", "properties": {"maxSize": text}});
-        let pool = json!({"type": "object", "properties": {
-            "failureDomain": text, "deviceClass": text, "replicated": replicated, "quotas": quotas,
-        }});
-        let caps = json!({"type": "object", "additionalProperties": text});
-        let client = json!({"type": "object", "required": ["caps"], "properties": {"caps": caps, "secretName": text}});
-        for definition in [definition("CephBlockPool", &pool), definition("CephClient", &client)] {
-            let name = definition.name_any();
-            let api: Api<CustomResourceDefinition> = Api::all(self.world.client.clone());
-            api.patch(&name, &PatchParams::apply("story").force(), &Patch::Apply(applied(&definition))).await.unwrap();
-        }
-    }
-
-    fn api(&self, kind: &str) -> Api<DynamicObject> {
-        let plural = format!("{}s", kind.to_lowercase());
-        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("ceph.rook.io", "v1", kind), &plural);
-        Api::namespaced_with(self.world.client.clone(), &self.namespace, &resource)
-    }
-
-    async fn until_asked(&self, kind: &str, name: &str) {
-        let there = await_condition(self.api(kind), name, |found: Option<&DynamicObject>| found.is_some());
-        patience("Rook is asked", there).await.unwrap();
-    }
-
-    async fn spec(&self, kind: &str, name: &str) -> Value {
-        self.api(kind).get(name).await.unwrap().data["spec"].clone()
-    }
-
-    /// What Rook writes about an object once it has made it.
-    async fn makes(&self, kind: &str, name: &str) {
-        let status = Patch::Merge(json!({"status": {"phase": "Ready"}}));
-        self.api(kind).patch_status(name, &PatchParams::default(), &status).await.unwrap();
-    }
-
-    async fn hands_out(&self, user: &str, key: &str) {
-        let name = format!("rook-ceph-client-{user}");
-        let secret = json!({"metadata": {"name": name}, "type": "kubernetes.io/rook", "stringData": {user: key}});
-        self.write::<Secret>(secret).await;
-    }
-
-    async fn tells_monitors(&self, data: &str) {
-        self.write::<ConfigMap>(json!({"metadata": {"name": "rook-ceph-mon-endpoints"}, "data": {"data": data}})).await;
-    }
-
-    async fn write<K>(&self, object: Value)
-    where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-        K: Clone + std::fmt::Debug + Serialize + DeserializeOwned,
-    {
-        let api: Api<K> = Api::namespaced(self.world.client.clone(), &self.namespace);
-        let object: K = serde_json::from_value(object).unwrap();
-        let params = PatchParams::apply("rook").force();
-        api.patch(&object.name_any(), &params, &Patch::Apply(applied(&object))).await.unwrap();
-    }
-}
-
-/// As server-side apply wants it.
-fn applied<K: Serialize>(object: &K) -> Value {
-    serde_json::to_value(object).unwrap()
-}
+const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
+const OTHER: &str = "7d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
 fn pending(cloud: &OpenStackDeployment) -> Option<String> {
     let said = cloud.condition(condition::CEPH_READY)?;
@@ -128,6 +32,7 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
 fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
     story("deep", async |world| {
         let rook = Rook::in_namespace(world).await;
+        rook.undefine().await;
         let pools = json!({"images": {"replicas": 2, "deviceClass": "ssd"}});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "pools": pools}});
         let spec =
@@ -136,13 +41,17 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         world.apply(&spec).await;
         world.until("Rook is missed", waits_for("is not there; install Rook")).await;
         rook.define().await;
-        world.until("pools are asked for", waits_for("CephBlockPool")).await;
         rook.until_asked("CephClient", "cinderbackup").await;
         let images = json!({"failureDomain": "host", "deviceClass": "ssd", "replicated": {"size": 2}});
         assert_eq!(rook.spec("CephBlockPool", "images").await, images);
         let osd = "profile rbd pool=volumes, profile rbd-read-only pool=images";
         assert_eq!(rook.spec("CephClient", "cinder").await["caps"]["osd"], osd);
 
+        world.until("the CephCluster is missed", waits_for("no CephCluster is in namespace")).await;
+        rook.is("Progressing", "", "").await;
+        world.until("the CephCluster is young", waits_for("is Progressing (Configuring Ceph Mons)")).await;
+
+        rook.is("Ready", "HEALTH_OK", FSID).await;
         rook.tells_monitors("a=10.0.0.1:6789,b=10.0.0.2:6789").await;
         for pool in ["images", "volumes", "backups"] {
             rook.makes("CephBlockPool", pool).await;
@@ -151,7 +60,9 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
             rook.makes("CephClient", user).await;
             rook.hands_out(user, key).await;
         }
-        world.until_ready().await;
+        let cloud = world.until_ready().await;
+        let said = cloud.condition(condition::CEPH_READY).unwrap().message;
+        assert!(said.ends_with(&format!("/main: Ready, HEALTH_OK, fsid {FSID}")), "{said}");
         assert_eq!(world.keyring("images-rbd-keyring").await.0, GLANCE);
         let runs = world.helm_runs().len();
 
@@ -168,12 +79,107 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         };
         world.until("the monitors moved", moved).await;
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
-        assert_eq!(conf["ceph.conf"], "[global]\nmon_host = 10.0.0.2:6789,10.0.0.3:6789\n");
+        assert_eq!(conf["ceph.conf"], format!("[global]\nfsid = {FSID}\nmon_host = 10.0.0.2:6789,10.0.0.3:6789\n"));
 
         world.delete().await;
         world.until_gone().await;
         for (kind, name) in [("CephBlockPool", "volumes"), ("CephClient", "cinder")] {
             assert!(rook.api(kind).get(name).await.unwrap().metadata.deletion_timestamp.is_none());
         }
+    });
+}
+
+/// What `CephReady` says, where its reason is this.
+fn says(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
+    move |cloud| {
+        let said = cloud.condition(condition::CEPH_READY)?;
+        (said.reason == reason && said.message.contains(text)).then_some(said.message)
+    }
+}
+
+#[test]
+fn another_ceph_and_a_sick_one_are_told_and_change_nothing_that_runs() {
+    story("other", async |world| {
+        let rook = Rook::in_namespace(world).await;
+        rook.define().await;
+        rook.is("Ready", "HEALTH_OK", FSID).await;
+        rook.tells_monitors("a=10.0.0.1:6789").await;
+        rook.hands_out_admin(GLANCE).await;
+        let mut spec = services(&["libvirt"]);
+        let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "access": "admin"}});
+        spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let deployed = |cloud: &OpenStackDeployment| (cloud.child("libvirt").status == "deployed").then_some(());
+        world.until("libvirt is deployed", deployed).await;
+        world.until("all is well", says(reason::READY, "HEALTH_OK")).await;
+        let (runs, conf) = (world.helm_runs().len(), world.api::<ConfigMap>().get("ceph-etc").await.unwrap());
+
+        rook.is("Ready", "HEALTH_ERR", FSID).await;
+        world.until("its health is told", says(reason::CEPH_ROOK, "main is in HEALTH_ERR")).await;
+        rook.is("Ready", "HEALTH_WARN", FSID).await;
+        world.until("a warning is none of trouble", says(reason::READY, "HEALTH_WARN")).await;
+
+        rook.is("Ready", "HEALTH_OK", OTHER).await;
+        rook.tells_monitors("a=10.9.0.1:6789").await;
+        let said = world.until("the other Ceph is refused", says(reason::CEPH_ANOTHER, OTHER)).await;
+        assert!(said.contains(FSID) && said.contains(&format!("ConfigMap {}/ceph-etc", world.namespace)), "{said}");
+        let plan = world.osdpl(&["plan"]);
+        assert!(plan.contains(OTHER), "{plan}");
+        rook.tells_monitors("a=10.0.0.1:6789").await;
+        rook.is("Ready", "HEALTH_OK", FSID).await;
+        world.until("the first is back", says(reason::READY, FSID)).await;
+        assert_eq!(world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data, conf.data);
+        assert_eq!(world.upgraded_since(runs), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn with_access_admin_the_charts_get_the_admins_key_and_osdpl_asks_rook_for_nothing() {
+    story("weaker", async |world| {
+        let rook = Rook::in_namespace(world).await;
+        rook.define().await;
+        rook.is("Ready", "HEALTH_OK", FSID).await;
+        rook.tells_monitors("a=10.0.0.1:6789").await;
+        let pools = json!({"images": {"replicas": 2}});
+        let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "access": "admin", "pools": pools}});
+        let spec =
+            json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world
+            .until("the key is missed", waits_for("rook-ceph-mon does not exist yet; Rook makes it of a CephCluster"))
+            .await;
+        rook.hands_out_admin(GLANCE).await;
+        let admin = |secret: Option<&Secret>| secret.is_some();
+        let secret = world.until_object("the key is passed on", "pvc-ceph-client-key", admin).await.unwrap();
+        assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/rbd"));
+        assert_eq!(secret.data.unwrap()["key"].0, GLANCE.as_bytes());
+
+        // The chart's Job writes what it makes; the pods wait for that.
+        let job = world.until_object::<Job>("the chart makes its pool", "glance-storage-init", |job| job.is_some());
+        Box::pin(job).await;
+        for name in ["images-rbd-keyring", "cinder-volume-rbd-keyring", "cinder-backup-rbd-keyring"] {
+            let secret =
+                json!({"metadata": {"name": name}, "type": "kubernetes.io/rbd", "stringData": {"key": CINDER}});
+            world
+                .api::<Secret>()
+                .create(&PostParams::default(), &serde_json::from_value(secret).unwrap())
+                .await
+                .unwrap();
+        }
+        let cloud = world.until_ready().await;
+        let ready = cloud.condition(condition::READY).unwrap().message;
+        assert!(ready.contains("warning: spec.features.storage.ceph.rook.access: admin is weaker"), "{ready}");
+        let values = world.helm_values("glance");
+        let rbd = &values["conf"]["glance"]["rbd"];
+        assert_eq!((&rbd["rbd_store_pool"], &rbd["rbd_store_replication"]), (&json!("images"), &json!(2)));
+        for kind in ["CephBlockPool", "CephClient"] {
+            assert_eq!(rook.api(kind).list(&ListParams::default()).await.unwrap().items.len(), 0, "{kind}");
+        }
+
+        world.delete().await;
+        world.until_gone().await;
+        assert!(world.api::<Secret>().get_opt("pvc-ceph-client-key").await.unwrap().is_none());
     });
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ceph::{Ceph, Kind, Object, Unready, objects, taken_over};
 
 const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 
@@ -38,27 +39,38 @@ fn every_user_may_do_what_its_services_need_and_no_more() {
     assert_eq!(mgr, "profile rbd pool=volumes, profile rbd pool=vms");
 }
 
+/// A `CephCluster` of this phase and health.
+fn cluster(phase: &str, health: &str) -> Cluster {
+    let fsid = "6D2A1B7E-0c8f-4a53-9d61-1f6f0f1d2c3b";
+    let status = json!({"phase": phase, "message": "Configuring Ceph Mons", "ceph": {"health": health, "fsid": fsid}});
+    Cluster::of("deep", "main", &json!({"status": status}))
+}
+
 /// What Rook's objects say, with one of them (or a key in it) put in another's place.
-fn read(change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, Unready> {
-    rook().read(&consumers(["glance", "nova"].into_iter()), |name| {
-        let (key, value) = match name {
-            ENDPOINTS => ("data", "b=10.0.0.2:6789,a=[fd00::1]:3300"),
-            "rook-ceph-client-glance" => ("glance", KEY),
-            _ => ("userKey", KEY),
+fn read(rook: &Rook, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, Unready> {
+    let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
+    let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
+        let pairs = match name {
+            ENDPOINTS => vec![("data", "b=10.0.0.2:6789,a=[fd00::1]:3300")],
+            MONITORS => vec![("ceph-username", "client.admin"), ("ceph-secret", KEY)],
+            "rook-ceph-client-glance" => vec![("glance", KEY)],
+            _ => vec![("userKey", KEY)],
         };
-        let (key, value) = match change {
+        let pairs = match change {
             Some((changed, None)) if changed == name => return Err(format!("{name} does not exist")),
-            Some((changed, Some(pair))) if changed == name => pair,
-            _ => (key, value),
+            Some((changed, Some(pair))) if changed == name => vec![pair],
+            _ => pairs,
         };
-        Ok([(key.to_owned(), value.as_bytes().to_vec())].into())
-    })
+        Ok(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).collect())
+    });
+    answer.0
 }
 
 #[test]
 fn rooks_answers_are_read_and_what_is_not_there_yet_is_waited_for() {
-    let ceph = read(None).unwrap();
-    assert_eq!(ceph.configuration(), "[global]\nmon_host = 10.0.0.2:6789,[fd00::1]:3300\n");
+    let ceph = read(&rook(), None).unwrap();
+    let conf = "[global]\nfsid = 6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b\nmon_host = 10.0.0.2:6789,[fd00::1]:3300\n";
+    assert_eq!(ceph.configuration(), conf);
     let nova = &ceph.users[&Consumer::Nova];
     assert_eq!((&*nova.name, nova.pool(Consumer::Nova), ceph.has_own_nova()), ("cinder", "vms", false));
     for (name, pair, says) in [
@@ -72,9 +84,79 @@ fn rooks_answers_are_read_and_what_is_not_there_yet_is_waited_for() {
         ),
         ("rook-ceph-client-cinder", Some(("other", KEY)), "key cinder: is missing"),
     ] {
-        let said = read(Some((name, pair))).unwrap_err().to_string();
+        let said = read(&rook(), Some((name, pair))).unwrap_err().to_string();
         assert!(said.contains(says) && !said.contains(KEY), "{said}");
     }
+}
+
+#[test]
+fn the_cluster_must_be_there_and_known_and_what_ails_it_is_told() {
+    let read = |clusters| rook().read(&BTreeSet::new(), clusters, |_| Err("unread".into())).0.unwrap_err().to_string();
+    assert_eq!(
+        read(Ok(Vec::new())),
+        "no CephCluster is in namespace deep; make one, or correct spec.features.storage.ceph.rook.namespace"
+    );
+    assert_eq!(read(Err("refused".into())), "refused");
+    let young = Cluster { fsid: None, ..cluster("Progressing", "") };
+    let told = "CephCluster deep/main is Progressing (Configuring Ceph Mons); Rook's operator says why in its log";
+    assert_eq!(read(Ok(vec![young.clone()])), told);
+    assert!(read(Ok(vec![Cluster { phase: "Ready".into(), ..young }])).contains("does not tell its fsid"));
+    let trouble = |phase, health| cluster(phase, health).trouble().map(|trouble| trouble.to_string());
+    assert_eq!(trouble("Ready", "HEALTH_WARN"), None);
+    assert_eq!(trouble("Connected", "HEALTH_OK"), None);
+    assert!(trouble("Ready", "HEALTH_ERR").unwrap().contains("CephCluster deep/main is in HEALTH_ERR"));
+    assert!(trouble("", "").unwrap().contains("is not looked at yet"));
+}
+
+/// A Rook whose charts get `client.admin`'s key.
+fn weaker() -> Rook {
+    let feature = json!({"access": "admin", "namespace": "deep", "pools": {"images": {"replicas": 2}}});
+    Rook::of(&json!({"mode": "rook", "rook": feature})).unwrap()
+}
+
+#[test]
+fn the_admins_key_is_read_only_where_it_is_passed_on_and_nothing_is_asked_of_rook_then() {
+    assert!(!rook().secrets().contains(MONITORS));
+    assert_eq!(weaker().secrets(), [MONITORS.to_owned()].into());
+    assert_eq!(weaker().manifests(&consumers(["glance"].into_iter())), []);
+    let ceph = read(&weaker(), None).unwrap();
+    assert!(ceph.users.is_empty() && !format!("{ceph:?}").contains(KEY));
+    let values = crate::ceph::variables(&ceph);
+    let glance = &values["glance"];
+    assert_eq!(
+        (&glance["user"], &glance["pool"], &glance["replicas"]),
+        (&json!("glance"), &json!("images"), &json!(2))
+    );
+    assert_eq!((&values["nova"]["user"], &values["nova"]["own"]), (&json!("cinder"), &json!(false)));
+    assert!(!values.contains_key("libvirt"), "guests hold no key that is known here");
+    assert_ne!(values["admin"]["digest"], glance["digest"], "glance mounts no key of the admin's");
+    let releases = [("glance", "openstack"), ("nova", "openstack")].into();
+    let written: Vec<String> = objects(&ceph, "openstack", &releases).iter().map(Object::to_string).collect();
+    assert_eq!(written, ["ConfigMap openstack/ceph-etc", "Secret openstack/pvc-ceph-client-key"]);
+    let taken: Vec<String> = taken_over(&ceph, &releases).iter().map(Object::to_string).collect();
+    assert!(taken.contains(&"Secret openstack/images-rbd-keyring".to_owned()), "{taken:?}");
+    for (key, value, says) in [
+        ("ceph-username", "client.healthchecker", "is not client.admin"),
+        ("ceph-secret", KEY, "key ceph-username: is missing"),
+    ] {
+        let said = read(&weaker(), Some((MONITORS, Some((key, value))))).unwrap_err().to_string();
+        assert!(said.contains(says) && !said.contains(KEY) && !said.contains("healthchecker"), "{said}");
+    }
+}
+
+#[test]
+fn another_ceph_is_known_by_its_fsid_and_told_with_what_to_do() {
+    let map = |fsid: &str| Object {
+        kind: Kind::ConfigMap,
+        namespace: "openstack".into(),
+        name: "ceph-etc".into(),
+        data: [("ceph.conf".to_owned(), format!("[global]\n{fsid}mon_host = 10.0.0.1\n"))].into(),
+    };
+    let told = |new: &str, held: &str| map(new).another(&map(held).data).map(|problem| problem.to_string());
+    assert_eq!(told("fsid = a\n", "fsid = a\n"), None);
+    assert_eq!(told("fsid = a\n", ""), None, "Mirantis' layout tells none");
+    let told = told("fsid = b\n", "fsid = a\n").unwrap();
+    assert!(told.starts_with("the Ceph described is b, ") && told.contains("are in a (ConfigMap openstack/ceph-etc)"));
 }
 
 #[test]

@@ -93,6 +93,9 @@ pub struct Change {
     pub before: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
+    /// Where it comes from, where that is neither the spec nor the catalogue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// What waits for approval.
@@ -239,7 +242,7 @@ fn words(step: &Step) -> (Kind, Option<String>, String) {
 
 /// What the next upgrade changes.
 fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Look) -> Vec<Change> {
-    let bare = |path: String| Change { path, before: None, after: None };
+    let bare = |path: String| Change { path, before: None, after: None, source: None };
     let before = match preview.recorded.get(name) {
         None => return Vec::new(),
         Some(Err(problem)) => return vec![bare(format!("(unknown: {problem})"))],
@@ -258,6 +261,7 @@ fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Look) 
         path: path.to_string(),
         before: shows(before, path),
         after: shows(&release.values, path),
+        source: preview.ceph.get(name).filter(|(paths, _)| paths.contains(path)).map(|(_, source)| source.clone()),
     };
     paths.iter().map(change).collect()
 }
@@ -279,12 +283,13 @@ fn is_secret(path: &Path, value: &Value, release: &DesiredRelease, scrubber: &Sc
 
 impl std::fmt::Display for Change {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { path, before, after } = self;
+        let Self { path, before, after, source } = self;
         match (before, after) {
             (None, None) => write!(formatter, "{path}"),
             (None, Some(after)) => write!(formatter, "{path}: {after} (new)"),
             (Some(before), None) => write!(formatter, "{path}: {before} (goes)"),
             (Some(before), Some(after)) => write!(formatter, "{path}: {before} → {after}"),
-        }
+        }?;
+        source.iter().try_for_each(|source| write!(formatter, ", from {source}"))
     }
 }

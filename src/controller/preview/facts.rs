@@ -43,6 +43,7 @@ impl Question<'_> {
         let spec = self.spec;
         let inputs = Inputs::new(cluster.client().clone(), Arc::new(Notify::new()));
         inputs.watch(&references(spec, &self.selection.namespace));
+        ceph::watch(&inputs, spec);
         inputs.settled().await;
         let question = CredentialQuestion {
             spec,
@@ -54,7 +55,12 @@ impl Question<'_> {
         let credentials = cluster.credentials(&question, &inputs, &mut SecretEdits::default()).await;
         let credentials = credentials.map_err(plain)?;
         let values_from = values_from(&inputs, spec, &self.selection.namespace);
-        let ceph = ceph::declared(&inputs, spec, self.selection);
+        let mut ceph = ceph::declared(&inputs, spec, self.selection);
+        if let Some(declared) = &mut ceph
+            && let Err(error) = ceph::write(cluster, declared, self.selection, &inputs).await
+        {
+            unknown.push(format!("whether what the charts mount of Ceph can be written: {}", plain(error)));
+        }
         let claim_classes = claim_classes(self.claims, &self.selection.releases);
         let (helm_major, mut guessed) = self.helm(unknown);
         let charts = match charts {

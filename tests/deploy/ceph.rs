@@ -1,0 +1,174 @@
+//! What charts mount of Ceph: exactly what osdpl writes, and no key stands anywhere but in Secrets. With `CHARTS` it is asked of the real charts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use osdpl::ceph::{Ceph, Cluster, Declared, Gateway, Object, Rook, consumers, declared, objects, taken_over};
+use serde_json::{Value, json};
+
+use crate::{clouds, render, shipped};
+
+const KEYS: [&str; 4] = [
+    "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==",
+    "AQABAgMEBQYHCBAApqampqampqampqampqamgg==",
+    "AQABAgMEBQYHCBAApqampqampqampqampqamgw==",
+    "AQABAgMEBQYHCBAApqampqampqampqampqamhA==",
+];
+const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
+/// The releases that speak to Ceph.
+const RELEASES: [&str; 5] = ["glance", "cinder", "nova", "libvirt", "ceph-rgw"];
+
+type Data = BTreeMap<String, Vec<u8>>;
+
+fn data(pairs: &[(&str, &str)]) -> Data {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect()
+}
+
+/// A Ceph that a Secret describes, in which nova is a user of its own or not.
+fn external(own: bool) -> Declared {
+    let [glance, cinder, backup, nova] = KEYS;
+    let mut held = data(&[
+        ("mon_host", "10.0.0.1"),
+        ("fsid", FSID),
+        ("glance.key", glance),
+        ("glance.pool", "images"),
+        ("cinder.key", cinder),
+        ("cinder.pool", "volumes"),
+        ("cinder-backup.key", backup),
+        ("cinder-backup.pool", "backups"),
+        ("nova.pool", "vms"),
+        ("bootstrap-rgw.key", nova),
+    ]);
+    if own {
+        held.extend(data(&[("nova.key", nova)]));
+    }
+    let gateway = Gateway::external("openstack/ceph", &held).unwrap();
+    declared("openstack/ceph", Ok(held), RELEASES.into_iter()).with_gateway(Some(Ok(gateway)))
+}
+
+/// A Ceph that Rook runs.
+fn rook(access: &str) -> Declared {
+    let rook = Rook::of(&json!({"mode": "rook", "rook": {"access": access}})).unwrap();
+    let status = json!({"status": {"phase": "Ready", "ceph": {"health": "HEALTH_OK", "fsid": FSID}}});
+    let cluster = Cluster::of("rook-ceph", "main", &status);
+    let answer = rook.read(&consumers(RELEASES.into_iter()), Ok(vec![cluster]), |name| {
+        Ok(match name {
+            "rook-ceph-mon-endpoints" => data(&[("data", "a=10.0.0.1:6789")]),
+            "rook-ceph-mon" => data(&[("ceph-username", "client.admin"), ("ceph-secret", KEYS[0])]),
+            _ => data(&[("userKey", KEYS[1])]),
+        })
+    });
+    let store = json!({"endpoints": {"insecure": ["http://rgw.rook-ceph.svc:80"]}});
+    Declared::by_rook(answer).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))
+}
+
+/// What each release that speaks to Ceph renders.
+fn rendered(ceph: &Declared) -> BTreeMap<&'static str, Vec<Value>> {
+    let features = json!({"storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}}});
+    let spec = json!({"openstackRelease": "2026.1", "presets": ["compute", "storage"], "features": features});
+    let desired = clouds::resolved_with(&shipped(), &spec, ceph.clone());
+    assert_eq!(clouds::refusals(&desired), Vec::<String>::new());
+    let render = |name: &'static str| {
+        let values = &desired.releases[name].values;
+        let text = serde_json::to_string(values).unwrap();
+        assert!(KEYS.iter().all(|key| !text.contains(key)), "a key in the values of {name}");
+        (name, render::release(name, values))
+    };
+    RELEASES.map(render).into()
+}
+
+/// Everything that the releases which speak to Ceph render where the charts do as much as they can: gateways, pools, users.
+pub fn busiest() -> Vec<Value> {
+    let gateway = external(true).gateway;
+    rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
+}
+
+/// The Secrets and `ConfigMap`s that pods mount, with the keys that they ask of each; below any object.
+fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
+    if let Some(volumes) = value["volumes"].as_array() {
+        for volume in volumes {
+            let sources = volume["projected"]["sources"].as_array().cloned().unwrap_or_else(|| vec![volume.clone()]);
+            for source in &sources {
+                let secret = source["secret"]["secretName"].as_str().or(source["secret"]["name"].as_str());
+                let named = secret.map(|name| ("Secret", name));
+                let Some((kind, name)) = named.or(source["configMap"]["name"].as_str().map(|name| ("ConfigMap", name)))
+                else {
+                    continue;
+                };
+                let below = if kind == "Secret" { &source["secret"] } else { &source["configMap"] };
+                let items = below["items"].as_array().into_iter().flatten().filter_map(|item| item["key"].as_str());
+                let all = ["containers", "initContainers"]
+                    .into_iter()
+                    .flat_map(|list| value[list].as_array().into_iter().flatten());
+                let of_volume = all.flat_map(|container| container["volumeMounts"].as_array().into_iter().flatten());
+                let of_volume = of_volume.filter(|mount| mount["name"] == volume["name"] && below["items"].is_null());
+                let paths = of_volume.filter_map(|mount| mount["subPath"].as_str());
+                let keys = items.chain(paths).map(str::to_owned);
+                found.entry((kind.to_owned(), name.to_owned())).or_default().extend(keys);
+            }
+        }
+    }
+    match value {
+        Value::Object(fields) => fields.values().for_each(|field| mounts(field, found)),
+        Value::Array(entries) => entries.iter().for_each(|entry| mounts(entry, found)),
+        _ => {}
+    }
+}
+
+/// Whether the name is one of Ceph's.
+fn is_cephs(name: &str) -> bool {
+    name == "ceph-etc" || name.ends_with("-keyring") || name == "pvc-ceph-client-key"
+}
+
+/// What osdpl writes for these releases, by kind and name.
+fn written(ceph: &Ceph, declared: &Declared) -> BTreeMap<(String, String), Object> {
+    let releases: BTreeMap<&str, &str> = RELEASES.into_iter().map(|release| (release, "openstack")).collect();
+    let gateway = declared.gateway.iter().flatten().flat_map(|gateway| gateway.objects("openstack"));
+    let all = objects(ceph, "openstack", &releases).into_iter().chain(gateway);
+    all.map(|object| ((object.kind.name().to_owned(), object.name.clone()), object)).collect()
+}
+
+#[test]
+fn every_pod_finds_what_it_mounts_of_ceph_and_nothing_is_written_for_nobody() {
+    for (case, declared) in
+        [("own", external(true)), ("lent", external(false)), ("rook", rook("leastPrivilege")), ("admin", rook("admin"))]
+    {
+        let ceph = declared.read.clone().unwrap();
+        let written = written(&ceph, &declared);
+        let releases = RELEASES.into_iter().map(|release| (release, "openstack")).collect();
+        let by_jobs: BTreeSet<String> = taken_over(&ceph, &releases).into_iter().map(|object| object.name).collect();
+        let mut mounted = BTreeMap::new();
+        for (release, documents) in rendered(&declared) {
+            let mut found = BTreeMap::new();
+            for document in &documents {
+                mounts(document, &mut found);
+            }
+            found.retain(|(_, name), _| is_cephs(name));
+            for ((kind, name), keys) in &found {
+                let object = written.get(&(kind.clone(), name.clone()));
+                let Some(object) = object else {
+                    assert!(by_jobs.contains(name), "{case}: {release} mounts {kind} {name}, which nobody writes");
+                    continue;
+                };
+                let missing: Vec<_> = keys.iter().filter(|key| !object.data.contains_key(*key)).collect();
+                assert!(missing.is_empty(), "{case}: {release} asks {object} for {missing:?}");
+            }
+            assert!(release == "ceph-rgw" || !found.is_empty(), "{case}: {release} mounts nothing of Ceph's");
+            mounted.extend(found);
+        }
+        let unread: Vec<_> = written.keys().filter(|key| !mounted.contains_key(*key)).collect();
+        assert!(unread.is_empty(), "{case}: nobody mounts {unread:?}");
+    }
+}
+
+#[test]
+fn no_key_of_ceph_stands_outside_of_secrets_in_what_charts_render() {
+    for declared in [external(true), external(false), rook("leastPrivilege"), rook("admin")] {
+        for (release, documents) in rendered(&declared) {
+            for document in documents.iter().filter(|document| document["kind"] != "Secret") {
+                let text = document.to_string();
+                let shows = KEYS.iter().any(|key| text.contains(key));
+                assert!(!shows, "{release}: a key in {} {}", document["kind"], document["metadata"]["name"]);
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Back to Ceph: an object store is told where Keystone is, and what it answers is what the cloud registers.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DynamicObject, PostParams};
+use kube::runtime::wait::await_condition;
+use osdpl::api::{OpenStackDeployment, condition, reason};
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services};
+use crate::rook::Rook;
+use crate::world::{World, patience, story};
+
+const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
+
+/// Keystone, what it needs, and an object store.
+fn spec(rook: &Rook<'_>) -> Value {
+    let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "ceph_rgw"]);
+    let store = json!({"name": "objects", "publicUrl": "https://objects.example.org"});
+    let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace}, "objectStore": store});
+    spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
+    spec
+}
+
+/// The message of `CephReady`, while it waits for Rook.
+fn waits(cloud: &OpenStackDeployment) -> Option<String> {
+    let said = cloud.condition(condition::CEPH_READY)?;
+    (said.reason == reason::CEPH_ROOK).then_some(said.message)
+}
+
+impl World {
+    /// What a Secret of Rook's namespace holds.
+    async fn held(&self, namespace: &str, name: &str, key: &str) -> String {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let there = await_condition(api.clone(), name, |found: Option<&Secret>| found.is_some());
+        patience("the Secret is there", there).await.unwrap();
+        String::from_utf8(api.get(name).await.unwrap().data.unwrap()[key].0.clone()).unwrap()
+    }
+}
+
+#[test]
+fn rooks_object_store_is_told_where_keystone_is_before_its_urls_are_waited_for() {
+    story("back", async |world| {
+        let rook = Rook::in_namespace(world).await;
+        rook.define().await;
+        rook.is("Ready", "HEALTH_OK", FSID).await;
+        rook.tells_monitors("a=10.0.0.1:6789").await;
+        let _operator = world.operator().start().await;
+        world.apply(&spec(&rook)).await;
+        let missing =
+            |cloud: &OpenStackDeployment| waits(cloud)?.contains("/objects does not exist; make it").then_some(());
+        world.until("the object store is missed", missing).await;
+
+        rook.has_store("objects").await;
+        let api = rook.api("CephObjectStore");
+        let told = |found: Option<&DynamicObject>| found.is_some_and(|store| store.data["spec"]["auth"].is_object());
+        patience("it is told where Keystone is", await_condition(api.clone(), "objects", told)).await.unwrap();
+        let spec = api.get("objects").await.unwrap().data["spec"].clone();
+        let keystone = &spec["auth"]["keystone"];
+        assert_eq!(keystone["url"], format!("http://keystone-api.{}.svc.cluster.local:5000", world.namespace));
+        assert_eq!(
+            spec["protocols"]["swift"],
+            json!({"accountInUrl": true, "urlPrefix": "swift", "versioningEnabled": true})
+        );
+        let name = keystone["serviceUserSecretName"].as_str().unwrap();
+        let password = world.held(&rook.namespace, name, "OS_PASSWORD").await;
+        assert_eq!(world.held(&rook.namespace, name, "OS_USERNAME").await, "swift");
+
+        let waiting = |cloud: &OpenStackDeployment| {
+            let rest = cloud.child("keystone").ready && cloud.child("ceph-rgw").status == "absent";
+            (rest && waits(cloud)?.contains("has no endpoints yet")).then(|| cloud.child("ceph-rgw").message)
+        };
+        let message = world.until("all but the object store is there", waiting).await;
+        assert!(message.contains("CephObjectStore") && message.contains("has no endpoints yet"), "{message}");
+
+        rook.serves("objects", "http://rook-ceph-rgw-objects.rook.svc:80").await;
+        world.until_ready().await;
+        let values = world.helm_values("ceph-rgw");
+        let store = &values["endpoints"]["object_store"];
+        assert_eq!(store["host_fqdn_override"]["default"]["host"], "rook-ceph-rgw-objects.rook.svc");
+        assert_eq!((&store["scheme"]["public"], &store["port"]["api"]["public"]), (&json!("https"), &json!(443)));
+        assert_eq!(values["endpoints"]["identity"]["auth"]["swift"]["password"], password);
+
+        world.delete().await;
+        world.until_gone().await;
+        let left = api.get("objects").await.unwrap().data["spec"].clone();
+        assert_eq!(left, json!({"gateway": {"instances": 2}, "protocols": {"swift": {"versioningEnabled": true}}}));
+        let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &rook.namespace);
+        assert!(secrets.get_opt(name).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn gateways_outside_are_registered_and_whoever_runs_them_finds_what_keystone_wants() {
+    story("outside", async |world| {
+        let secret = json!({
+            "metadata": {"name": "openstack-ceph-keys"},
+            "stringData": {
+                "mon_endpoints": "10.0.0.1:6789",
+                "glance": "client.glance;AQABAgMEBQYHCBAApqampqampqampqampqamgQ==\n;images-hdd:images:hdd",
+                "rgw_internal": "http://10.0.0.1:8080/", "rgw_external": "https://objects.example.org/",
+            },
+        });
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        world.api().create(&PostParams::default(), &secret).await.unwrap();
+        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "ceph_rgw"]);
+        let ceph = json!({"mode": "external", "secret": {"name": "openstack-ceph-keys"}, "objectStore": {"acceptedRoles": ["member"]}});
+        spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let store = world.helm_values("ceph-rgw")["endpoints"]["object_store"].clone();
+        assert_eq!(store["host_fqdn_override"]["default"]["host"], "10.0.0.1");
+        assert_eq!(store["port"]["api"], json!({"default": 8080, "public": 443}));
+        let held = async |key| world.held(&world.namespace, "nimbus-rgw-keystone", key).await;
+        let service = format!("http://keystone-api.{}.svc.cluster.local:5000/v3", world.namespace);
+        assert_eq!(held("OS_AUTH_URL").await, service);
+        assert_eq!(held("rgw_keystone_accepted_roles").await, "member");
+    });
+}
