@@ -75,7 +75,9 @@ fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
         assert!(ready.contains("unknown: which StorageClasses there are: "), "{ready}");
         let why = World::run_as(&reader, &["why", "-n", &world.namespace, "memcached"]);
         assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");
-        assert!(String::from_utf8(why.stderr).unwrap().contains("not seen: which nodes are there, and play which role: "));
+        assert!(
+            String::from_utf8(why.stderr).unwrap().contains("not seen: which nodes are there, and play which role: ")
+        );
         let less = world.reader("less", &ALL[..6]).await;
         let ready = world.plan_as(&less, &[]);
         assert!(ready.contains("Nothing to do: 3 releases are ready.\n"), "{ready}");
