@@ -10,6 +10,7 @@ mod charts;
 mod external;
 mod fence;
 mod gather;
+mod learn;
 mod memory;
 mod nodes;
 mod outcomes;

@@ -151,22 +151,15 @@ impl Inputs {
     /// # Errors
     /// What is missing, and what to do; never what the object holds.
     pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, Unavailable> {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let unread = || Unavailable::Unusable(format!("{reference} is being read"));
-        let Some(entry) = watched.get(reference) else { return Err(unread()) };
-        match &*entry.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Unread => Err(unread()),
-            State::Missing => {
-                Err(Unavailable::Missing(format!("{reference} does not exist; create it with the key {key:?}")))
-            }
-            State::Failed(error) => Err(Unavailable::Unusable(format!("{reference} can't be read: {error}"))),
-            State::Read(data) => data.get(key).cloned().ok_or_else(|| {
+        let remedy = || format!("create it with the key {key:?}");
+        self.read(reference, remedy, |data| {
+            data.get(key).cloned().ok_or_else(|| {
                 let keys = data.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
                 Unavailable::Missing(format!(
                     "{reference} has no key {key:?} (it has: {keys}); add the key or name another one"
                 ))
-            }),
-        }
+            })
+        })
     }
 
     /// All of an object's data.
@@ -174,16 +167,23 @@ impl Inputs {
     /// # Errors
     /// What is missing, and what to do; never what the object holds.
     pub fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
+        self.read(reference, || "create it, or correct the name".into(), |data| Ok(data.clone()))
+    }
+
+    fn read<T>(
+        &self,
+        reference: &Reference,
+        remedy: impl FnOnce() -> String,
+        take: impl FnOnce(&Data) -> Result<T, Unavailable>,
+    ) -> Result<T, Unavailable> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let unread = || Unavailable::Unusable(format!("{reference} is being read"));
         let Some(entry) = watched.get(reference) else { return Err(unread()) };
         match &*entry.state.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Unread => Err(unread()),
-            State::Missing => {
-                Err(Unavailable::Missing(format!("{reference} does not exist; create it, or correct the name")))
-            }
+            State::Missing => Err(Unavailable::Missing(format!("{reference} does not exist; {}", remedy()))),
             State::Failed(error) => Err(Unavailable::Unusable(format!("{reference} can't be read: {error}"))),
-            State::Read(data) => Ok(data.clone()),
+            State::Read(data) => take(data),
         }
     }
 

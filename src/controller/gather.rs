@@ -7,6 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::Context;
+use super::learn::Learned;
 use super::memory::{Memory, Resolved};
 use super::pending::Pending;
 use crate::api::{
@@ -14,7 +15,7 @@ use crate::api::{
 };
 use crate::catalog::{Catalog, Level};
 use crate::ceph::Declared;
-use crate::cluster::{CredentialQuestion as Question, Error, Inputs, Reference};
+use crate::cluster::{Error, Inputs, Reference};
 use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, resolve, select};
 use crate::observed::{Key, Observed, ReleaseSeen, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
@@ -49,7 +50,6 @@ pub struct Wish {
 
 impl Context {
     pub(super) async fn gather(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Wish, Error> {
-        let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         let first = selection(deployment, &deployment.spec, &self.catalog);
         let mut observed = self.observe(&known(&first), memory).await;
         let anchored = desired::anchored(&first, &deployment.spec, &self.catalog, &observed);
@@ -58,37 +58,13 @@ impl Context {
             None => (&deployment.spec, first),
         };
         let refused = selection.is_refused();
-        let mut facts = Facts { helm_major: self.runner.program().version().major.into(), ..Facts::default() };
-        facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
-        let mut problems = self.tasks.problems();
-        let (mut wake, mut pending) = (None, Pending::new());
+        let mut learned = Learned { problems: self.tasks.problems(), ..Learned::default() };
+        learned.facts.helm_major = self.runner.program().version().major.into();
+        learned.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
         if !refused {
-            let last = memory.resolved.as_ref().map(|resolved| &resolved.facts.credentials);
-            let question = Question { spec, catalog: &self.catalog, selection: &selection, observed: &observed, last };
-            let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.edits).await;
-            let restored: Vec<_> = memory.edits.restored.drain(..).collect();
-            self.cluster.tell(deployment, restored.iter().map(status::restored).collect()).await;
-            let credentials = credentials?;
-            facts.credentials = credentials.known;
-            facts.missing = credentials.missing;
-            facts.values_from = values_from(&self.inputs, spec, &namespace);
-            (facts.charts, wake) = self.charts.facts(spec, &self.catalog, &selection);
-            pending = super::pending::remembered(deployment, &self.catalog, &mut facts.charts);
-            facts.claim_classes = desired::claim_classes(self.tasks.observe().claims(), &selection.releases);
-            let external = self.vacant(&selection.external, &observed);
-            self.withdraw(&name, &external, memory).await?;
-            let (ready, troubles) = self.cluster.external(&name, &external).await?;
-            observed.external_ready = ready;
-            problems.extend(troubles);
-            facts.ceph = super::ceph::declared(&self.inputs, spec, &selection);
-            // Before anything is done with them that could end in a log.
-            self.tell_secrets(&facts, memory);
-            if let Some(mut ceph) = facts.ceph.take() {
-                let again = self.hand_on(&mut ceph, &selection, &facts, memory).await?;
-                wake = wake.into_iter().chain(again).min();
-                facts.ceph = Some(ceph);
-            }
+            self.learn((deployment, spec, &selection), &mut observed, memory, &mut learned).await?;
         }
+        let Learned { facts, mut problems, wake, pending } = learned;
         let survey = self.survey(spec);
         if !refused && !spec.paused {
             problems.extend(self.label_nodes(&survey.changes).await);

@@ -94,24 +94,22 @@ pub async fn preview(
     observed.external_ready = selection.external.keys().cloned().collect();
     let deleting = deployment.metadata.deletion_timestamp.is_some();
     let cluster = Cluster::reader(client.clone());
-    let mut desired = Desired { findings: selection.findings.clone(), ..Desired::default() };
-    let mut guessed = BTreeSet::new();
-    let mut scrubber = Scrubber::new(Vec::<String>::new());
-    let mut ceph = BTreeMap::new();
-    if !deleting && !selection.is_refused() {
+    let found = if deleting || selection.is_refused() {
+        facts::Found::default()
+    } else {
         let question =
             facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: seen.claims() };
         let mut found = question.facts(&cluster, charts, &mut unknown).await?;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
-        desired = resolve(spec, catalog, &selection, &found.facts);
-        guessed = found.guessed;
-        scrubber = Scrubber::new(secrets(&found.facts));
-        let known = found.facts.ceph.as_ref().and_then(|declared| declared.read.as_ref().ok());
-        let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
-        ceph = releases.map(|(name, known)| (name.clone(), (catalog.of_ceph(name), known.source()))).collect();
-    } else if !deleting {
-        desired = resolve(spec, catalog, &selection, &Facts::default());
-    }
+        found
+    };
+    let mut desired = if deleting {
+        Desired { findings: selection.findings.clone(), ..Desired::default() }
+    } else {
+        resolve(spec, catalog, &selection, &found.facts)
+    };
+    let (scrubber, ceph) = (Scrubber::new(secrets(&found.facts)), of_ceph(catalog, &selection, &found.facts));
+    let guessed = found.guessed;
     let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
     let mut recorded = assume::recorded(&cluster, &desired, &observed).await?;
     assume::up_to_date(&mut desired, &observed, &mut recorded, &guessed);
@@ -143,6 +141,13 @@ pub async fn preview(
         tasks,
         scrubber,
     })
+}
+
+/// Where the values of each release are what Ceph says, and which object does.
+fn of_ceph(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
+    let known = facts.ceph.as_ref().and_then(|declared| declared.read.as_ref().ok());
+    let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
+    releases.map(|(name, known)| (name.clone(), (catalog.of_ceph(name), known.source()))).collect()
 }
 
 /// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
@@ -12,7 +13,11 @@ use super::{Context, wake};
 use crate::api::{DeletionPolicy, OpenStackDeployment};
 use crate::cluster::{Error, Leftovers};
 use crate::desired::{Desired, select};
-use crate::plan::plan;
+use crate::observed::{Key, Observed};
+use crate::plan::{Policy, plan};
+
+/// When what stood in the way of the end is tried again: no watch tells of rights that are given back.
+const AGAIN: Duration = Duration::from_secs(10);
 
 impl Context {
     pub(super) async fn teardown(
@@ -27,31 +32,37 @@ impl Context {
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog);
         let names = known(&selection);
         let observed = self.observe(&names, memory).await;
-        let policy = policy(deployment);
         let now = super::now();
-        let desired = Arc::new(Desired::default());
-        let mut plan = plan(&desired, &observed, &self.catalog, &policy, now);
-        let wish = Wish {
-            desired: Arc::clone(&desired),
-            observed,
-            policy,
-            findings: Vec::new(),
-            problems: self.tasks.problems(),
-            ceph: None,
-            roles: BTreeMap::new(),
-            refused: false,
-            wake: None,
-            fetching: false,
-            pending: BTreeMap::new(),
-        };
+        let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
+        let mut plan = plan(&wish.desired, &wish.observed, &self.catalog, &wish.policy, now);
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
-        if left {
-            let rest = "the last objects of its releases are being removed".to_owned();
-            let later = self.publish(deployment, &wish, &plan, &BTreeMap::new(), Some(rest), memory).await?;
+        let rest = if left {
+            Some("the last objects of its releases are being removed".to_owned())
+        } else {
+            let rest = self.clear(deployment, &names, memory).await?;
+            wish.wake = rest.is_some().then(|| now.checked_add(AGAIN).ok()).flatten();
+            rest
+        };
+        if rest.is_some() {
+            let later = self.publish(deployment, &wish, &plan, &BTreeMap::new(), rest, memory).await?;
             plan.wake = plan.wake.into_iter().chain(later).min();
             return Ok(wake(&plan, &wish, now));
         }
+        memory.failures.clear();
+        self.cluster.set_finalizer(deployment, false).await?;
+        self.metrics.gone(&name);
+        Ok(Action::await_change())
+    }
+
+    /// Removes what is not helm's, once the releases are gone; what stands in the way, if anything does.
+    async fn clear(
+        &self,
+        deployment: &OpenStackDeployment,
+        names: &BTreeMap<Key, String>,
+        memory: &mut Memory,
+    ) -> Result<Option<String>, Error> {
+        let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         // An uninstall that ended while no operator looked has told nobody to collect its Jobs.
         for key in names.keys() {
             self.cluster.collect_jobs(key).await?;
@@ -63,8 +74,9 @@ impl Context {
         memory.ceph = None;
         // Nothing of the cloud's looks for them any more.
         let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
-        if let Some(problem) = self.label_nodes(&nodes).await.into_iter().next() {
-            return Err(Error::Object(problem));
+        let problems = self.label_nodes(&nodes).await;
+        if let Some(problem) = problems.into_iter().next() {
+            return Ok(Some(problem));
         }
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
             let kept = names.iter().flat_map(|(key, release)| {
@@ -75,9 +87,23 @@ impl Context {
             self.cluster.purge(&name, &namespace, &leftovers).await?;
             self.inputs.forget_own();
         }
-        memory.failures.clear();
-        self.cluster.set_finalizer(deployment, false).await?;
-        self.metrics.gone(&name);
-        Ok(Action::await_change())
+        Ok(None)
+    }
+}
+
+/// The wish for nothing.
+fn leaving(observed: Observed, policy: Policy, problems: Vec<String>) -> Wish {
+    Wish {
+        desired: Arc::new(Desired::default()),
+        observed,
+        policy,
+        findings: Vec::new(),
+        problems,
+        ceph: None,
+        roles: BTreeMap::new(),
+        refused: false,
+        wake: None,
+        fetching: false,
+        pending: BTreeMap::new(),
     }
 }

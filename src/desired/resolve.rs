@@ -10,7 +10,7 @@ use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Component, Fragment, Level, Release};
 use crate::ceph::Declared;
 use crate::expr::Scope;
-use crate::values::{Path, Values, canonical, digest, fold};
+use crate::values::{Layer, Path, Values, canonical, digest, fold};
 
 /// Bumped when the operator itself gives helm something else for the same values: such a change waits for approval as well.
 const EPOCH: &str = "1";
@@ -37,18 +37,9 @@ pub fn resolve_release(
 ) -> Option<DesiredRelease> {
     let (service, release) = catalog.release(name)?;
     let scope = scope(selection, facts, name);
-    let source = Source { spec, catalog, facts, service, name, release, scope: &scope };
-    let (mut layers, blocked) = match source.layers() {
-        Ok(layers) => (layers, None),
-        Err(problems) => (Vec::new(), Some(inputs(&problems))),
-    };
     let own = overrides(spec, service, name);
-    // Another version of the chart may know other keys.
-    if own.is_none_or(|own| own.version.is_none()) {
-        super::unknown::tell(&layers, &release.chart, catalog, findings);
-    }
-    let per_node = super::per_node::layer(spec, catalog, name, &scope, &fold(&layers), findings);
-    layers.extend(per_node);
+    let source = Source { spec, catalog, facts, service, name, release, scope: &scope };
+    let (layers, blocked) = layered(&source, findings);
     let values = fold(&layers);
     let secret: Vec<Path> = layers.into_iter().flat_map(|layer| layer.secret).collect();
     let chart = facts.charts.get(name);
@@ -93,6 +84,22 @@ pub fn resolve_release(
         values,
         secret,
     })
+}
+
+/// All layers, the per-node one last, or what they lack.
+fn layered(source: &Source<'_>, findings: &mut Vec<Finding>) -> (Vec<Layer>, Option<Blocked>) {
+    let Source { spec, catalog, service, name, release, scope, .. } = *source;
+    let (mut layers, blocked) = match source.layers() {
+        Ok(layers) => (layers, None),
+        Err(problems) => (Vec::new(), Some(inputs(&problems))),
+    };
+    // Another version of the chart may know other keys.
+    if overrides(spec, service, name).is_none_or(|own| own.version.is_none()) {
+        super::unknown::tell(&layers, &release.chart, catalog, findings);
+    }
+    let per_node = super::per_node::layer(spec, catalog, name, scope, &fold(&layers), findings);
+    layers.extend(per_node);
+    (layers, blocked)
 }
 
 /// What keeps the expression from its answer keeps the values from theirs, and those say so.

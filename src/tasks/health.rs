@@ -79,55 +79,7 @@ pub(super) fn spawn(
 ) -> (watch::Receiver<Option<Arc<Health>>>, Shared) {
     let shared = Shared::default();
     shared.store().grace = options.node_grace;
-    let helm = || watcher::Config::default().labels(OWNED_BY_HELM);
-    let upstream = || watcher::Config::default().labels(job::RELEASE_GROUP);
-    let mut watches = Watches { spawner, client, options, problems, shared: &shared };
-    watches.of_workloads::<Deployment>(WorkloadKind::Deployment, &helm());
-    watches.of_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
-    watches.of_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
-    // Hooks lack helm's label, and some of upstream's Jobs its own: which count is decided object by object.
-    let all = watcher::Config::default();
-    watches.of::<Job>(
-        &all,
-        |store| add(&mut store.jobs),
-        |store, index, news| store.jobs[index].take(news, Batch::read),
-    );
-    watches.of::<CronJob>(
-        &helm(),
-        |store| add(&mut store.crons),
-        |store, index, news| {
-            store.crons[index].take(news, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
-        },
-    );
-    watches.of::<Pod>(
-        &upstream(),
-        |store| add(&mut store.pods),
-        |store, index, news| store.pods[index].take(news, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status)),
-    );
-    watches.of::<Service>(
-        &all,
-        |store| add(&mut store.services),
-        |store, index, news| store.services[index].take(news, |service| Some(service.spec.selector.clone())),
-    );
-    watches.of::<Claim>(
-        &all,
-        |store| add(&mut store.claims),
-        |store, index, news| {
-            store.claims[index].take(news, |claim| storage::claim(&claim.metadata, &claim.spec, &claim.status))
-        },
-    );
-    watches.of::<Class>(
-        &all,
-        |store| add(&mut store.classes),
-        |store, index, news| {
-            store.classes[index].take(news, |class| storage::class(&class.metadata, &class.provisioner))
-        },
-    );
-    watches.of::<Node>(
-        &all,
-        |store| add(&mut store.nodes),
-        |store, index, news| store.nodes[index].take(news, |node| Some((node.status.presence(), seen(node)))),
-    );
+    Watches { spawner, client, options, problems, shared: &shared }.of_all();
     let (sender, receiver) = watch::channel(None);
     let (client, scrubber, painted) = (client.clone(), options.scrubber.clone(), shared.clone());
     spawner.spawn("health", problems, move || {
@@ -152,6 +104,59 @@ struct Watches<'a> {
 }
 
 impl Watches<'_> {
+    fn of_all(&mut self) {
+        let helm = || watcher::Config::default().labels(OWNED_BY_HELM);
+        let upstream = || watcher::Config::default().labels(job::RELEASE_GROUP);
+        self.of_workloads::<Deployment>(WorkloadKind::Deployment, &helm());
+        self.of_workloads::<StatefulSet>(WorkloadKind::StatefulSet, &helm());
+        self.of_workloads::<DaemonSet>(WorkloadKind::DaemonSet, &helm());
+        // Hooks lack helm's label, and some of upstream's Jobs its own: which count is decided object by object.
+        let all = watcher::Config::default();
+        self.of::<Job>(
+            &all,
+            |store| add(&mut store.jobs),
+            |store, index, news| store.jobs[index].take(news, Batch::read),
+        );
+        self.of::<CronJob>(
+            &helm(),
+            |store| add(&mut store.crons),
+            |store, index, news| {
+                store.crons[index].take(news, |cron| cron::observe(&cron.metadata, &cron.spec, &cron.status))
+            },
+        );
+        self.of::<Pod>(
+            &upstream(),
+            |store| add(&mut store.pods),
+            |store, index, news| {
+                store.pods[index].take(news, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status))
+            },
+        );
+        self.of::<Service>(
+            &all,
+            |store| add(&mut store.services),
+            |store, index, news| store.services[index].take(news, |service| Some(service.spec.selector.clone())),
+        );
+        self.of::<Claim>(
+            &all,
+            |store| add(&mut store.claims),
+            |store, index, news| {
+                store.claims[index].take(news, |claim| storage::claim(&claim.metadata, &claim.spec, &claim.status))
+            },
+        );
+        self.of::<Class>(
+            &all,
+            |store| add(&mut store.classes),
+            |store, index, news| {
+                store.classes[index].take(news, |class| storage::class(&class.metadata, &class.provisioner))
+            },
+        );
+        self.of::<Node>(
+            &all,
+            |store| add(&mut store.nodes),
+            |store, index, news| store.nodes[index].take(news, |node| Some((node.status.presence(), seen(node)))),
+        );
+    }
+
     fn of_workloads<K>(&mut self, kind: WorkloadKind, selector: &watcher::Config)
     where
         K: Kind<Spec = workload::Spec, Status = workload::Status>,

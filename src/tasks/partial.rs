@@ -27,10 +27,12 @@ const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NO
 
 /// A kind of object, and which of its fields count.
 pub(super) trait Kind: Clone + Send + Sync + 'static {
-    const GROUP: &str;
-    const VERSION: &str = "v1";
-    const KIND: &str;
-    const PLURAL: &str;
+    /// The whole object: its group, version and names are known there.
+    type Of: k8s_openapi::Resource;
+    const GROUP: &str = <Self::Of as k8s_openapi::Resource>::GROUP;
+    const VERSION: &str = <Self::Of as k8s_openapi::Resource>::VERSION;
+    const KIND: &str = <Self::Of as k8s_openapi::Resource>::KIND;
+    const PLURAL: &str = <Self::Of as k8s_openapi::Resource>::URL_PATH_SEGMENT;
     /// Whether its objects are in no namespace.
     const CLUSTER_WIDE: bool = false;
     /// Whether the API server shall send metadata only.

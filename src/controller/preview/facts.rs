@@ -27,6 +27,7 @@ pub struct Question<'a> {
 }
 
 /// The facts.
+#[derive(Default)]
 pub struct Found {
     pub facts: Facts,
     /// The releases of which something stays a guess, so that their digests are not the operator's.

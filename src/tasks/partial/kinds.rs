@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::api::batch::v1 as batch;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::storage::v1 as storage_api;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -14,9 +18,7 @@ use crate::health::{cron, job, node, pod, storage, workload};
 pub(in crate::tasks) struct Deployment;
 
 impl Kind for Deployment {
-    const GROUP: &str = "apps";
-    const KIND: &str = "Deployment";
-    const PLURAL: &str = "deployments";
+    type Of = apps::Deployment;
     type Spec = workload::Spec;
     type Status = workload::Status;
     type Data = IgnoredAny;
@@ -27,9 +29,7 @@ impl Kind for Deployment {
 pub(in crate::tasks) struct StatefulSet;
 
 impl Kind for StatefulSet {
-    const GROUP: &str = "apps";
-    const KIND: &str = "StatefulSet";
-    const PLURAL: &str = "statefulsets";
+    type Of = apps::StatefulSet;
     type Spec = workload::Spec;
     type Status = workload::Status;
     type Data = IgnoredAny;
@@ -40,9 +40,7 @@ impl Kind for StatefulSet {
 pub(in crate::tasks) struct DaemonSet;
 
 impl Kind for DaemonSet {
-    const GROUP: &str = "apps";
-    const KIND: &str = "DaemonSet";
-    const PLURAL: &str = "daemonsets";
+    type Of = apps::DaemonSet;
     type Spec = workload::Spec;
     type Status = workload::Status;
     type Data = IgnoredAny;
@@ -53,9 +51,7 @@ impl Kind for DaemonSet {
 pub(in crate::tasks) struct Job;
 
 impl Kind for Job {
-    const GROUP: &str = "batch";
-    const KIND: &str = "Job";
-    const PLURAL: &str = "jobs";
+    type Of = batch::Job;
     type Spec = job::Spec;
     type Status = job::Status;
     type Data = IgnoredAny;
@@ -66,9 +62,7 @@ impl Kind for Job {
 pub(in crate::tasks) struct CronJob;
 
 impl Kind for CronJob {
-    const GROUP: &str = "batch";
-    const KIND: &str = "CronJob";
-    const PLURAL: &str = "cronjobs";
+    type Of = batch::CronJob;
     type Spec = cron::Spec;
     type Status = cron::Status;
     type Data = IgnoredAny;
@@ -79,9 +73,7 @@ impl Kind for CronJob {
 pub(in crate::tasks) struct Pod;
 
 impl Kind for Pod {
-    const GROUP: &str = "";
-    const KIND: &str = "Pod";
-    const PLURAL: &str = "pods";
+    type Of = core::Pod;
     type Spec = pod::Spec;
     type Status = pod::Status;
     type Data = IgnoredAny;
@@ -92,9 +84,7 @@ impl Kind for Pod {
 pub(in crate::tasks) struct Service;
 
 impl Kind for Service {
-    const GROUP: &str = "";
-    const KIND: &str = "Service";
-    const PLURAL: &str = "services";
+    type Of = core::Service;
     type Spec = Selected;
     type Status = IgnoredAny;
     type Data = IgnoredAny;
@@ -112,9 +102,7 @@ pub(in crate::tasks) struct Selected {
 pub(in crate::tasks) struct Claim;
 
 impl Kind for Claim {
-    const GROUP: &str = "";
-    const KIND: &str = "PersistentVolumeClaim";
-    const PLURAL: &str = "persistentvolumeclaims";
+    type Of = core::PersistentVolumeClaim;
     type Spec = storage::Spec;
     type Status = storage::Status;
     type Data = IgnoredAny;
@@ -125,10 +113,8 @@ impl Kind for Claim {
 pub(in crate::tasks) struct Class;
 
 impl Kind for Class {
-    const GROUP: &str = "storage.k8s.io";
-    const KIND: &str = "StorageClass";
+    type Of = storage_api::StorageClass;
     const CLUSTER_WIDE: bool = true;
-    const PLURAL: &str = "storageclasses";
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
     type Data = IgnoredAny;
@@ -139,10 +125,8 @@ impl Kind for Class {
 pub(in crate::tasks) struct Node;
 
 impl Kind for Node {
-    const GROUP: &str = "";
-    const KIND: &str = "Node";
+    type Of = core::Node;
     const CLUSTER_WIDE: bool = true;
-    const PLURAL: &str = "nodes";
     type Spec = IgnoredAny;
     type Status = node::Status;
     type Data = IgnoredAny;
@@ -153,9 +137,7 @@ impl Kind for Node {
 pub(in crate::tasks) struct RecordHead;
 
 impl Kind for RecordHead {
-    const GROUP: &str = "";
-    const KIND: &str = "Secret";
-    const PLURAL: &str = "secrets";
+    type Of = core::Secret;
     const METADATA_ONLY: bool = true;
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
@@ -167,9 +149,7 @@ impl Kind for RecordHead {
 pub(in crate::tasks) struct Record;
 
 impl Kind for Record {
-    const GROUP: &str = "";
-    const KIND: &str = "Secret";
-    const PLURAL: &str = "secrets";
+    type Of = core::Secret;
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
     type Data = Payload;

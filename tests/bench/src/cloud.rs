@@ -8,6 +8,7 @@ use cluster::Cluster;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
 use osdpl::api::OpenStackDeployment;
 use osdpl::desired::{Desired, Facts, Provider, resolve, select};
@@ -224,9 +225,7 @@ impl<'a> Cloud<'a> {
                 api.delete(&object.name_any(), &DeleteParams::default()).await?;
             }
         }
-        while namespaces.get_opt(&self.namespace).await?.is_some() {
-            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
-        }
+        await_condition(namespaces, &self.namespace, |found: Option<&Namespace>| found.is_none()).await?;
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
 use osdpl::api::{ComponentVerdict, OpenStackDeployment};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::cloud::{Cloud, World};
 use crate::cpu::{self, Cpu};
@@ -156,12 +157,18 @@ async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Resu
     let pods: Api<Pod> = Api::namespaced(cloud.world.client.clone(), &cloud.namespace);
     let down = Rule { behaviour: None, ready: Some(false), ..Rule::new(&cloud.namespace, &pod, "") };
     let resource = cloud.deployment.name_any();
+    let (sees_pod, sees_resource) = (Notify::new(), Notify::new());
     let pod_seen = async {
-        await_condition(pods.clone(), &pod, |pod: Option<&Pod>| pod.is_some_and(|pod| !is_ready(pod))).await?;
+        let is_down = |pod: Option<&Pod>| {
+            sees_pod.notify_one();
+            pod.is_some_and(|pod| !is_ready(pod))
+        };
+        await_condition(pods.clone(), &pod, is_down).await?;
         anyhow::Ok(Instant::now())
     };
     let told = async {
         let tells = |resource: Option<&OpenStackDeployment>| {
+            sees_resource.notify_one();
             let health = || Some(resource?.status.as_ref()?.health.get(name)?.get("server")?.status);
             health().is_some_and(|status| status != ComponentVerdict::Ready)
         };
@@ -169,8 +176,8 @@ async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Resu
         anyhow::Ok(Instant::now())
     };
     let rule = async {
-        // The watches above have to be there first; a moment is enough, and none is measured.
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        // The watches above have to be there first.
+        tokio::join!(sees_pod.notified(), sees_resource.notified());
         anyhow::Ok(cluster.behaviour("down", &down).await?)
     };
     let (seen, told, ()) = tokio::try_join!(pod_seen, told, rule)?;

@@ -1,0 +1,78 @@
+//! What a pass learns of the world for a spec that is not refused: the facts that its values are made from.
+
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::Context;
+use super::gather::values_from;
+use super::memory::Memory;
+use super::pending::Pending;
+use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use crate::cluster::{CredentialQuestion as Question, Credentials, Error};
+use crate::desired::{self, Facts, Selection};
+use crate::observed::Observed;
+use crate::status;
+
+/// What was learnt.
+#[derive(Default)]
+pub struct Learned {
+    /// What values are made from.
+    pub facts: Facts,
+    /// Troubles that belong to no release.
+    pub problems: Vec<String>,
+    /// When to look again for facts that no watch tells.
+    pub wake: Option<Timestamp>,
+    /// Charts that are on their way, of which the status told.
+    pub pending: Pending,
+}
+
+impl Context {
+    pub(super) async fn learn(
+        &self,
+        (deployment, spec, selection): (&OpenStackDeployment, &OpenStackDeploymentSpec, &Selection),
+        observed: &mut Observed,
+        memory: &mut Memory,
+        learned: &mut Learned,
+    ) -> Result<(), Error> {
+        let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+        let Learned { facts, problems, wake, pending } = learned;
+        let credentials = self.credentials(deployment, spec, selection, observed, memory).await?;
+        facts.credentials = credentials.known;
+        facts.missing = credentials.missing;
+        facts.values_from = values_from(&self.inputs, spec, &namespace);
+        (facts.charts, *wake) = self.charts.facts(spec, &self.catalog, selection);
+        *pending = super::pending::remembered(deployment, &self.catalog, &mut facts.charts);
+        facts.claim_classes = desired::claim_classes(self.tasks.observe().claims(), &selection.releases);
+        let external = self.vacant(&selection.external, observed);
+        self.withdraw(&name, &external, memory).await?;
+        let (ready, troubles) = self.cluster.external(&name, &external).await?;
+        observed.external_ready = ready;
+        problems.extend(troubles);
+        facts.ceph = super::ceph::declared(&self.inputs, spec, selection);
+        // Before anything is done with them that could end in a log.
+        self.tell_secrets(facts, memory);
+        if let Some(mut ceph) = facts.ceph.take() {
+            let again = self.hand_on(&mut ceph, selection, facts, memory).await?;
+            *wake = (*wake).into_iter().chain(again).min();
+            facts.ceph = Some(ceph);
+        }
+        Ok(())
+    }
+
+    /// The credentials, and an event for each of our Secrets that was put back meanwhile.
+    async fn credentials(
+        &self,
+        deployment: &OpenStackDeployment,
+        spec: &OpenStackDeploymentSpec,
+        selection: &Selection,
+        observed: &Observed,
+        memory: &mut Memory,
+    ) -> Result<Credentials, Error> {
+        let last = memory.resolved.as_ref().map(|resolved| &resolved.facts.credentials);
+        let question = Question { spec, catalog: &self.catalog, selection, observed, last };
+        let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.edits).await;
+        let restored: Vec<_> = memory.edits.restored.drain(..).collect();
+        self.cluster.tell(deployment, restored.iter().map(status::restored).collect()).await;
+        credentials
+    }
+}
