@@ -5,6 +5,7 @@ mod charts;
 mod common;
 mod completions;
 mod crd;
+mod explain;
 mod operator;
 mod output;
 mod place;
@@ -42,6 +43,10 @@ enum Command {
     Crd(crd::Arguments),
     /// Print the values of each release; no cluster needed.
     Render(render::Arguments),
+    /// Say where a value comes from: the layer that won, those that it shadows, the chart's default.
+    ///
+    /// Of a secret it says where it comes from, never what it is. With a file no cluster is needed.
+    Explain(explain::Arguments),
     /// Say what would be done now, and why the rest waits.
     ///
     /// Against the cluster it reads what the operator reads, with your rights: helm's records and the credentials (Secrets), workloads, Jobs
@@ -97,6 +102,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Operator(arguments) => arguments.run().await,
         Command::Crd(arguments) => arguments.run(),
         Command::Render(arguments) => arguments.run(),
+        Command::Explain(arguments) => arguments.run().await,
         Command::Plan(arguments) => arguments.run().await,
         Command::Approve(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,

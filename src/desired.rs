@@ -30,6 +30,7 @@ pub use per_node::{FIELD as OVERRIDES, Split, Target, target};
 pub use resolve::{redacted, resolve, resolve_release};
 pub use roles::role_labels;
 pub use select::select;
+pub use unknown::{Known, known};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, WorkloadKind};

@@ -30,16 +30,19 @@ pub enum Error {
 /// # Errors
 /// When a file can't be read, or anything in the files is wrong.
 pub fn catalog(folder: Option<&Path>) -> Result<Catalog, Error> {
-    let files = match folder {
-        None => built_in(),
-        Some(folder) => {
-            let mut files = Files::new();
-            read(folder, "values", &mut files)?;
-            read(folder, "presets", &mut files)?;
-            files
-        }
-    };
-    Ok(Catalog::load(&files)?)
+    Ok(Catalog::load(&texts(folder)?)?)
+}
+
+/// The files of the catalogue in `folder`, or of the one built in, as they are.
+///
+/// # Errors
+/// When a file can't be read.
+pub fn texts(folder: Option<&Path>) -> Result<Files, Error> {
+    let Some(folder) = folder else { return Ok(built_in()) };
+    let mut files = Files::new();
+    read(folder, "values", &mut files)?;
+    read(folder, "presets", &mut files)?;
+    Ok(files)
 }
 
 /// The files that are built into the program.

@@ -1,6 +1,10 @@
 //! YAML in and out: the one place that knows which library reads it and how.
 
+mod located;
+
 use serde::de::DeserializeOwned;
+
+pub use located::Located;
 
 /// Why a text is not the YAML it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,35 +42,6 @@ pub fn write<T: serde::Serialize>(value: &T) -> String {
     serde_saphyr::to_string(value).unwrap_or_else(|error| format!("# cannot be written as YAML: {error}\n"))
 }
 
-/// The line (from 1) on which the block mapping's key at `keys` stands, or the nearest key above it; for provenance.
-pub fn line_of(text: &str, keys: &[&str]) -> Option<usize> {
-    let mut found = None;
-    let mut depth = 0;
-    let mut indents: Vec<usize> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let content = line.trim_start().trim_start_matches("- ");
-        let indent = line.len() - line.trim_start().len();
-        if content.is_empty() || content.starts_with('#') {
-            continue;
-        }
-        while indents.last().is_some_and(|last| *last >= indent) && depth > 0 {
-            indents.pop();
-            depth -= 1;
-        }
-        let Some(key) = keys.get(depth) else { break };
-        let is = content.strip_prefix(key).or_else(|| content.strip_prefix('"')?.strip_prefix(key)?.strip_prefix('"'));
-        if is.is_some_and(|rest| rest.starts_with(':')) {
-            found = Some(index + 1);
-            indents.push(indent);
-            depth += 1;
-            if depth == keys.len() {
-                break;
-            }
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
@@ -98,13 +73,5 @@ mod tests {
         assert_eq!((error.line, error.column), (2, 1), "{error}");
         assert!(error.to_string().starts_with("presets/x.yaml:2:1: unknown field `nmae`"), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
-    }
-
-    #[test]
-    fn the_line_of_a_key_is_found() {
-        let text = "a:\n  b: 1\nreleases:\n  nova:\n    values:\n      conf:\n        debug: true\n";
-        assert_eq!(line_of(text, &["releases", "nova", "values", "conf", "debug"]), Some(7));
-        assert_eq!(line_of(text, &["releases", "nova", "values", "missing"]), Some(5));
-        assert_eq!(line_of(text, &["nothing"]), None);
     }
 }

@@ -11,6 +11,8 @@ mod chart;
 mod clouds;
 #[path = "deploy/crd.rs"]
 mod crd;
+#[path = "deploy/explain.rs"]
+mod explain;
 #[path = "deploy/image.rs"]
 mod image;
 #[path = "deploy/rbac.rs"]

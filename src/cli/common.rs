@@ -11,8 +11,9 @@ use kube::{Api, Config, ResourceExt};
 
 use super::unknown::unknown_fields;
 use crate::api::OpenStackDeployment;
-use crate::catalog::Catalog;
-use crate::{files, yaml};
+use crate::catalog::{Catalog, Files};
+use crate::files;
+use crate::yaml::{self, Located};
 
 /// Where the catalogue comes from.
 #[derive(Args, Clone, Debug)]
@@ -25,6 +26,11 @@ pub struct CatalogOption {
 impl CatalogOption {
     pub fn load(&self) -> anyhow::Result<Catalog> {
         files::catalog(self.catalog.as_deref()).context("the catalogue is wrong")
+    }
+
+    /// Its files as they are.
+    pub fn texts(&self) -> anyhow::Result<Files> {
+        Ok(files::texts(self.catalog.as_deref())?)
     }
 }
 
@@ -110,27 +116,54 @@ pub fn readable(error: kube::Error) -> anyhow::Error {
     }
 }
 
+/// The document of a file that holds a resource.
+pub struct Document {
+    /// The file, for people.
+    place: String,
+    text: String,
+    /// The lines of the file before it.
+    before: u64,
+}
+
+impl Document {
+    /// The first resource in a file, or on standard input for `-`.
+    #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut text = String::new();
+        if path == Path::new("-") {
+            std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+        } else {
+            text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        }
+        let place = path.display().to_string();
+        let documents =
+            text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));
+        let document = documents.into_iter().next().with_context(|| format!("{place} holds no OpenStackDeployment"))?;
+        let before = text.find(document).map_or(0, |at| text[..at].matches('\n').count());
+        let text = document.trim_start_matches('-').to_owned();
+        Ok(Self { place, text, before: before.try_into()? })
+    }
+
+    /// The resource.
+    pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
+        let unknown = unknown_fields(&self.place, &self.text, self.before)?;
+        if !unknown.is_empty() {
+            bail!("{}", unknown.join("\n"));
+        }
+        let mut deployment: OpenStackDeployment = yaml::parse(&self.place, &self.text)?;
+        deployment.metadata.namespace.get_or_insert_with(|| "openstack".into());
+        deployment.metadata.name.get_or_insert_with(|| "cloud".into());
+        Ok(deployment)
+    }
+
+    /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
+    pub fn line<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> anyhow::Result<String> {
+        let located: Located = yaml::parse(&self.place, &self.text)?;
+        Ok(format!("{}:{}", self.place, located.nearest(keys).line() + self.before))
+    }
+}
+
 /// The resource in a file, or on standard input for `-`; the first one where the file has several documents.
-#[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub fn read_deployment(path: &Path) -> anyhow::Result<OpenStackDeployment> {
-    let mut text = String::new();
-    if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
-    } else {
-        text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    }
-    let place = path.display().to_string();
-    let documents =
-        text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));
-    let document = documents.into_iter().next().with_context(|| format!("{place} holds no OpenStackDeployment"))?;
-    let before = text.find(document).map_or(0, |at| text[..at].matches('\n').count());
-    let document = document.trim_start_matches('-');
-    let unknown = unknown_fields(&place, document, before)?;
-    if !unknown.is_empty() {
-        bail!("{}", unknown.join("\n"));
-    }
-    let mut deployment: OpenStackDeployment = yaml::parse(&place, document)?;
-    deployment.metadata.namespace.get_or_insert_with(|| "openstack".into());
-    deployment.metadata.name.get_or_insert_with(|| "cloud".into());
-    Ok(deployment)
+    Document::read(path)?.deployment()
 }

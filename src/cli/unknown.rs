@@ -5,14 +5,15 @@ use serde_json::Value;
 
 use crate::api::OpenStackDeployment;
 use crate::catalog::did_you_mean;
-use crate::yaml;
+use crate::yaml::{self, Located};
 
 /// What the API server reads of every resource, beside what its schema says.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// A line for every field of `text`, one YAML document, that the CRD does not know; `before` are the lines of the file before it.
-pub fn unknown_fields(place: &str, text: &str, before: usize) -> anyhow::Result<Vec<String>> {
+pub fn unknown_fields(place: &str, text: &str, before: u64) -> anyhow::Result<Vec<String>> {
     let value: Value = yaml::parse(place, text)?;
+    let located: Located = yaml::parse(place, text)?;
     let crd = serde_json::to_value(OpenStackDeployment::crd())?;
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
     let mut found = Vec::new();
@@ -23,9 +24,8 @@ pub fn unknown_fields(place: &str, text: &str, before: usize) -> anyhow::Result<
     }
     walk(&value["spec"], schema, &mut vec!["spec".to_owned()], &mut found);
     let line = |(path, hint): (Vec<String>, String)| {
-        let keys: Vec<&str> = path.iter().map(String::as_str).collect();
-        let line = yaml::line_of(text, &keys).map(|line| format!(":{}", line + before)).unwrap_or_default();
-        format!("{place}{line}: {}: there is no such field{hint}", path.join("."))
+        let line = located.nearest(path.iter().map(String::as_str)).line() + before;
+        format!("{place}:{line}: {}: there is no such field{hint}", path.join("."))
     };
     Ok(found.into_iter().map(line).collect())
 }

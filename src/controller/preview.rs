@@ -36,6 +36,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What would be done, and what it follows from.
 pub struct Preview {
+    /// What the spec means, by the releases that are there.
+    pub spec: OpenStackDeploymentSpec,
+    /// What that selects.
+    pub selection: Selection,
+    /// What it needs from outside; with credentials in it.
+    pub facts: Facts,
     /// What is wanted.
     pub desired: Desired,
     /// What is.
@@ -126,7 +132,11 @@ pub async fn preview(
     findings.extend(survey.findings);
     let exact = guessed.is_empty();
     let nodes = if refused || spec.paused { BTreeMap::new() } else { survey.changes };
+    let spec = spec.clone();
     Ok(Preview {
+        spec,
+        selection,
+        facts: found.facts,
         desired,
         observed,
         plan,

@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use super::Finding;
-use crate::catalog::{Catalog, KeyTree, Level, did_you_mean};
-use crate::values::{Layer, Origin, Values};
+use crate::catalog::{Catalog, KeyTree, KeyType, Level, did_you_mean};
+use crate::values::{Layer, Origin, Path, Values};
 
 /// How many keys one warning names.
 const NAMED: usize = 5;
@@ -42,6 +42,35 @@ fn warning(layer: &Layer, chart: &str, tree: &KeyTree, catalog: &Catalog) -> Opt
         unknown.retain(|(path, _)| !catalog.keys.values().any(|other| knows(other, path)));
     }
     (!unknown.is_empty()).then(|| finding(place, chart, &unknown))
+}
+
+/// Whether a chart's own values have a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// With a default of this type, or a map.
+    Has(KeyType),
+    /// Among those that are the user's to fill.
+    Free,
+    /// Not at all; with the nearest name, if one is near.
+    No(String),
+}
+
+/// Whether a chart with these keys has one at `path`.
+pub fn known(tree: &KeyTree, path: &Path) -> Known {
+    match tree.find(path.keys()) {
+        Some(KeyTree::Leaf(kind)) => Known::Has(*kind),
+        Some(KeyTree::Map(_)) => Known::Has(KeyType::Map),
+        None if knows(tree, path.keys()) => Known::Free,
+        None => {
+            let missing =
+                (0..path.keys().len()).find(|at| tree.find(&path.keys()[..=*at]).is_none()).unwrap_or_default();
+            let beside = match tree.find(&path.keys()[..missing]) {
+                Some(KeyTree::Map(known)) => &known[..],
+                _ => &[],
+            };
+            Known::No(did_you_mean(&path.keys()[missing], beside.iter().map(|(key, _)| key.as_ref())))
+        }
+    }
 }
 
 fn walk(values: &Values, tree: &KeyTree, path: &mut Vec<String>, unknown: &mut Vec<(Vec<String>, String)>) {

@@ -86,6 +86,10 @@ fn an_edited_chart_waits_for_approval_and_one_that_the_lock_forbids_is_refused()
             message.contains(&format!("the lock has {digest}")) && message.contains("osdpl charts lock"),
             "{message}"
         );
+        let why = world.run(&["why", "memcached", "--catalog", catalogue.to_str().unwrap()]);
+        let text = String::from_utf8(why.stdout).unwrap();
+        assert_eq!(why.status.code(), Some(2), "{text}");
+        assert!(text.starts_with("release memcached is not ready: ") && text.contains(&digest), "{text}");
         assert_eq!(world.helm_runs().len(), 4);
     });
 }

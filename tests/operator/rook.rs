@@ -1,5 +1,6 @@
 //! A Ceph that Rook runs: asked for pools and users, waited for, and followed when it changes.
 
+mod shares;
 mod stand_in;
 
 use k8s_openapi::api::batch::v1::Job;

@@ -125,7 +125,8 @@ impl Shown {
         let releases = preview.plan.decisions.iter().map(|(name, decision)| {
             let seen = preview.observed.releases.get(&decision.key);
             let (kind, action, message) = words(&decision.step);
-            let desired = preview.desired.releases.get(name);
+            // Nothing is done for a spec that is refused, whatever it would change.
+            let desired = preview.desired.releases.get(name).filter(|_| !preview.refused);
             Line {
                 name: name.clone(),
                 release: decision.key.to_string(),

@@ -125,6 +125,9 @@ impl Question<'_> {
         for (name, key) in &self.selection.releases {
             if let Some(digest) = self.digest(name) {
                 facts.insert(name.clone(), Ok(ChartFact { digest: digest.clone(), ..ChartFact::default() }));
+            } else if let Some(message) = self.blocked(name) {
+                let blocked = Blocked { reason: reason::CHART.into(), message };
+                facts.insert(name.clone(), Err(blocked));
             } else {
                 guessed.insert(name.clone());
                 missing.extend(self.observed.releases.contains_key(key).then_some(name.as_str()));
@@ -144,6 +147,15 @@ impl Question<'_> {
             );
         }
         facts
+    }
+
+    /// What keeps the operator from the chart of a release, by its status: it tells the digest of every chart that it has.
+    fn blocked(&self, name: &str) -> Option<String> {
+        let live = self.live.filter(|live| live.spec == *self.spec)?;
+        let status = live.status.as_ref().filter(|status| status.observed_generation == live.metadata.generation)?;
+        let child = status.children.get(name)?;
+        let blocked = child.chart_digest.is_none() && !child.ready && !child.message.is_empty();
+        blocked.then(|| child.message.clone())
     }
 
     /// The digest that the status tells of a release's chart, where it is still about the chart that is wanted.

@@ -59,8 +59,20 @@ impl Rook<'_> {
         let caps = json!({"type": "object", "additionalProperties": text});
         let client = json!({"type": "object", "required": ["caps"], "properties": {"caps": caps, "secretName": text}});
         let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let kinds =
-            [("CephBlockPool", &pool), ("CephClient", &client), ("CephCluster", &open), ("CephObjectStore", &open)];
+        let filesystem = json!({"type": "object", "required": ["metadataPool", "dataPools", "metadataServer"], "properties": {
+            "metadataPool": pool, "preserveFilesystemOnDelete": {"type": "boolean"}, "dataPools": {"type": "array", "items": {"type": "object", "properties": {
+                "name": text, "failureDomain": text, "deviceClass": text, "replicated": replicated, "quotas": quotas,
+            }}}, "metadataServer": {"type": "object", "required": ["activeCount"], "properties": {
+                "activeCount": {"type": "integer"}, "activeStandby": {"type": "boolean"},
+            }},
+        }});
+        let kinds = [
+            ("CephBlockPool", &pool),
+            ("CephClient", &client),
+            ("CephFilesystem", &filesystem),
+            ("CephCluster", &open),
+            ("CephObjectStore", &open),
+        ];
         for definition in kinds.map(|(kind, spec)| definition(kind, spec)) {
             let name = definition.name_any();
             let api: Api<CustomResourceDefinition> = Api::all(self.world.client.clone());
@@ -76,7 +88,7 @@ impl Rook<'_> {
     /// Another story may have left definitions.
     pub async fn undefine(&self) {
         let api: Api<CustomResourceDefinition> = Api::all(self.world.client.clone());
-        for plural in ["cephblockpools", "cephclients", "cephclusters", "cephobjectstores"] {
+        for plural in ["cephblockpools", "cephclients", "cephfilesystems", "cephclusters", "cephobjectstores"] {
             let name = format!("{plural}.ceph.rook.io");
             if api.get_opt(&name).await.unwrap().is_some() {
                 api.delete(&name, &DeleteParams::default()).await.unwrap();

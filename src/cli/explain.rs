@@ -1,0 +1,155 @@
+//! `osdpl explain`: where a value comes from.
+
+mod answer;
+mod places;
+mod shown;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use kube::ResourceExt;
+
+use super::common::{CatalogOption, ClusterOption, Document, Target};
+use super::output::{self, Format};
+use super::place::Place;
+use super::render;
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, did_you_mean};
+use crate::charts::Wanted;
+use crate::controller::{ChartSource, preview};
+use crate::desired::{Desired, Facts, Selection};
+use crate::values::{self, Path};
+use answer::{Answer, Question};
+use places::Places;
+
+#[derive(Args)]
+pub struct Arguments {
+    /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`); of every release that has the path where it stands alone.
+    #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
+    words: Vec<String>,
+    /// Explain what this file's resource means, without a cluster; `-` for standard input.
+    #[arg(long, short)]
+    file: Option<PathBuf>,
+    /// How to print it.
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    /// The resource's name; the only one there is where unset.
+    #[arg(long, conflicts_with = "file")]
+    name: Option<String>,
+    /// Its namespace; all are searched where unset.
+    #[arg(long, short, conflicts_with = "file")]
+    namespace: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterOption,
+    #[command(flatten)]
+    catalog: CatalogOption,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// A cloud, as far as it is needed to tell where its values come from.
+struct Cloud {
+    name: String,
+    spec: OpenStackDeploymentSpec,
+    selection: Selection,
+    facts: Facts,
+    desired: Desired,
+    /// Whether no cluster was asked: credentials and Ceph are made up.
+    is_offline: bool,
+}
+
+impl Arguments {
+    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+        let catalog = self.catalog.load()?;
+        let document = self.file.as_deref().map(Document::read).transpose()?;
+        let cloud = match &document {
+            Some(document) => offline(document, &catalog)?,
+            None => self.standing(&catalog).await?,
+        };
+        let (release, path) = match self.words.as_slice() {
+            [release, path] => (Some(known(release, &cloud)?), Path::parse(path)?),
+            words => (None, Path::parse(&words.concat())?),
+        };
+        let texts = self.catalog.texts()?;
+        let places = Places { texts: &texts, document: document.as_ref() };
+        let question = Question { cloud: &cloud, catalog: &catalog, places: &places, path: &path };
+        let mut answers: Vec<Answer> = match release {
+            Some(release) => vec![question.answer(release)?],
+            None => cloud.desired.releases.keys().map(|name| question.answer(name)).collect::<Result<_, _>>()?,
+        };
+        if release.is_none() {
+            answers.retain(|answer| !answer.layers.is_empty());
+        }
+        if answers.is_empty() {
+            bail!("no layer sets {path} of any release; name a release to see what its chart knows of it");
+        }
+        self.defaults(&mut answers, &catalog, &path).await?;
+        match self.output {
+            Format::Text => output::print(shown::text(&answers)),
+            Format::Json => output::line(serde_json::to_string_pretty(&answers)?),
+        }
+        let unknown = answers.iter().all(|answer| answer.layers.is_empty() && !answer.chart.known);
+        Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// The resource in the cluster, with what the operator knows of it.
+    async fn standing(&self, catalog: &Catalog) -> anyhow::Result<Cloud> {
+        let client = self.cluster.client().await?;
+        let target =
+            Target { name: self.name.clone(), namespace: self.namespace.clone(), cluster: self.cluster.clone() };
+        let deployment = target.find(&client).await?;
+        // The images that charts name themselves are rewritten by a layer of their own.
+        let charts = match self.place.source() {
+            Some(_) => Some(ChartSource::new(self.place.open().await?, &std::sync::Arc::default())),
+            None => None,
+        };
+        let preview = preview(&client, catalog, &deployment, Some(&deployment), charts.as_ref()).await?;
+        for unseen in &preview.unseen {
+            eprintln!("not seen: {unseen}");
+        }
+        let (spec, selection) = (preview.spec, preview.selection);
+        Ok(Cloud {
+            name: deployment.name_any(),
+            spec,
+            selection,
+            facts: preview.facts,
+            desired: preview.desired,
+            is_offline: false,
+        })
+    }
+
+    /// The charts' own defaults, where charts were named.
+    async fn defaults(&self, answers: &mut [Answer], catalog: &Catalog, path: &Path) -> anyhow::Result<()> {
+        if self.place.source().is_none() {
+            return Ok(());
+        }
+        let store = self.place.open().await?;
+        for answer in answers {
+            let Some((_, release)) = catalog.release(&answer.release) else { continue };
+            let chart = store.obtain(&Wanted::locked(&release.chart)).await;
+            let defaults = chart.and_then(|chart| chart.default_values());
+            let defaults = defaults.with_context(|| format!("the defaults of chart {}", release.chart))?;
+            answer.chart.default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();
+        }
+        Ok(())
+    }
+}
+
+/// What a file means, with made-up credentials.
+fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
+    let deployment = document.deployment()?;
+    let (selection, desired) = render::offline(&deployment, catalog)?;
+    let facts = render::made_up(catalog, &selection);
+    Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
+}
+
+fn known<'a>(release: &'a str, cloud: &Cloud) -> anyhow::Result<&'a str> {
+    let names = || cloud.desired.releases.keys().map(String::as_str);
+    if names().any(|name| name == release) {
+        return Ok(release);
+    }
+    let hint = did_you_mean(release, names());
+    bail!("there is no release {release:?} in this cloud{hint}; there are {}", names().collect::<Vec<_>>().join(", "))
+}

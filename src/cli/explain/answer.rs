@@ -1,0 +1,149 @@
+//! What is said of a value.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Cloud;
+use super::places::Places;
+use crate::catalog::{Catalog, credentials_in};
+use crate::ceph::is_of_ceph;
+use crate::credentials::{given, secret_name};
+use crate::desired::{Known, known, layers, redacted};
+use crate::values::{self, Layer, Path, trace};
+
+/// What stands for a secret.
+const REDACTED: &str = "<redacted>";
+
+/// What is asked.
+pub struct Question<'a> {
+    pub cloud: &'a Cloud,
+    pub catalog: &'a Catalog,
+    pub places: &'a Places<'a>,
+    pub path: &'a Path,
+}
+
+/// Where a value of a release comes from.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    pub release: String,
+    pub path: String,
+    /// What helm is given, secrets replaced; absent where it is given nothing, so that the chart's default holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Every layer that says something, the one that wins first.
+    pub layers: Vec<Said>,
+    pub chart: Chart,
+}
+
+/// What one layer says.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Said {
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
+    pub place: String,
+    /// What it sets there; absent where it sets something above, which hides all below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Why, where the catalogue says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The expression that gives the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expression: Option<String>,
+    /// The object that gives it, where it is neither the spec nor the catalogue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// What the chart's own values say.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Chart {
+    pub name: String,
+    /// Whether its values have the key, or leave it to the user.
+    pub known: bool,
+    /// In words.
+    pub said: String,
+    /// Its default, where charts were named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+}
+
+impl Question<'_> {
+    /// Of one release.
+    pub fn answer(&self, release: &str) -> anyhow::Result<Answer> {
+        let Self { cloud, catalog, path, .. } = *self;
+        let layers = layers(release, &cloud.spec, catalog, &cloud.selection, &cloud.facts).map_err(|problems| {
+            let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            anyhow::anyhow!("release {release}: {}", said.join("; "))
+        })?;
+        let said = layers.iter().rev().filter_map(|layer| self.said(layer, release).transpose());
+        let desired = cloud.desired.releases.get(release);
+        let value = desired.and_then(|desired| shown(&desired.values, &desired.secret, path));
+        Ok(Answer {
+            release: release.to_owned(),
+            path: path.to_string(),
+            value,
+            layers: said.collect::<anyhow::Result<_>>()?,
+            chart: self.chart(release),
+        })
+    }
+
+    fn said(&self, layer: &Layer, release: &str) -> anyhow::Result<Option<Said>> {
+        let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
+        let written = self.places.of(&layer.origin, release, self.path)?;
+        let value = trace.value.map(|value| {
+            let removed = value.is_null();
+            if removed { value } else { shown(&layer.values, &layer.secret, self.path).unwrap_or(value) }
+        });
+        let source = written.expression.as_deref().and_then(|expression| self.source(expression));
+        Ok(Some(Said { place: written.place, value, why: written.why, expression: written.expression, source }))
+    }
+
+    /// The object that an expression takes its value from, where that is neither the spec nor the catalogue.
+    fn source(&self, expression: &str) -> Option<String> {
+        let of_ceph = || {
+            if self.cloud.is_offline {
+                return Some("the Ceph of spec.features.storage.ceph".to_owned());
+            }
+            let known = self.cloud.facts.ceph.as_ref()?.read.as_ref().ok()?;
+            Some(format!("Ceph, as {} says", known.source()))
+        };
+        let credentials = credentials_in(expression).map(|(service, name)| {
+            let credential = (service.to_owned(), name.to_owned());
+            match given(&self.cloud.spec, &credential) {
+                Some(secret) => format!(
+                    "Secret {}, key {}, which spec.services.{service}.credentials.{name} names",
+                    secret.name, secret.key
+                ),
+                None => format!("Secret {}, key {name}, made by the operator", secret_name(&self.cloud.name, service)),
+            }
+        });
+        let of_ceph = is_of_ceph(expression).then(of_ceph).flatten();
+        let all: Vec<String> = of_ceph.into_iter().chain(credentials).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    fn chart(&self, release: &str) -> Chart {
+        let name = self.catalog.release(release).map(|(_, release)| release.chart.clone()).unwrap_or_default();
+        let known = self.catalog.keys.get(&name).map(|tree| known(tree, self.path));
+        let said = match &known {
+            None => "its keys are not known here (name its folder with --charts)".to_owned(),
+            Some(Known::Has(kind)) => format!("has the key ({})", kind.name()),
+            Some(Known::Free) => "leaves the key to its users".to_owned(),
+            Some(Known::No(hint)) => format!("has no such key{hint}"),
+        };
+        Chart { name, known: !matches!(known, Some(Known::No(_))), said, default: None }
+    }
+}
+
+/// The value at a path, with everything secret replaced.
+fn shown(all: &values::Values, secret: &[Path], path: &Path) -> Option<Value> {
+    let value = values::get(all, path)?;
+    let hidden = !value.is_null() && secret.iter().any(|hidden| hidden.covers(path));
+    if hidden {
+        return Some(REDACTED.into());
+    }
+    values::get(&redacted(all, secret), path).cloned()
+}

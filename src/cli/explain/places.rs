@@ -1,0 +1,106 @@
+//! From the origin of a layer to the line on which a value stands.
+
+use std::borrow::Cow;
+
+use super::super::common::Document;
+use crate::catalog::Files;
+use crate::values::{Origin, Path};
+use crate::yaml::{self, Located};
+
+/// The texts in which values are written.
+pub struct Places<'a> {
+    /// The catalogue's.
+    pub texts: &'a Files,
+    /// The resource's, where it is in a file.
+    pub document: Option<&'a Document>,
+}
+
+/// Where a value is written.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
+    pub place: String,
+    /// Why the catalogue sets it, where it says so.
+    pub why: Option<String>,
+    /// The expression that it is, where it is one.
+    pub expression: Option<String>,
+}
+
+impl Places<'_> {
+    /// Where `path` of `release` is written by the layer of this origin.
+    pub fn of(&self, origin: &Origin, release: &str, path: &Path) -> anyhow::Result<Written> {
+        match origin {
+            Origin::File { file, field } => self.file(file, field, release, path),
+            Origin::Field(field) => {
+                let keys = field.split('.').chain(path.keys().iter().map(String::as_str));
+                let line = self.document.map(|document| document.line(keys)).transpose()?;
+                let place = line.map_or_else(|| field.clone(), |line| format!("{line} ({field})"));
+                Ok(Written { place, ..Written::default() })
+            }
+            Origin::Object(_) | Origin::Derived(_) => Ok(Written { place: origin.to_string(), ..Written::default() }),
+        }
+    }
+
+    fn file(&self, file: &str, field: &str, release: &str, path: &Path) -> anyhow::Result<Written> {
+        let tree: Located = yaml::parse(file, self.texts.get(file).map_or("", String::as_str))?;
+        let above: Vec<Cow<'_, str>> = keys(field).collect();
+        let fragment = tree.nearest(above.iter().map(Cow::as_ref));
+        let path = || path.keys().iter().map(String::as_str);
+        // The base values' field names them; a fragment has one body, or some for all or for single releases.
+        let bodies = [&[][..], &["values"], &["releases", release, "values"], &["every", "values"]];
+        let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(path())));
+        let of = |key: &str| fragment.find([key]).and_then(Located::text).map(str::to_owned);
+        // Where a higher key holds it, or where it is removed, that is the place.
+        let near = || fragment.find(["releases", release]).unwrap_or(fragment);
+        let expression = found.and_then(Located::text).filter(|text| text.contains("${"));
+        Ok(Written {
+            place: format!("{file}:{} ({field})", found.map_or_else(|| near().line(), Located::line)),
+            why: of("why"),
+            expression: expression.map(str::to_owned),
+        })
+    }
+}
+
+/// The keys of a field such as `releases.nova.fragments[3]`.
+fn keys(field: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let parts = field.split(['.', '[']);
+    parts.map(|part| Cow::Borrowed(part.trim_end_matches(']')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(origin: &Origin, path: &str) -> Written {
+        let text = "releases:\n  nova:\n    values:\n      a: {b: 1}\n    fragments:\n    - why: because\n      values:\n        a:\n          b: \"${spec.x}\"\n";
+        let more =
+            "fragments:\n- why: all\n  every: {values: {a: 1}}\n- releases:\n    nova: {values: {a: 2}, unset: [c]}\n";
+        let texts = [("s.yaml".to_owned(), text.to_owned()), ("p.yaml".to_owned(), more.to_owned())].into();
+        let places = Places { texts: &texts, document: None };
+        places.of(origin, "nova", &Path::parse(path).unwrap()).unwrap()
+    }
+
+    fn file(file: &str, field: &str) -> Origin {
+        Origin::File { file: file.into(), field: field.into() }
+    }
+
+    #[test]
+    fn base_values_and_both_kinds_of_fragments_are_found_with_their_lines() {
+        assert_eq!(written(&file("s.yaml", "releases.nova.values"), "a.b").place, "s.yaml:4 (releases.nova.values)");
+        let own = written(&file("s.yaml", "releases.nova.fragments[0]"), "a.b");
+        assert_eq!(own.place, "s.yaml:9 (releases.nova.fragments[0])");
+        assert_eq!((own.why.as_deref(), own.expression.as_deref()), (Some("because"), Some("${spec.x}")));
+        assert_eq!(written(&file("p.yaml", "fragments[0]"), "a").place, "p.yaml:3 (fragments[0])");
+        assert_eq!(written(&file("p.yaml", "fragments[1]"), "a").place, "p.yaml:5 (fragments[1])");
+    }
+
+    #[test]
+    fn what_is_removed_or_held_by_a_key_above_has_the_place_of_its_release() {
+        assert_eq!(written(&file("p.yaml", "fragments[1]"), "c").place, "p.yaml:5 (fragments[1])");
+    }
+
+    #[test]
+    fn a_field_of_the_resource_speaks_for_itself() {
+        assert_eq!(written(&Origin::Field("spec.common.values".into()), "a").place, "spec.common.values");
+    }
+}

@@ -1,0 +1,65 @@
+//! Where a value comes from, for people.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::answer::{Answer, Chart, Said};
+use crate::yaml;
+
+/// The answers as text.
+pub fn text(answers: &[Answer]) -> String {
+    answers.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+fn one(answer: &Answer) -> String {
+    let Answer { release, path, value, layers, chart } = answer;
+    let what = value.as_ref().map_or_else(|| " is set by no layer: the chart's default holds\n".into(), equals);
+    let mut text = format!("{release} {path}{what}");
+    let merged = value.as_ref().is_some_and(Value::is_object);
+    for (index, said) in layers.iter().enumerate() {
+        let word = match (index, merged) {
+            (0, _) => "from",
+            (_, true) => "over",
+            (_, false) => "shadows",
+        };
+        layer(word, said, index > 0 || merged, &mut text);
+    }
+    let _ = writeln!(text, "  {:<8} {}", "chart", default(chart));
+    text
+}
+
+fn layer(word: &str, said: &Said, with_value: bool, text: &mut String) {
+    let value = match &said.value {
+        None => " = something that is no map".to_owned(),
+        Some(_) if !with_value => String::new(),
+        Some(Value::Object(map)) if map.len() == 1 => " with 1 key".to_owned(),
+        Some(Value::Object(map)) => format!(" with {} keys", map.len()),
+        Some(value) => format!(" = {value}"),
+    };
+    let _ = writeln!(text, "  {word:<8} {}{value}", said.place);
+    let more = [("by", &said.expression), ("of", &said.source), ("why", &said.why)];
+    for (word, said) in more.into_iter().filter_map(|(word, said)| Some((word, said.as_ref()?))) {
+        let _ = writeln!(text, "  {:<8}   {word} {said}", "");
+    }
+}
+
+fn default(chart: &Chart) -> String {
+    let default = chart.default.as_ref().map(|default| format!(", its default is {default}")).unwrap_or_default();
+    format!("{} {}{default}", chart.name, chart.said)
+}
+
+/// A map or list stands below.
+fn equals(value: &Value) -> String {
+    match value {
+        Value::Object(map) if !map.is_empty() => block(value),
+        Value::Array(list) if !list.is_empty() => block(value),
+        Value::Null => " = null: the chart's default is removed\n".into(),
+        scalar => format!(" = {scalar}\n"),
+    }
+}
+
+fn block(value: &Value) -> String {
+    let lines = yaml::write(value).lines().map(|line| format!("    {line}\n")).collect::<String>();
+    format!(" =\n{lines}")
+}

@@ -1,0 +1,88 @@
+//! `osdpl explain` of the samples, offline.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::{path, read};
+
+/// What it prints, and whether it succeeds.
+fn explain(sample: &str, words: &[&str]) -> (String, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.current_dir(path("")).args(["explain", "-f", &format!("deploy/samples/{sample}.yaml")]).args(words);
+    let output = command.env_remove("KUBECONFIG").output().unwrap();
+    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    (String::from_utf8(text).unwrap(), output.status.success())
+}
+
+/// The line of the file on which a text stands first after another one.
+fn line(file: &str, after: &str, text: &str) -> usize {
+    let all = read(file);
+    let start = all.find(after).unwrap();
+    all[..start + all[start..].find(text).unwrap()].matches('\n').count() + 1
+}
+
+#[test]
+fn a_preset_shadows_the_catalogue_and_both_are_named_with_their_lines() {
+    let (text, success) = explain("ha", &["rabbitmq", "pod.replicas.server"]);
+    let place = format!("presets/ha.yaml:{} (fragments[0])", line("presets/ha.yaml", "    rabbitmq:", "replicas"));
+    assert!(success && text.starts_with("rabbitmq pod.replicas.server = 3\n"), "{text}");
+    assert!(
+        text.contains(&format!("  from     {place}\n")) && text.contains("why Galera and RabbitMQ decide"),
+        "{text}"
+    );
+    assert!(text.ends_with("  chart    rabbitmq has the key (number)\n"), "{text}");
+}
+
+#[test]
+fn a_secret_says_where_it_comes_from_and_never_what_it_is() {
+    let (text, success) = explain("minimal", &["endpoints.identity.auth.nova.password", "-o", "json"]);
+    assert!(success, "{text}");
+    let answers: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let nova = answers.iter().find(|answer| answer["release"] == "nova").unwrap();
+    assert_eq!((&nova["value"], &nova["layers"][0]["value"]), (&json!("<redacted>"), &json!("<redacted>")));
+    assert_eq!(nova["layers"][0]["expression"], "${credentials.nova.identity}");
+    assert_eq!(nova["layers"][0]["source"], "Secret cloud-credentials-nova, key identity, made by the operator");
+}
+
+#[test]
+fn what_ceph_says_is_named_as_ceph() {
+    let (text, success) = explain("rook", &["glance", "conf.glance.rbd.rbd_store_user"]);
+    assert!(success && text.contains("by ${ceph.glance.user}\n"), "{text}");
+    assert!(text.contains("of the Ceph of spec.features.storage.ceph\n"), "{text}");
+}
+
+#[test]
+fn the_resources_own_field_is_named_with_its_line_and_shadows_the_catalogue() {
+    let own = read("deploy/samples/minimal.yaml").trim_end().to_owned()
+        + "\n  common:\n    openstack:\n      values:\n        endpoints:\n          identity:\n            auth: {admin: {region_name: Here}}\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cloud.yaml");
+    std::fs::write(&file, &own).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.current_dir(folder.path()).args(["explain", "-f", "cloud.yaml", "nova"]);
+    let output = command.arg("endpoints.identity.auth.admin.region_name").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let place = format!("cloud.yaml:{} (spec.common.openstack.values)", own.lines().count());
+    assert!(text.starts_with("nova endpoints.identity.auth.admin.region_name = \"Here\"\n"), "{text}");
+    assert!(text.contains(&format!("  from     {place}\n")), "{text}");
+    assert!(text.contains("  shadows  values/shared/endpoints.yaml:") && text.contains(" = \"RegionOne\"\n"), "{text}");
+}
+
+#[test]
+fn with_the_charts_at_hand_their_defaults_are_told() {
+    let (text, success) = explain("minimal", &["nova", "network.backend", "--charts", "tests/charts"]);
+    assert!(success && text.contains("nova has the key (list), its default is [\"openvswitch\"]"), "{text}");
+}
+
+#[test]
+fn a_key_that_no_chart_knows_fails_with_the_nearest_name() {
+    let (text, success) = explain("minimal", &["nova", "podd.replicas"]);
+    assert!(!success && text.contains("chart    nova has no such key, did you mean \"pod\"?"), "{text}");
+    let (text, success) = explain("minimal", &["podd.replicas"]);
+    assert!(!success && text.contains("no layer sets podd.replicas of any release"), "{text}");
+    let (text, success) = explain("minimal", &["nva", "pod.replicas"]);
+    assert!(!success && text.contains("there is no release \"nva\" in this cloud, did you mean \"nova\"?"), "{text}");
+    let (text, success) = explain("minimal", &["nova", "pod..replicas"]);
+    assert!(!success && text.contains("is no path: a key is empty"), "{text}");
+}
