@@ -238,9 +238,6 @@ fn a_key_that_guests_hold_is_handed_on_and_its_restart_waits_for_approval() {
         assert!(plan.contains(&hash) && plan.contains("Ceph's key for instances changed"), "{plan}");
         let source = format!("changes release_uuid, from Secret {}/{SECRET}", world.namespace);
         assert!(plan.contains(&source) && !plan.contains(NEWER), "{plan}");
-        let explained = world.osdpl(&["explain", "libvirt", "release_uuid"]);
-        let source = format!("of Ceph, as Secret {}/{SECRET} says", world.namespace);
-        assert!(explained.contains("by ${ceph.libvirt.digest}\n") && explained.contains(&source), "{explained}");
         assert!(
             plan.contains("libvirt-libvirt-default on ") && plan.contains(" with openstack-compute-node=enabled; ")
         );

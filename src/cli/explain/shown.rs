@@ -60,6 +60,9 @@ fn equals(value: &Value) -> String {
 }
 
 fn block(value: &Value) -> String {
-    let lines = yaml::write(value).lines().map(|line| format!("    {line}\n")).collect::<String>();
-    format!(" =\n{lines}")
+    let mut text = " =\n".to_owned();
+    for line in yaml::write(value).lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+    text
 }
