@@ -92,7 +92,7 @@ impl<'a> Scene<'a> {
     /// What a pod waits for: its node above all.
     fn next(&self, suspect: Suspect<'a>, pod: &'a Unready) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
-        node.or_else(|| pod.waits.iter().find_map(|dependency| self.unmet(suspect, pod, dependency)))
+        node.or_else(|| pod.wants.waits.iter().find_map(|dependency| self.unmet(suspect, pod, dependency)))
     }
 
     /// The pod of it that is most worth telling, on its node where one counts.

@@ -8,6 +8,7 @@ mod waits;
 mod wire;
 
 use std::fmt;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -34,10 +35,17 @@ pub struct Unready {
     pub was_ready: bool,
     /// The node it is on, if any.
     pub node: Option<String>,
-    /// What its init container waits for; which of it is missing is not known from the pod alone.
-    pub waits: Vec<Dependency>,
+    /// What follows from its template: the same for all pods of one owner and revision, which may share it.
+    pub wants: Arc<Wants>,
     /// The volume claims that it mounts, while no node has taken it: an unbound one may be why.
     pub claims: Vec<String>,
+}
+
+/// What a pod that is not ready wants, by its template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wants {
+    /// What its init container waits for; which of it is missing is not known from the pod alone.
+    pub waits: Vec<Dependency>,
     /// The Secrets and ConfigMaps that it mounts, while its containers are being created: a missing one may be why they are not.
     pub mounts: Vec<Mount>,
 }
@@ -146,11 +154,13 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Un
         name: metadata.name.clone()?,
         uid: metadata.uid.clone()?,
         owner: owner(metadata)?,
-        mounts: if starts { spec.mounts() } else { Vec::new() },
+        wants: Arc::new(Wants {
+            waits: waits::of(metadata.namespace.as_deref().unwrap_or_default(), spec, status),
+            mounts: if starts { spec.mounts() } else { Vec::new() },
+        }),
         cause,
         was_ready: status.was_ready(),
         node: spec.node_name.clone(),
-        waits: waits::of(metadata.namespace.as_deref().unwrap_or_default(), spec, status),
         claims: if spec.node_name.is_none() { spec.claims() } else { Vec::new() },
     })
 }

@@ -128,7 +128,9 @@ impl Watches<'_> {
             &upstream(),
             |store| add(&mut store.pods),
             |store, index, news| {
-                store.pods[index].take(news, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status))
+                let Store { pods, shared, .. } = store;
+                pods[index]
+                    .take(news, |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status).map(|pod| shared.share(pod)))
             },
         );
         self.of::<Service>(

@@ -28,7 +28,11 @@ impl<V> Default for Shard<V> {
 impl<V: PartialEq> Shard<V> {
     /// Takes what a watch tells; `read` makes the value of an object, or nothing of one that does not count. Returns whether any
     /// value changed.
-    pub(super) fn take<O: Resource>(&mut self, news: impl Into<News<O>>, read: impl Fn(&O) -> Option<V>) -> bool {
+    pub(super) fn take<O: Resource>(
+        &mut self,
+        news: impl Into<News<O>>,
+        mut read: impl FnMut(&O) -> Option<V>,
+    ) -> bool {
         let event = match news.into() {
             News::Event(event) => event,
             News::Refused => return !std::mem::replace(&mut self.excused, true),

@@ -169,7 +169,7 @@ fn what_a_pod_mounts_is_kept_while_its_containers_are_created_and_no_longer() {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
     let mounts = |status: &Value| {
         let status = serde_json::from_value(status.clone()).unwrap();
-        observe(&metadata, &spec, &status).unwrap().mounts.iter().map(ToString::to_string).collect::<Vec<_>>()
+        observe(&metadata, &spec, &status).unwrap().wants.mounts.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let creating = mounts(&waiting("ContainerCreating", ""));
     assert_eq!(creating, ["Secret keys", "Secret keystone-etc", "ConfigMap keystone-bin"]);

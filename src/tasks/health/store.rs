@@ -3,6 +3,7 @@
 mod crons;
 mod failures;
 mod mounts;
+mod shared;
 mod silent;
 mod told;
 
@@ -15,6 +16,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use failures::Fetched;
 use mounts::Looked;
+use shared::Templates;
 use silent::Silence;
 use told::{afflicted, explained};
 
@@ -81,6 +83,8 @@ pub(super) struct Store {
     pub(super) grace: Duration,
     /// What time it is.
     pub(super) now: Timestamp,
+    /// What the pods that are not ready share.
+    pub(super) shared: Templates,
     /// By the pod's uid.
     logs: BTreeMap<String, Fetched>,
     /// By the pod's uid.

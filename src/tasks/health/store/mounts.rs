@@ -27,7 +27,7 @@ pub(super) fn is_due(looks: u32, in_flight: bool, found: bool) -> bool {
 impl Store {
     /// Whether containers of any pod are being created.
     pub(in crate::tasks::health) fn has_mounts(&self) -> bool {
-        self.pods_by_owner().values().any(|pods| pods.first().is_some_and(|pod| !pod.mounts.is_empty()))
+        self.pods_by_owner().values().any(|pods| pods.first().is_some_and(|pod| !pod.wants.mounts.is_empty()))
     }
 
     /// Takes one more look at the pods that each owner is told by, and returns those whose mounts are to be asked for now.
@@ -35,11 +35,11 @@ impl Store {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(place, pods)| Some((place.0, *pods.first()?)));
         let first: Vec<Sought> = first
-            .filter(|(_, pod)| !pod.mounts.is_empty())
+            .filter(|(_, pod)| !pod.wants.mounts.is_empty())
             .map(|(namespace, pod)| Sought {
                 namespace: namespace.into(),
                 uid: pod.uid.clone(),
-                mounts: pod.mounts.clone(),
+                mounts: pod.wants.mounts.clone(),
             })
             .collect();
         let mut before = std::mem::take(&mut self.looked);
