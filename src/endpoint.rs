@@ -18,8 +18,8 @@ mod target;
 use std::collections::BTreeMap;
 
 pub use answer::{Answer, trouble};
-pub use keystone::{Login, Types, types};
-pub use target::{Target, Url, targets};
+pub use keystone::{Login, Token, Types, types};
+pub use target::{Target, Url, internal, targets};
 
 use crate::api::{CauseObject, ComponentStatus, ComponentVerdict};
 use crate::observed::{Cause, EndpointSeen, Key};

@@ -32,6 +32,7 @@
 //! | [`desired`] | `select` and `resolve`: what is wanted |
 //! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
 //! | [`endpoint`] | whether services' APIs answer: who is asked, what an answer is worth |
+//! | [`openstack`] | what is said to Nova and Neutron, and what their answers mean |
 //! | [`cause`] | why: from a victim along what it waits for to the root |
 //! | [`drift`] | what others did to a release's objects, by the objects' own word |
 //! | [`plan`] | the table from state to step |
@@ -43,7 +44,8 @@
 //! | shell: what touches the world, each thing through one gate | |
 //! |---|---|
 //! | [`cluster`] | the API server: reads, and every write that is not helm's |
-//! | [`tasks`] | the API server: watches, each with a store that pokes; HTTP: the APIs of services |
+//! | [`tasks`] | the API server: watches, each with a store that pokes |
+//! | [`http`] | HTTP: the APIs of services, and the cloud's own as its administrator |
 //! | [`helm`] | processes: the only room that starts one |
 //! | [`charts`], [`files`] | files: charts; the catalogue |
 //! | [`controller`] | reconcile, and its memory |
@@ -57,7 +59,7 @@
 //! * The approval hash names the target (every release's inputs), not the set of steps, so that it stays valid while the steps are taken.
 //! * "Nothing rolls because we changed" compares what the catalogue could say about a release, whatever the spec, with the digest on its
 //!   record; a spec's own changes never touch that digest.
-//! * Repositories are pulled with `helm pull`; the only other HTTP that is spoken asks services whether they answer (`tasks/endpoints/http.rs`).
+//! * Repositories are pulled with `helm pull`; the only other HTTP that is spoken is with the cloud's own services ([`http`]).
 //! * The catalogue's files are built into the program; `--catalog` names a folder instead.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
@@ -79,8 +81,10 @@ pub mod expr;
 pub mod files;
 pub mod health;
 pub mod helm;
+pub mod http;
 pub mod nodes;
 pub mod observed;
+pub mod openstack;
 pub mod plan;
 pub mod release;
 pub mod scrub;

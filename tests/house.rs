@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 18] = [
+const PURE: [&str; 19] = [
     "values",
     "yaml",
     "release",
@@ -23,12 +23,14 @@ const PURE: [&str; 18] = [
     "credentials",
     "health",
     "endpoint",
+    "openstack",
     "cause",
     "plan",
     "status",
 ];
 /// Those that touch the world come after, so that no pure room can use one.
-const SHELL: [&str; 9] = ["files", "charts", "helm", "tasks", "telemetry", "web", "cluster", "controller", "cli"];
+const SHELL: [&str; 10] =
+    ["files", "charts", "helm", "http", "tasks", "telemetry", "web", "cluster", "controller", "cli"];
 
 /// What pure rooms may not name: threads, files, processes, the network, the clock, randomness, the API server, logs.
 const WORLDLY: [&str; 14] = [

@@ -78,13 +78,14 @@ impl Arguments {
         let tolerated = Some(Arc::new(catalog.tolerated.clone()));
         let without = BTreeSet::new();
         let node_grace = Duration::from_secs(self.node_grace);
+        let reach = self.probes.reach()?;
         let options = Options {
             scope: Scope::All,
             owner,
             without,
             scrubber: scrubbing,
             node_grace,
-            probing: self.probes.probing()?,
+            probing: self.probes.probing(&reach),
             tolerated,
         };
         let tasks = Tasks::spawn(&client, &options, &poke);

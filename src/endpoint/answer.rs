@@ -1,6 +1,6 @@
 //! What an answer is worth.
 
-use super::{Target, keystone};
+use super::{Target, Token, keystone};
 
 /// What came back from an API that could be connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum Answer {
         text: String,
         /// The body, as far as it is looked at.
         body: Vec<u8>,
+        /// The token that Keystone hands out with it.
+        token: Option<Token>,
     },
     /// Nothing, within so many seconds.
     Silence(u64),

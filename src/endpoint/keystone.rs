@@ -54,6 +54,29 @@ impl Login {
     }
 }
 
+/// Who its bearer is: for requests alone, it shows nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// A token of this text.
+    pub fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// What goes into the header `X-Auth-Token`.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+/// That there is one.
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("token")
+    }
+}
+
 /// Whether this is what `GET /v3` answers.
 pub(super) fn is_version(body: &[u8]) -> bool {
     #[derive(Deserialize)]

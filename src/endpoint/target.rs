@@ -75,7 +75,7 @@ fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>,
     Target {
         application: endpoint.component.application.clone(),
         service: endpoint.service.clone(),
-        url: url(endpoint, &release.values, &release.key.namespace),
+        url: internal(endpoint, &release.values, &release.key.namespace),
         accept: endpoint.accept.clone(),
         versions: endpoint.keystone,
         type_: endpoint.endpoint.clone(),
@@ -95,7 +95,7 @@ fn state(component: &Component, key: &Key, observed: &Observed) -> Option<Vec<(i
 }
 
 /// The internal endpoint: where the values say something else than the chart does, they count.
-pub(super) fn url(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
+pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));
     let at = |path: &[&str]| path.iter().try_fold(own?, |value, key| value.get(key));

@@ -2,7 +2,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::target::url;
 use super::*;
 use crate::catalog::{Component, Endpoint};
 use crate::values::Values;
@@ -25,14 +24,14 @@ fn values(value: Value) -> Values {
 }
 
 fn asked(endpoints: &Value) -> String {
-    url(&image(), &values(json!({ "endpoints": endpoints })), "openstack").to_string()
+    internal(&image(), &values(json!({ "endpoints": endpoints })), "openstack").to_string()
 }
 
 fn target(versions: bool) -> Target {
     Target {
         application: "glance".into(),
         service: "glance-api".into(),
-        url: url(&image(), &Values::new(), "openstack"),
+        url: internal(&image(), &Values::new(), "openstack"),
         accept: vec![200, 300],
         versions,
         type_: "image".into(),
@@ -43,7 +42,7 @@ fn target(versions: bool) -> Target {
 }
 
 fn answer(code: u16, text: &str, body: &str) -> Answer {
-    Answer::Status { code, text: text.into(), body: body.into() }
+    Answer::Status { code, text: text.into(), body: body.into(), token: None }
 }
 
 #[test]

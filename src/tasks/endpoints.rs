@@ -5,7 +5,6 @@
 #![allow(clippy::disallowed_methods, reason = "the shell's clock: when to ask again")]
 
 mod board;
-mod http;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +15,11 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{Notify, watch};
 
 use board::{Board, Done, Due, Judgement};
-use http::Http;
 
 use super::Spawner;
 use super::problems::Problems;
 use crate::endpoint::{Answer, Login, Target, Types, Url, trouble, types};
+use crate::http::{Http, Reach};
 use crate::observed::{EndpointSeen, Key};
 
 /// What Keystone answers with a token (Identity API v3).
@@ -32,14 +31,10 @@ const AT_ONCE: usize = 2;
 /// How the APIs of services are asked.
 #[derive(Clone, Debug)]
 pub struct Probing {
-    /// `host:port` to connect to, whatever is asked for: a stand-in.
-    pub address: Option<String>,
+    /// How they are reached.
+    pub reach: Reach,
     /// How often one that answers well is asked.
     pub period: Duration,
-    /// How long each step may take: to connect, and to answer.
-    pub timeout: Duration,
-    /// Certificates in PEM that are trusted beside the system's.
-    pub ca: Vec<u8>,
 }
 
 /// How often an API that answers well is asked: often enough to hear of a fault within a minute, and nothing beside what users ask.
@@ -78,7 +73,7 @@ async fn run(
     sender: watch::Sender<Arc<Found>>,
     poke: Arc<Notify>,
 ) {
-    let http = Arc::new(Http::new(&probing));
+    let http = Arc::new(Http::new(probing.reach.clone()));
     let mut board = Board::new(probing.period);
     let mut asking = FuturesUnordered::new();
     loop {

@@ -7,6 +7,7 @@ mod approval;
 mod causes;
 mod ceph;
 mod charts;
+mod client;
 mod cloud;
 mod commands;
 mod credentials;
@@ -25,6 +26,8 @@ mod interrupted;
 mod leftovers;
 mod moved;
 mod nodes;
+#[allow(dead_code, reason = "what stories of nodes arrange")]
+mod nova;
 mod operator;
 mod overrides;
 mod periodic;

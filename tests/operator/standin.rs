@@ -15,6 +15,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
+use crate::nova::{Asked, Nova};
+
 /// How a service answers.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Manner {
@@ -26,6 +28,8 @@ pub enum Manner {
 /// The server; it ends, and refuses connections, when this is dropped.
 pub struct StandIn {
     pub address: SocketAddr,
+    /// The cloud behind it.
+    pub nova: Arc<Nova>,
     told: Arc<Told>,
     server: JoinHandle<()>,
 }
@@ -39,17 +43,20 @@ struct Told {
     logins: Mutex<Vec<Value>>,
     asked: watch::Sender<u64>,
     tls: TlsAcceptor,
+    nova: Arc<Nova>,
 }
 
 impl StandIn {
     pub async fn start(types: &[&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let nova = Arc::<Nova>::default();
         let told = Arc::new(Told {
             manners: Mutex::default(),
             types: Mutex::new(types.to_vec()),
             logins: Mutex::default(),
             asked: watch::channel(0).0,
             tls: acceptor(),
+            nova: Arc::clone(&nova),
         });
         let (address, shared) = (listener.local_addr().unwrap(), Arc::clone(&told));
         let server = tokio::spawn(async move {
@@ -58,7 +65,7 @@ impl StandIn {
                 tokio::spawn(serve(stream, Arc::clone(&shared)));
             }
         });
-        Self { address, told, server }
+        Self { address, nova, told, server }
     }
 
     pub fn answers(&self, service: &str, manner: Manner) {
@@ -128,20 +135,32 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, told: &Told) {
     }
     let service = header("host: ").split('.').next().unwrap_or_default();
     let manner = told.manners.lock().unwrap().get(service).copied().unwrap_or(Manner::Well);
-    let (status, answer) = match (manner, head.first().map_or("", String::as_str)) {
+    let line = head.first().map_or("", String::as_str).trim_end_matches(" http/1.1");
+    let (verb, path) = line.split_once(' ').unwrap_or_default();
+    let mut more = String::new();
+    let (status, answer) = match (manner, line) {
         (Manner::Never, _) => return std::future::pending().await,
         (Manner::Badly, _) => ("503 Service Unavailable", json!({})),
-        (Manner::Well, "get /v3 http/1.1") => ("200 OK", json!({"version": {"id": "v3.14", "status": "stable"}})),
-        (Manner::Well, "post /v3/auth/tokens http/1.1") => {
+        (Manner::Well, "get /v3") => ("200 OK", json!({"version": {"id": "v3.14", "status": "stable"}})),
+        (Manner::Well, "post /v3/auth/tokens") => {
+            let (token, expires) = told.nova.token();
+            more = format!("X-Subject-Token: {token}\r\n");
             told.logins.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
             let types = told.types.lock().unwrap().clone();
             let entry = |type_: &&str| json!({"type": type_, "endpoints": [{"interface": "internal"}]});
-            ("201 Created", json!({"token": {"catalog": types.iter().map(entry).collect::<Vec<_>>()}}))
+            let catalog: Vec<_> = types.iter().map(entry).collect();
+            ("201 Created", json!({"token": {"catalog": catalog, "expires_at": expires}}))
+        }
+        (Manner::Well, _) if path.starts_with("/v2.") => {
+            let body = serde_json::from_slice(&body).unwrap_or_default();
+            let (token, version) = (header("x-auth-token: "), header("x-openstack-nova-api-version: "));
+            told.nova.answer(&Asked { service, verb, path, token, version, body: &body })
         }
         (Manner::Well, _) => ("200 OK", json!({"versions": []})),
     };
     let answer = answer.to_string();
-    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}", answer.len());
+    let answer =
+        format!("HTTP/1.1 {status}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{answer}", answer.len());
     drop(stream.write_all(answer.as_bytes()).await);
     drop(stream.shutdown().await);
     told.asked.send_modify(|count| *count += 1);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
+use crate::http::Reach;
 use crate::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 
 #[derive(Args)]
@@ -29,18 +30,20 @@ pub struct Probes {
 
 impl Probes {
     /// What the task is given.
+    pub fn probing(&self, reach: &Reach) -> Option<Probing> {
+        let period = Duration::from_secs(self.probe_period);
+        self.enabled.then(|| Probing { reach: reach.clone(), period })
+    }
+
+    /// How the APIs of services are reached, whoever asks.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the file that it was given")]
-    pub fn probing(&self) -> anyhow::Result<Option<Probing>> {
-        if !self.enabled {
-            return Ok(None);
-        }
+    pub fn reach(&self) -> anyhow::Result<Reach> {
         let read =
             |file: &PathBuf| std::fs::read(file).with_context(|| format!("reading {} of --probe-ca", file.display()));
-        Ok(Some(Probing {
+        Ok(Reach {
             address: self.probe_address.clone(),
-            period: Duration::from_secs(self.probe_period),
             timeout: Duration::from_secs(self.probe_timeout),
             ca: self.probe_ca.as_ref().map(read).transpose()?.unwrap_or_default(),
-        }))
+        })
     }
 }

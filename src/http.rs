@@ -1,4 +1,10 @@
-//! The one room that speaks HTTP to anything but the API server: one request, one short answer, one connection.
+//! The one room that speaks HTTP to anything but the API server: one request, one short answer, one connection. Shell room.
+//!
+//! ```text
+//! Http   asks one URL        Cloud   the cloud's own APIs as its administrator: a token, versions, pages
+//! ```
+
+mod cloud;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,61 +20,74 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-use super::Probing;
-use crate::endpoint::{Answer, Url};
+pub use cloud::Cloud;
 
-/// How much of a body is read, in bytes: Keystone's catalogue has some hundred for each endpoint.
-const MOST: usize = 1 << 20;
+use crate::endpoint::{Answer, Token, Url};
+
+/// How much of a body is read, in bytes: Keystone's catalogue has some hundred for each endpoint, Nova's list some thousand for each instance
+/// on its page.
+const MOST: usize = 4 << 20;
 
 /// Who asks, for the logs of those who are asked.
 const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
 
+/// In which header Keystone hands out a token (Identity API v3).
+const SUBJECT_TOKEN: &str = "x-subject-token";
+
+/// How services' APIs are reached.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// `host:port` to connect to, whatever is asked for: a stand-in.
+    pub address: Option<String>,
+    /// How long each step may take: to connect, and to answer.
+    pub timeout: Duration,
+    /// Certificates in PEM that are trusted beside the system's.
+    pub ca: Vec<u8>,
+}
+
+/// Headers of a request, by name. What they hold may be secret.
+pub(crate) type Headers = [(&'static str, String)];
+
 /// Asks.
-pub(super) struct Http {
-    address: Option<String>,
-    timeout: Duration,
-    ca: Vec<u8>,
+pub(crate) struct Http {
+    reach: Reach,
     /// Made when it is first needed: the system's certificates fill half a megabyte.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
 impl Http {
-    pub(super) fn new(probing: &Probing) -> Self {
-        let Probing { address, timeout, ca, period: _ } = probing.clone();
-        Self { address, timeout, ca, tls: OnceLock::new() }
+    pub(crate) fn new(reach: Reach) -> Self {
+        Self { reach, tls: OnceLock::new() }
     }
 
     /// What `GET` brings; `None` where nothing could be connected to.
-    pub(super) async fn get(&self, url: &Url) -> Option<Answer> {
-        self.ask(url, Method::GET, Vec::new()).await
+    pub(crate) async fn get(&self, url: &Url) -> Option<Answer> {
+        self.ask(url, Method::GET, &[], Vec::new()).await
     }
 
     /// What `POST` of JSON brings; `None` where nothing could be connected to.
-    pub(super) async fn post(&self, url: &Url, body: Vec<u8>) -> Option<Answer> {
-        self.ask(url, Method::POST, body).await
+    pub(crate) async fn post(&self, url: &Url, body: Vec<u8>) -> Option<Answer> {
+        self.ask(url, Method::POST, &[], body).await
     }
 
-    async fn ask(&self, url: &Url, method: Method, body: Vec<u8>) -> Option<Answer> {
-        let stream = match &self.address {
-            Some(address) => tokio::time::timeout(self.timeout, TcpStream::connect(address.as_str())).await,
-            None => tokio::time::timeout(self.timeout, TcpStream::connect((url.host.as_str(), url.port))).await,
+    /// What this brings; `None` where nothing could be connected to.
+    pub(crate) async fn ask(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<Answer> {
+        let Reach { address, timeout, ca: _ } = &self.reach;
+        let stream = match address {
+            Some(address) => tokio::time::timeout(*timeout, TcpStream::connect(address.as_str())).await,
+            None => tokio::time::timeout(*timeout, TcpStream::connect((url.host.as_str(), url.port))).await,
         };
         let stream = stream.ok()?.ok()?;
         let answer = async {
-            let request = request(url, method, body)?;
+            let request = request(url, method, headers, body)?;
             if url.tls {
                 exchange(self.encrypted(url, stream).await?, request).await
             } else {
                 exchange(stream, request).await
             }
         };
-        let answer = tokio::time::timeout(self.timeout, answer).await;
-        Some(
-            answer.map_or_else(
-                |_| Answer::Silence(self.timeout.as_secs()),
-                |answer| answer.unwrap_or_else(|wrong| wrong),
-            ),
-        )
+        let answer = tokio::time::timeout(*timeout, answer).await;
+        Some(answer.map_or_else(|_| Answer::Silence(timeout.as_secs()), |answer| answer.unwrap_or_else(|wrong| wrong)))
     }
 
     async fn encrypted(
@@ -76,7 +95,7 @@ impl Http {
         url: &Url,
         stream: TcpStream,
     ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, Answer> {
-        let connector = self.tls.get_or_init(|| connector(&self.ca)).clone().map_err(Answer::Broken)?;
+        let connector = self.tls.get_or_init(|| connector(&self.reach.ca)).clone().map_err(Answer::Broken)?;
         let name = ServerName::try_from(url.host.clone()).map_err(|error| Answer::Broken(error.to_string()))?;
         connector.connect(name, stream).await.map_err(|error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -89,11 +108,12 @@ impl Http {
     }
 }
 
-fn request(url: &Url, method: Method, body: Vec<u8>) -> Result<Request<Full<Bytes>>, Answer> {
+fn request(url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Result<Request<Full<Bytes>>, Answer> {
     let request =
         Request::builder().method(method).uri(&url.path).header(header::HOST, format!("{}:{}", url.host, url.port));
     let request = request.header(header::USER_AGENT, AGENT).header(header::ACCEPT, "application/json");
     let request = request.header(header::CONTENT_TYPE, "application/json").header(header::CONNECTION, "close");
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
     request.body(Full::from(body)).map_err(|error| Answer::Broken(error.to_string()))
 }
 
@@ -106,10 +126,11 @@ async fn exchange(
     let answer = async {
         let response = sender.send_request(request).await.map_err(broken)?;
         let status = response.status();
+        let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
         let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
         let body = Limited::new(response.into_body(), MOST).collect().await;
         let body = body.map_err(|error| Answer::Broken(format!("its answer breaks off: {error}")))?;
-        Ok(Answer::Status { code: status.as_u16(), text: text.trim_end().into(), body: body.to_bytes().into() })
+        Ok(Answer::Status { code: status.as_u16(), text: text.trim_end().into(), body: body.to_bytes().into(), token })
     };
     // The connection does its work while it is awaited, and is dropped with the answer.
     let (mut answer, mut connection) = (std::pin::pin!(answer), std::pin::pin!(connection));

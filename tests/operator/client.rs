@@ -1,0 +1,122 @@
+//! How the operator speaks to Nova and Neutron, without a cluster.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::SignedDuration;
+use osdpl::endpoint::{Login, Url};
+use osdpl::http::{Cloud, Reach};
+use osdpl::openstack::{Access, Error, neutron, nova};
+use serde_json::json;
+
+use crate::nova::Moves;
+use crate::pool::RUNTIME;
+use crate::standin::{Manner, StandIn};
+
+const PASSWORD: &str = "correct-horse";
+
+fn access() -> Access {
+    let url = |service: &str, port, path: &str| Url {
+        tls: false,
+        host: format!("{service}.openstack.svc.cluster.local"),
+        port,
+        path: path.into(),
+    };
+    let values = json!({"endpoints": {"identity": {"auth": {"admin": {"password": PASSWORD}}}}});
+    Access {
+        login: Login::of(&serde_json::from_value(values).unwrap()).unwrap(),
+        identity: url("keystone-api", 5000, "/v3"),
+        compute: Some(url("nova-api", 8774, "/")),
+        network: Some(url("neutron-server", 9696, "/")),
+    }
+}
+
+fn told(tell: impl AsyncFnOnce(&StandIn, &Cloud, &Access)) {
+    RUNTIME.block_on(async {
+        let server = StandIn::start(&["compute", "network"]).await;
+        let reach =
+            Reach { address: Some(server.address.to_string()), timeout: Duration::from_secs(2), ca: Vec::new() };
+        tell(&server, &Cloud::new(reach), &access()).await;
+    });
+}
+
+#[test]
+fn services_are_disabled_and_forgotten_and_instances_moved_page_by_page() {
+    told(async |server, cloud, access| {
+        server.nova.compute("n1");
+        server.nova.compute("n2");
+        for id in ["a", "b", "c", "d", "e"] {
+            server.nova.server("n1", id, "ACTIVE");
+        }
+        let services = cloud.call(access, &nova::services()).await.unwrap().services;
+        let own = nova::of_node(&services, "n1").unwrap().clone();
+        cloud.call(access, &nova::disable(&own.id, "tired")).await.unwrap();
+        assert_eq!(server.nova.service("n1"), (false, "tired".into()));
+        let servers = cloud.servers(access, "n1").await.unwrap();
+        assert_eq!(servers.iter().map(|server| server.id.as_str()).collect::<String>(), "abcde");
+        let refused = cloud.call(access, &nova::forget(&own.id)).await.unwrap_err();
+        assert!(refused.is_conflict() && refused.to_string().ends_with("that is hosting instances."), "{refused}");
+        server.nova.moves(Moves::Fail);
+        cloud.call(access, &nova::live_migrate("a")).await.unwrap();
+        assert!(cloud.call(access, &nova::migrations("n1")).await.unwrap().migrations[0].has_failed());
+        server.nova.moves(Moves::AtOnce);
+        for server in servers {
+            cloud.call(access, &nova::live_migrate(&server.id)).await.unwrap();
+        }
+        assert_eq!(cloud.servers(access, "n1").await.unwrap(), []);
+        cloud.call(access, &nova::forget(&own.id)).await.unwrap();
+        let hypervisors = cloud.call(access, &nova::hypervisors()).await.unwrap().hypervisors;
+        assert_eq!(hypervisors.iter().map(|one| one.service.host.as_str()).collect::<Vec<_>>(), ["n2"]);
+        let agents = cloud.call(access, &neutron::agents("n1")).await.unwrap().agents;
+        assert!(agents[0].alive && agents[0].enabled && agents.len() == 1, "{agents:?}");
+        cloud.call(access, &neutron::forget(&agents[0].id)).await.unwrap();
+        assert!(cloud.call(access, &neutron::forget(&agents[0].id)).await.unwrap_err().is_not_found());
+        assert_eq!(server.logins().len(), 1, "one token for all of it");
+    });
+}
+
+#[test]
+fn a_token_that_counts_no_more_is_asked_for_anew() {
+    told(async |server, cloud, access| {
+        server.nova.compute("n1");
+        cloud.call(access, &nova::services()).await.unwrap();
+        server.nova.expire();
+        cloud.call(access, &nova::services()).await.unwrap();
+        assert_eq!(server.logins().len(), 2);
+        server.nova.tokens_last(SignedDuration::from_secs(30));
+        server.nova.expire();
+        cloud.call(access, &nova::services()).await.unwrap();
+        cloud.call(access, &nova::services()).await.unwrap();
+        assert_eq!(server.logins().len(), 4, "one that is about to end is not used again");
+    });
+}
+
+#[test]
+fn what_is_too_old_or_away_or_refuses_is_told_without_a_secret() {
+    told(async |server, cloud, access| {
+        server.nova.speaks(52);
+        let old = cloud.call(access, &nova::services()).await.unwrap_err();
+        assert_eq!(old, Error::TooOld { has: "2.52".into(), wanted: "2.53".into() });
+        server.nova.speaks(53);
+        server.answers("nova-api", Manner::Badly);
+        let busy = cloud.call(access, &nova::services()).await.unwrap_err();
+        assert!(matches!(busy, Error::Refused { code: 503, .. }), "{busy}");
+        server.answers("keystone-api", Manner::Badly);
+        server.nova.expire();
+        server.answers("nova-api", Manner::Well);
+        let alone = Access { compute: None, ..access.clone() };
+        let other = Cloud::new(Reach {
+            address: Some(server.address.to_string()),
+            timeout: Duration::from_secs(2),
+            ca: Vec::new(),
+        });
+        let login = other.call(access, &nova::services()).await.unwrap_err();
+        assert!(login.to_string().contains("as the cloud's administrator: 503"), "{login}");
+        let absent = cloud.call(&alone, &nova::services()).await.unwrap_err();
+        assert_eq!(absent.to_string(), "nova is not part of this cloud");
+        let nobody = Reach { address: Some("127.0.0.1:1".into()), timeout: Duration::from_secs(2), ca: Vec::new() };
+        let away = Cloud::new(nobody).call(access, &nova::services()).await.unwrap_err();
+        assert!(away.to_string().contains(":5000/v3/auth/tokens: nothing can be connected to"), "{away}");
+        let all = format!("{access:?} {old:?} {busy:?} {login:?} {absent:?} {away:?} {old} {busy} {login} {away}");
+        assert!(!all.contains(PASSWORD) && !all.contains("gaaaa"), "{all}");
+    });
+}

@@ -1,0 +1,200 @@
+//! A cloud as Nova and Neutron tell it: what a story arranges, and what happens when it is asked to move things.
+
+mod api;
+
+use std::sync::Mutex;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use api::{Answer, HOST, OK, TASK, fault, find};
+
+/// How live migrations go.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Moves {
+    /// Done when they are asked for.
+    #[default]
+    AtOnce,
+    /// When [`Nova::release`] says so.
+    Slowly,
+    /// They begin and come to nothing: the instance runs on where it is.
+    Fail,
+}
+
+/// A request.
+pub struct Asked<'a> {
+    pub service: &'a str,
+    pub verb: &'a str,
+    pub path: &'a str,
+    pub token: &'a str,
+    pub version: &'a str,
+    pub body: &'a Value,
+}
+
+/// The cloud.
+pub struct Nova {
+    state: Mutex<State>,
+    /// Everything that was asked to be changed, as `put os-services/compute-n1 disabled`, in order.
+    log: watch::Sender<Vec<String>>,
+}
+
+struct State {
+    newest: (u32, u32),
+    token: u64,
+    lasts: SignedDuration,
+    moves: Moves,
+    services: Vec<Value>,
+    servers: Vec<Value>,
+    migrations: Vec<Value>,
+    agents: Vec<Value>,
+    /// How many instances a page has, whatever is asked for.
+    page: usize,
+    reads: u64,
+}
+
+impl Default for Nova {
+    fn default() -> Self {
+        let state = State {
+            newest: (2, 96),
+            token: 1,
+            lasts: SignedDuration::from_hours(1),
+            moves: Moves::AtOnce,
+            services: Vec::new(),
+            servers: Vec::new(),
+            migrations: Vec::new(),
+            agents: Vec::new(),
+            page: 2,
+            reads: 0,
+        };
+        Self { state: Mutex::new(state), log: watch::Sender::default() }
+    }
+}
+
+impl Nova {
+    /// What a story arranges.
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.state.lock().unwrap())
+    }
+
+    /// A host that takes instances, with a network agent.
+    pub fn compute(&self, host: &str) {
+        let service = json!({"id": format!("compute-{host}"), "binary": "nova-compute", "host": host, "zone": "nova",
+            "status": "enabled", "state": "up", "disabled_reason": null, "forced_down": false});
+        let agent = json!({"id": format!("agent-{host}"), "agent_type": "Open vSwitch agent", "host": host,
+            "binary": "neutron-openvswitch-agent", "alive": true, "admin_state_up": true});
+        self.with(|state| {
+            state.services.push(service);
+            state.agents.push(agent);
+        });
+    }
+
+    /// An instance on a host.
+    pub fn server(&self, host: &str, id: &str, status: &str) {
+        let server = json!({"id": id, "name": format!("{id}-name"), "status": status, HOST: host, TASK: null});
+        self.with(|state| state.servers.push(server));
+    }
+
+    /// An instance ends, or is taken away by someone.
+    pub fn remove_server(&self, id: &str) {
+        self.with(|state| state.servers.retain(|server| server["id"] != id));
+    }
+
+    /// Where an instance is.
+    pub fn host_of(&self, id: &str) -> String {
+        let of = |state: &mut State| find(&mut state.servers, id).map(|server| server[HOST].clone());
+        self.with(of).and_then(|host| host.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// How live migrations go from now on.
+    pub fn moves(&self, moves: Moves) {
+        self.with(|state| state.moves = moves);
+    }
+
+    /// A slow migration is done.
+    pub fn release(&self, id: &str) {
+        self.with(|state| state.arrive(id));
+    }
+
+    /// Someone else changes a nova-compute: `status`, `state`, `disabled_reason`.
+    pub fn set_service(&self, host: &str, field: &str, value: Value) {
+        self.with(|state| find(&mut state.services, &format!("compute-{host}")).unwrap()[field] = value);
+    }
+
+    /// A nova-compute: whether it is enabled, and why not.
+    pub fn service(&self, host: &str) -> (bool, String) {
+        self.with(|state| {
+            let service = find(&mut state.services, &format!("compute-{host}")).unwrap();
+            (service["status"] == "enabled", service["disabled_reason"].as_str().unwrap_or_default().to_owned())
+        })
+    }
+
+    /// Whether the host's network agent is heard of.
+    pub fn set_agent(&self, host: &str, alive: bool) {
+        self.with(|state| find(&mut state.agents, &format!("agent-{host}")).unwrap()["alive"] = alive.into());
+    }
+
+    /// The newest version of the API.
+    pub fn speaks(&self, minor: u32) {
+        self.with(|state| state.newest = (2, minor));
+    }
+
+    /// No token that was given counts any more.
+    pub fn expire(&self) {
+        self.with(|state| state.token += 1);
+    }
+
+    /// How long tokens last that are given from now on.
+    pub fn tokens_last(&self, lasts: SignedDuration) {
+        self.with(|state| state.lasts = lasts);
+    }
+
+    /// A token for who logs in, and until when it counts.
+    pub fn token(&self) -> (String, String) {
+        self.with(|state| (format!("gaaaa-{}", state.token), (Timestamp::now() + state.lasts).to_string()))
+    }
+
+    /// What was asked to be changed.
+    pub fn changes(&self) -> Vec<String> {
+        self.log.borrow().clone()
+    }
+
+    /// Returns when this was asked to be changed, for the so-manieth time.
+    pub async fn until_changed(&self, what: &str, times: usize) {
+        let mut log = self.log.subscribe();
+        let asked = log.wait_for(|log| log.iter().filter(|line| *line == what).count() >= times);
+        crate::world::patience(&format!("nova is asked for {what:?}"), asked).await.unwrap();
+    }
+
+    /// How often something was read.
+    pub fn reads(&self) -> u64 {
+        self.with(|state| state.reads)
+    }
+
+    /// Answers as Nova and Neutron do.
+    pub fn answer(&self, asked: &Asked<'_>) -> Answer {
+        let path = asked.path.split('?').next().unwrap_or_default();
+        let mut state = self.state.lock().unwrap();
+        if path == "/v2.1/" {
+            let newest = format!("{}.{}", state.newest.0, state.newest.1);
+            return (OK, json!({"version": {"id": "v2.1", "version": newest, "min_version": "2.1"}}));
+        }
+        if asked.token != format!("gaaaa-{}", state.token) {
+            return fault("401 Unauthorized", "error", "The request you have made requires authentication.");
+        }
+        if asked.service == "neutron-server" {
+            return state.neutron(asked.verb, path, asked.path);
+        }
+        if let Err(refused) = state.speaks(asked.version) {
+            return refused;
+        }
+        if asked.verb == "get" {
+            state.reads += 1;
+            return state.read(path, asked.path);
+        }
+        let (line, answer) = state.change(asked.verb, path, asked.body);
+        drop(state);
+        self.log.send_modify(|log| log.push(line));
+        answer
+    }
+}

@@ -1,0 +1,152 @@
+//! What Nova and Neutron answer.
+
+use serde_json::{Value, json};
+
+use super::{Moves, State};
+
+pub type Answer = (&'static str, Value);
+
+pub const OK: &str = "200 OK";
+pub const HOST: &str = "OS-EXT-SRV-ATTR:host";
+pub const TASK: &str = "OS-EXT-STS:task_state";
+
+pub fn fault(status: &'static str, name: &str, message: &str) -> Answer {
+    (status, json!({name: {"code": status[..3].parse::<u16>().unwrap(), "message": message}}))
+}
+
+pub fn find<'a>(all: &'a mut [Value], id: &str) -> Option<&'a mut Value> {
+    all.iter_mut().find(|one| one["id"] == id)
+}
+
+fn query<'a>(path: &'a str, key: &str) -> Option<&'a str> {
+    path.split(['?', '&']).skip(1).find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+}
+
+impl State {
+    /// Nova: 400 for what is no version, 406 for one that it does not speak; 2.1 where none is said.
+    pub(super) fn speaks(&self, version: &str) -> Result<(), Answer> {
+        let version = if version.is_empty() { "2.1" } else { version };
+        let Some((Ok(major), Ok(minor))) =
+            version.split_once('.').map(|(major, minor)| (major.parse::<u32>(), minor.parse::<u32>()))
+        else {
+            return Err(fault("400 Bad Request", "badRequest", "API Version String is of invalid format."));
+        };
+        if (major, minor) > self.newest {
+            let detail = format!("Version {version} is not supported by the API.");
+            return Err(("406 Not Acceptable", json!({"errors": [{"status": 406, "detail": detail}]})));
+        }
+        if (major, minor) < (2, 53) {
+            return Err(fault("400 Bad Request", "badRequest", "This stand-in knows services by UUID alone."));
+        }
+        Ok(())
+    }
+
+    pub(super) fn read(&self, path: &str, whole: &str) -> Answer {
+        let of_host = |all: &[Value], field: &str| -> Vec<Value> {
+            let host = query(whole, "host");
+            all.iter().filter(|one| host.is_none_or(|host| one[field] == host)).cloned().collect()
+        };
+        match path {
+            "/v2.1/os-services" => (OK, json!({"services": of_host(&self.services, "host")})),
+            "/v2.1/os-hypervisors/detail" => {
+                let of = |service: &Value| json!({"id": service["id"], "hypervisor_hostname": service["host"], "service": service});
+                (OK, json!({"hypervisors": self.services.iter().map(of).collect::<Vec<_>>()}))
+            }
+            "/v2.1/servers/detail" => {
+                let all = of_host(&self.servers, HOST);
+                let after = query(whole, "marker").and_then(|id| all.iter().position(|server| server["id"] == id));
+                let rest = &all[after.map_or(0, |at| at + 1)..];
+                let page = &rest[..rest.len().min(self.page)];
+                let next = json!([{"rel": "next", "href": "https://nova.example.org/v2.1/servers/detail"}]);
+                let links = if page.len() < rest.len() { next } else { json!([]) };
+                (OK, json!({"servers": page, "servers_links": links}))
+            }
+            "/v2.1/os-migrations" => {
+                let host = query(whole, "source_compute").unwrap_or_default();
+                let all: Vec<_> = self.migrations.iter().filter(|one| one["source_compute"] == host).collect();
+                (OK, json!({"migrations": all}))
+            }
+            _ => fault("404 Not Found", "itemNotFound", "The resource could not be found."),
+        }
+    }
+
+    /// What is written down of it, and the answer.
+    pub(super) fn change(&mut self, verb: &str, path: &str, body: &Value) -> (String, Answer) {
+        let below = path.trim_start_matches("/v2.1/");
+        let id = below.split('/').nth(1).unwrap_or_default();
+        match (verb, below.split('/').next().unwrap_or_default()) {
+            ("put", "os-services") => {
+                let line = format!("put {below} {}", body["status"].as_str().unwrap_or_default());
+                let Some(service) = find(&mut self.services, id) else {
+                    return (line, fault("404 Not Found", "itemNotFound", "Compute host could not be found."));
+                };
+                service["status"] = body["status"].clone();
+                service["disabled_reason"] = body["disabled_reason"].clone();
+                (line, (OK, json!({"service": service})))
+            }
+            ("delete", "os-services") => (format!("delete {below}"), self.forget(id)),
+            ("post", "servers") if body["os-migrateLive"].is_object() => (format!("migrate {id}"), self.migrate(id)),
+            _ => (format!("{verb} {below}"), fault("404 Not Found", "itemNotFound", "No such action.")),
+        }
+    }
+
+    fn forget(&mut self, id: &str) -> Answer {
+        let host = find(&mut self.services, id).map(|service| service["host"].clone());
+        if self.servers.iter().any(|server| Some(&server[HOST]) == host.as_ref()) {
+            let words = "Unable to delete compute service that is hosting instances.";
+            return fault("409 Conflict", "conflictingRequest", words);
+        }
+        self.services.retain(|service| service["id"] != id);
+        ("204 No Content", json!({}))
+    }
+
+    fn migrate(&mut self, id: &str) -> Answer {
+        let moves = self.moves;
+        let Some(server) = find(&mut self.servers, id) else {
+            return fault("404 Not Found", "itemNotFound", "Instance could not be found.");
+        };
+        if !["ACTIVE", "PAUSED"].iter().any(|status| server["status"] == *status) || !server[TASK].is_null() {
+            let words = format!("Cannot 'os-migrateLive' instance {id} while it is in vm_state stopped");
+            return fault("409 Conflict", "conflictingRequest", &words);
+        }
+        let status = if moves == Moves::Fail { "error" } else { "running" };
+        if moves != Moves::Fail {
+            server["status"] = "MIGRATING".into();
+            server[TASK] = "migrating".into();
+        }
+        let number = self.migrations.len() + 1;
+        self.migrations.push(json!({"id": number, "instance_uuid": id, "source_compute": server[HOST],
+            "migration_type": "live-migration", "status": status}));
+        if moves == Moves::AtOnce {
+            self.arrive(id);
+        }
+        ("202 Accepted", Value::Null)
+    }
+
+    /// The scheduler's choice: another host that is enabled and heard of.
+    pub(super) fn arrive(&mut self, id: &str) {
+        let Some(server) = find(&mut self.servers, id) else { return };
+        let fits = |service: &&Value| {
+            service["host"] != server[HOST] && service["status"] == "enabled" && service["state"] == "up"
+        };
+        let there = self.services.iter().find(fits).map(|service| service["host"].clone());
+        let status = if there.is_some() { "completed" } else { "error" };
+        let here = there.unwrap_or_else(|| server[HOST].clone());
+        (server[HOST], server["status"], server[TASK]) = (here, "ACTIVE".into(), Value::Null);
+        let own = self.migrations.iter_mut().rev().find(|migration| migration["instance_uuid"] == id);
+        own.unwrap()["status"] = status.into();
+    }
+
+    pub(super) fn neutron(&mut self, verb: &str, path: &str, whole: &str) -> Answer {
+        let host = query(whole, "host");
+        let of = |agent: &&Value| host.is_none_or(|host| agent["host"] == host);
+        match (verb, path.strip_prefix("/v2.0/agents/")) {
+            ("get", None) => (OK, json!({"agents": self.agents.iter().filter(of).collect::<Vec<_>>()})),
+            ("delete", Some(id)) if find(&mut self.agents, id).is_some() => {
+                self.agents.retain(|agent| agent["id"] != id);
+                ("204 No Content", json!({}))
+            }
+            _ => fault("404 Not Found", "NeutronError", "Agent could not be found."),
+        }
+    }
+}
