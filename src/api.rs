@@ -28,6 +28,8 @@ pub const APPROVE: &str = "osdpl.dev/approve";
 /// The annotation by which a person has a release repaired: foreign revisions are overwritten, edited and deleted objects put back, and what had
 /// failed for a reason that only a hand mends is tried soon. A release's name, several separated by commas, or `all`.
 pub const REPAIR: &str = "osdpl.dev/repair";
+/// The annotation with nodes, separated by commas, that are gone for good: what Nova and Neutron know of their hosts is removed.
+pub const FORGET: &str = "osdpl.dev/forget-nodes";
 /// The annotation that lets a deletion skip hooks that can never end: a release's name, several separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 /// The finalizer that keeps the resource until its releases are gone.

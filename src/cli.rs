@@ -6,6 +6,7 @@ mod common;
 mod completions;
 mod crd;
 mod explain;
+mod forget;
 mod operator;
 mod output;
 mod place;
@@ -54,6 +55,8 @@ enum Command {
     Plan(plan::Arguments),
     /// Let the waiting changes go.
     Approve(approve::Arguments),
+    /// Have Nova and Neutron forget hosts whose nodes are gone for good.
+    Forget(forget::Arguments),
     /// Show the cloud: releases, components, what it waits for.
     Status(status::Arguments),
     /// Say why something is not ready: the whole chain to its root, and where to look.
@@ -105,6 +108,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Explain(arguments) => arguments.run().await,
         Command::Plan(arguments) => arguments.run().await,
         Command::Approve(arguments) => arguments.run().await,
+        Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
         Command::Why(arguments) => arguments.run().await,
         Command::Wait(arguments) => arguments.run().await,

@@ -13,6 +13,7 @@ mod records;
 mod recover;
 mod remove;
 mod rook;
+mod run;
 mod sweep;
 
 use kube::api::{Api, PostParams};

@@ -10,6 +10,7 @@ mod charts;
 mod external;
 mod fence;
 mod gather;
+mod hosts;
 mod learn;
 mod memory;
 mod nodes;
@@ -161,9 +162,10 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         // Nothing is planned from objects that were not read yet; the first answer pokes.
         return Ok(Action::await_change());
     }
-    let wish = context.gather(&deployment, &mut memory).await?;
+    let mut wish = context.gather(&deployment, &mut memory).await?;
     context.attend(&wish);
     context.probe(&wish);
+    context.hosts(&deployment, &mut wish, &mut memory).await?;
     let now = now();
     let empty = Desired::default();
     let desired = if wish.refused { &empty } else { &*wish.desired };

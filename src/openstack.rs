@@ -5,6 +5,7 @@
 //! call     a request as data, with the way its answer is read
 //! nova     compute services, instances, migrations, hypervisors (microversion 2.53)
 //! neutron  agents
+//! hosts    which of Nova's hosts are new, and which have lost their node
 //! error    what can go wrong, with what to do about it
 //! ```
 //!
@@ -13,6 +14,7 @@
 mod access;
 mod call;
 mod error;
+mod hosts;
 pub mod neutron;
 pub mod nova;
 mod token;
@@ -20,6 +22,7 @@ mod token;
 pub use access::{Access, access};
 pub use call::{Api, Call, Verb};
 pub use error::{Error, said};
+pub use hosts::{Answered, Hosts, Question, is_of};
 pub use token::expiry;
 
 #[cfg(test)]

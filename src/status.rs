@@ -13,7 +13,7 @@ mod verdict;
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use events::{About, Event, restored};
+pub use events::{About, Event, forgotten, mapping, restored};
 
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
 use crate::catalog::Level;

@@ -6,15 +6,17 @@
 //! health    workloads, Jobs, the pods that are not ready, and what tells why: Services, volume claims, StorageClasses
 //! drift     what others did to the objects of releases
 //! endpoints what the APIs of services answer
+//! hosts     which of Nova's hosts are new, and which have lost their node; forgets those that a person names
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
 //! ```
 //!
-//! Nothing here writes to the API server.
+//! Nothing here writes to the API server of Kubernetes.
 
 mod drift;
 mod endpoints;
 mod health;
+mod hosts;
 mod partial;
 mod problems;
 mod releases;
@@ -40,6 +42,7 @@ use crate::endpoint::Target;
 use crate::observed::{
     Cause, Claim, CronSeen, DriftSeen, EndpointSeen, JobSeen, Key, Node, Owner, ReleaseSeen, Workload,
 };
+use crate::openstack::{Answered, Question};
 use crate::scrub::Scrubber;
 use problems::Problems;
 
@@ -82,6 +85,8 @@ pub struct Seen {
     pub drift: Arc<BTreeMap<Key, DriftSeen>>,
     /// What the APIs of services answered, by release, of those that can be reached.
     pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
+    /// What Nova answered about its hosts, once it was asked.
+    pub hosts: Option<Arc<Answered>>,
     health: Arc<health::Health>,
 }
 
@@ -131,6 +136,8 @@ pub struct Tasks {
     attended: latest::Sender<Option<BTreeSet<Key>>>,
     wanted: latest::Sender<BTreeMap<Key, Target>>,
     endpoints: latest::Receiver<Arc<BTreeMap<Key, EndpointSeen>>>,
+    question: latest::Sender<Option<Question>>,
+    hosts: latest::Receiver<Option<Arc<Answered>>>,
     problems: Problems,
     _running: Spawner,
 }
@@ -152,9 +159,23 @@ impl Tasks {
         };
         let drift = drift::spawn(&mut spawner, looker, Arc::clone(poke));
         let (wanted, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, poke);
+        let reach = options.probing.as_ref().map(|probing| &probing.reach);
+        let (question, hosts) = hosts::spawn(&mut spawner, reach, &problems, poke);
         let (board, poke) = (problems.clone(), Arc::clone(poke));
         spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
-        Self { releases, health, shared, drift, attended, wanted, endpoints, problems, _running: spawner }
+        Self {
+            releases,
+            health,
+            shared,
+            drift,
+            attended,
+            wanted,
+            endpoints,
+            question,
+            hosts,
+            problems,
+            _running: spawner,
+        }
     }
 
     /// Waits until everything was seen once; before, [`Tasks::observe`] tells nothing, which must not be taken for an empty
@@ -179,6 +200,7 @@ impl Tasks {
             health: self.health.borrow().clone().unwrap_or_default(),
             drift: self.drift.borrow().clone().unwrap_or_default(),
             endpoints: self.endpoints.borrow().clone(),
+            hosts: self.hosts.borrow().clone(),
         }
     }
 
@@ -203,6 +225,15 @@ impl Tasks {
             if different {
                 *known = wanted;
             }
+            different
+        });
+    }
+
+    /// Asks Nova this about its hosts, where it differs from what it was asked last; nothing where there is nothing to ask.
+    pub fn ask_hosts(&self, question: Option<Question>) {
+        self.question.send_if_modified(|known| {
+            let different = *known != question;
+            *known = question;
             different
         });
     }

@@ -146,6 +146,7 @@ impl Loader<'_> {
             awaits,
             components,
             endpoint,
+            discovers: entry.discovers,
             daemonsets,
             plain_jobs: entry.plain_jobs,
             kept_secrets: entry.kept_secrets,

@@ -231,18 +231,19 @@ pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> BTreeSet<R
     values.chain(credentials).chain(super::ceph::references(spec, namespace)).collect()
 }
 
+/// The names in an annotation, which are separated by commas.
+pub fn names(deployment: &OpenStackDeployment, annotation: &str) -> BTreeSet<String> {
+    let names = deployment.annotations().get(annotation).into_iter().flat_map(|text| text.split(','));
+    names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
 /// What the spec and the annotations allow.
 pub fn policy(deployment: &OpenStackDeployment) -> Policy {
-    let annotation = |key: &str| deployment.annotations().get(key);
-    let names = |key: &str| {
-        let names = annotation(key).into_iter().flat_map(|text| text.split(','));
-        names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-    };
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
-        approved: annotation(APPROVE).cloned(),
-        repair: names(REPAIR),
-        skip_hooks: names(SKIP_HOOKS),
+        approved: deployment.annotations().get(APPROVE).cloned(),
+        repair: names(deployment, REPAIR),
+        skip_hooks: names(deployment, SKIP_HOOKS),
         paused: deployment.spec.paused,
         paused_releases: paused(&deployment.spec),
         deleting: deployment.metadata.deletion_timestamp.is_some(),

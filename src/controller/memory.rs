@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
+use super::hosts::Mapping;
 use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
@@ -39,6 +40,8 @@ pub struct Memory {
     pub rook: Option<Vec<Manifest>>,
     /// Every key of Ceph that was ever seen, valid or not.
     pub keys: BTreeSet<String>,
+    /// New hosts of Nova's for which something was started; `None` while there are none.
+    pub mapping: Option<Mapping>,
     /// When the status was written last.
     pub written: Option<Timestamp>,
     /// Releases that were uninstalled and whose Jobs are still to be collected.

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use super::{Http, Reach};
 use crate::endpoint::{Answer, Token, Url};
-use crate::openstack::{Access, Api, Call, Error, Verb, expiry, nova, said};
+use crate::openstack::{Access, Api, Call, Error, Verb, expiry, neutron, nova, said};
 
 /// How long before its end a token is not used any more: it must hold until an answer is there.
 const EARLY: Duration = Duration::from_mins(2);
@@ -82,6 +82,25 @@ impl Cloud {
         }
         all.append(&mut page.servers);
         Ok(all)
+    }
+
+    /// Has Nova and Neutron forget a host that is gone, `id` being its nova-compute; returns how many agents Neutron knew of it. Nova goes first: it
+    /// refuses where instances are, and then nothing is to be forgotten. What is gone already is as good as forgotten.
+    ///
+    /// # Errors
+    /// As [`Cloud::call`].
+    pub async fn forget_host(&self, access: &Access, host: &str, id: &str) -> Result<usize, Error> {
+        let done =
+            |answer: Result<(), Error>| answer.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) });
+        done(self.call(access, &nova::forget(id)).await)?;
+        let agents = match self.call(access, &neutron::agents(host)).await {
+            Err(Error::Absent(_)) => return Ok(0),
+            agents => agents?.agents,
+        };
+        for agent in &agents {
+            done(self.call(access, &neutron::forget(&agent.id)).await)?;
+        }
+        Ok(agents.len())
     }
 
     /// A token that counts; for Nova, once it is known to speak what is needed.

@@ -1,6 +1,6 @@
 //! What people should hear of, once: the difference of two statuses. A restart repeats nothing, as the previous status is the stored one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -8,6 +8,7 @@ use super::Report;
 use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
 use crate::credentials::Restored;
+use crate::nodes::several;
 use crate::plan::{Step, Wait};
 
 /// A Kubernetes Event on the resource.
@@ -43,6 +44,20 @@ pub enum About {
 pub fn restored(restored: &Restored) -> Event {
     let about = Some(About::Secret(restored.secret.clone()));
     Event { about, ..event(true, "CredentialRestored", restored.to_string()) }
+}
+
+/// That new hosts of Nova's are mapped into a cell.
+pub fn mapping(hosts: &BTreeSet<String>, job: &str) -> Event {
+    let names = several(hosts.iter().map(String::as_str), hosts.len());
+    let about = Some(About::Object { kind: "Job".into(), name: job.into() });
+    Event { about, ..event(false, "MappingHosts", format!("Job {job} maps new computes into their cell: {names}")) }
+}
+
+/// That Nova and Neutron know a host no more.
+pub fn forgotten(host: &str, agents: usize) -> Event {
+    let about = Some(About::Object { kind: "Node".into(), name: host.into() });
+    let note = format!("host {host} is forgotten: its nova-compute and {agents} of Neutron's agents");
+    Event { about, ..event(false, "HostForgotten", note) }
 }
 
 /// The reason of an event about a failure.

@@ -75,6 +75,28 @@ fn services_are_disabled_and_forgotten_and_instances_moved_page_by_page() {
 }
 
 #[test]
+fn a_host_that_is_gone_is_forgotten_with_its_agents_once_no_instance_is_there() {
+    told(async |server, cloud, access| {
+        server.nova.compute("n1");
+        server.nova.compute("n2");
+        server.nova.server("n1", "a", "ACTIVE");
+        assert!(cloud.forget_host(access, "n1", "compute-n1").await.unwrap_err().is_conflict());
+        let agents = async || cloud.call(access, &neutron::agents("n1")).await.unwrap().agents.len();
+        assert_eq!(agents().await, 1, "nothing of it is forgotten before all of it may be");
+        server.nova.remove_server("a");
+        assert_eq!(cloud.forget_host(access, "n1", "compute-n1").await.unwrap(), 1);
+        assert_eq!(agents().await, 0);
+        assert_eq!(
+            cloud.forget_host(access, "n1", "compute-n1").await.unwrap(),
+            0,
+            "what is gone is as good as forgotten"
+        );
+        let alone = Access { network: None, ..access.clone() };
+        assert_eq!(cloud.forget_host(&alone, "n2", "compute-n2").await.unwrap(), 0);
+    });
+}
+
+#[test]
 fn a_token_that_counts_no_more_is_asked_for_anew() {
     told(async |server, cloud, access| {
         server.nova.compute("n1");

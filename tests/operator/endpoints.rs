@@ -12,7 +12,7 @@ const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabb
 
 impl World {
     /// An operator that asks the stand-in instead of every Service.
-    async fn asks(&self, server: &StandIn) -> Operator {
+    pub async fn asks(&self, server: &StandIn) -> Operator {
         let address = server.address.to_string();
         let often = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];
         self.operator().arguments(&often).start().await

@@ -20,6 +20,7 @@ mod foreign;
 mod helm;
 mod history;
 mod hooks;
+mod hosts;
 mod images;
 mod install;
 mod interrupted;

@@ -47,6 +47,8 @@ struct State {
     services: Vec<Value>,
     servers: Vec<Value>,
     migrations: Vec<Value>,
+    /// Hosts that are mapped into no cell.
+    unmapped: Vec<String>,
     agents: Vec<Value>,
     /// How many instances a page has, whatever is asked for.
     page: usize,
@@ -63,6 +65,7 @@ impl Default for Nova {
             services: Vec::new(),
             servers: Vec::new(),
             migrations: Vec::new(),
+            unmapped: Vec::new(),
             agents: Vec::new(),
             page: 2,
             reads: 0,
@@ -87,6 +90,17 @@ impl Nova {
             state.services.push(service);
             state.agents.push(agent);
         });
+    }
+
+    /// A host that has come and is mapped into no cell yet.
+    pub fn new_compute(&self, host: &str) {
+        self.compute(host);
+        self.with(|state| state.unmapped.push(host.to_owned()));
+    }
+
+    /// What nova-manage's `discover_hosts` does.
+    pub fn discover(&self) {
+        self.with(|state| state.unmapped.clear());
     }
 
     /// An instance on a host.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use super::OwnFragment;
+use crate::catalog::Component;
 use crate::values::Values;
 
 /// `values/services/<service>.yaml`.
@@ -60,6 +62,9 @@ pub struct Release {
     /// Its API, which is asked whether it answers.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
+    /// What makes new hosts of it known to the rest of the cloud.
+    #[serde(default)]
+    pub discovers: Option<Discovers>,
     /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
@@ -88,6 +93,23 @@ pub struct Release {
     /// Corrections and conditional values of this release alone: `releases` and `every` are not allowed in them.
     #[serde(default)]
     pub fragments: Vec<OwnFragment>,
+}
+
+/// What makes new hosts known: upstream's charts do it on a schedule.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Discovers {
+    /// The component whose pods run on the hosts: `application/component`.
+    #[serde(deserialize_with = "component")]
+    pub component: Component,
+    /// The `CronJob` that does it, and that is run at once when there is a new one.
+    pub cron_job: String,
+}
+
+fn component<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Component, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let wrong = || format!("{text:?} is no component; write application/component, such as nova/compute");
+    Component::parse(&text).ok_or_else(wrong).map_err(D::Error::custom)
 }
 
 /// The API of a release.

@@ -50,7 +50,8 @@ impl State {
             "/v2.1/os-services" => (OK, json!({"services": of_host(&self.services, "host")})),
             "/v2.1/os-hypervisors/detail" => {
                 let of = |service: &Value| json!({"id": service["id"], "hypervisor_hostname": service["host"], "service": service});
-                (OK, json!({"hypervisors": self.services.iter().map(of).collect::<Vec<_>>()}))
+                let mapped = |service: &&Value| !self.unmapped.iter().any(|host| service["host"] == **host);
+                (OK, json!({"hypervisors": self.services.iter().filter(mapped).map(of).collect::<Vec<_>>()}))
             }
             "/v2.1/servers/detail" => {
                 let all = of_host(&self.servers, HOST);
@@ -95,6 +96,9 @@ impl State {
         if self.servers.iter().any(|server| Some(&server[HOST]) == host.as_ref()) {
             let words = "Unable to delete compute service that is hosting instances.";
             return fault("409 Conflict", "conflictingRequest", words);
+        }
+        if host.is_none() {
+            return fault("404 Not Found", "itemNotFound", "Service could not be found.");
         }
         self.services.retain(|service| service["id"] != id);
         ("204 No Content", json!({}))

@@ -1,0 +1,57 @@
+//! `osdpl forget`: what Nova and Neutron know of nodes that are gone for good is removed, by the operator.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use super::common::{ClusterOption, Target, readable};
+use super::output;
+use crate::api::{FORGET, OpenStackDeployment};
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Nodes that were deleted and will not come back.
+    #[arg(required = true)]
+    nodes: Vec<String>,
+    /// The resource's name; the only one there is where unset.
+    #[arg(long)]
+    name: Option<String>,
+    /// Its namespace; all are searched where unset.
+    #[arg(long, short)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterOption,
+}
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let client = self.cluster.client().await?;
+        let nodes: Api<Node> = Api::all(client.clone());
+        for node in &self.nodes {
+            let found = nodes.get_metadata_opt(node).await.map_err(readable).context("looking for the node")?;
+            if found.is_some() {
+                bail!("{node} is a node of the cluster: delete it first (kubectl delete node {node})");
+            }
+        }
+        let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster };
+        let deployment = target.find(&client).await?;
+        let known = deployment.annotations().get(FORGET).into_iter().flat_map(|text| text.split(','));
+        let all: BTreeSet<&str> = known.chain(self.nodes.iter().map(String::as_str)).collect();
+        let value = all.into_iter().collect::<Vec<_>>().join(",");
+        let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {FORGET: value}}}));
+        api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
+        output::line(format_args!(
+            "the operator has Nova and Neutron forget {}; events of {} tell what became of it",
+            self.nodes.join(", "),
+            deployment.name_any()
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+}
