@@ -6,6 +6,7 @@
 //! health    workloads, Jobs, the pods that are not ready, and what tells why: Services, volume claims, StorageClasses
 //! drift     what others did to the objects of releases
 //! endpoints what the APIs of services answer
+//! rollouts  the pods of daemons that are being rolled, while they are
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
 //! ```
@@ -18,6 +19,7 @@ mod health;
 mod partial;
 mod problems;
 mod releases;
+mod rollouts;
 mod shard;
 mod watch;
 
@@ -38,7 +40,7 @@ use crate::cause::{Chain, Victim};
 use crate::drift::Tolerated;
 use crate::endpoint::Target;
 use crate::observed::{
-    Cause, Claim, CronSeen, DriftSeen, EndpointSeen, JobSeen, Key, Node, Owner, ReleaseSeen, Workload,
+    Cause, Claim, CronSeen, Daemons, DriftSeen, EndpointSeen, JobSeen, Key, Node, Owner, ReleaseSeen, Rolling, Workload,
 };
 use crate::scrub::Scrubber;
 use problems::Problems;
@@ -82,6 +84,8 @@ pub struct Seen {
     pub drift: Arc<BTreeMap<Key, DriftSeen>>,
     /// What the APIs of services answered, by release, of those that can be reached.
     pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
+    /// The pods of the daemons that are watched because they are being rolled.
+    pub rolling: Arc<BTreeMap<Daemons, Rolling>>,
     health: Arc<health::Health>,
 }
 
@@ -131,6 +135,8 @@ pub struct Tasks {
     attended: latest::Sender<Option<BTreeSet<Key>>>,
     wanted: latest::Sender<BTreeMap<Key, Target>>,
     endpoints: latest::Receiver<Arc<BTreeMap<Key, EndpointSeen>>>,
+    rolled: latest::Sender<BTreeSet<Daemons>>,
+    rolling: latest::Receiver<Arc<BTreeMap<Daemons, Rolling>>>,
     problems: Problems,
     _running: Spawner,
 }
@@ -152,9 +158,22 @@ impl Tasks {
         };
         let drift = drift::spawn(&mut spawner, looker, Arc::clone(poke));
         let (wanted, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, poke);
+        let (rolled, rolling) = rollouts::spawn(&mut spawner, client, &problems, poke);
         let (board, poke) = (problems.clone(), Arc::clone(poke));
         spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
-        Self { releases, health, shared, drift, attended, wanted, endpoints, problems, _running: spawner }
+        Self {
+            releases,
+            health,
+            shared,
+            drift,
+            attended,
+            wanted,
+            endpoints,
+            rolled,
+            rolling,
+            problems,
+            _running: spawner,
+        }
     }
 
     /// Waits until everything was seen once; before, [`Tasks::observe`] tells nothing, which must not be taken for an empty
@@ -179,6 +198,7 @@ impl Tasks {
             health: self.health.borrow().clone().unwrap_or_default(),
             drift: self.drift.borrow().clone().unwrap_or_default(),
             endpoints: self.endpoints.borrow().clone(),
+            rolling: self.rolling.borrow().clone(),
         }
     }
 
@@ -199,6 +219,17 @@ impl Tasks {
     /// Asks these APIs, and no others; what has changed of one has it asked at once.
     pub fn probe(&self, wanted: BTreeMap<Key, Target>) {
         self.wanted.send_if_modified(|known| {
+            let different = *known != wanted;
+            if different {
+                *known = wanted;
+            }
+            different
+        });
+    }
+
+    /// Watches the pods of these daemons and no others; it costs nothing where there are none.
+    pub fn roll(&self, wanted: BTreeSet<Daemons>) {
+        self.rolled.send_if_modified(|known| {
             let different = *known != wanted;
             if different {
                 *known = wanted;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
+use super::rollout::Rolled;
 use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
@@ -41,6 +42,8 @@ pub struct Memory {
     pub keys: BTreeSet<String>,
     /// When the status was written last.
     pub written: Option<Timestamp>,
+    /// Rollouts, and the pods that were evicted for them.
+    pub rolled: Rolled,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

@@ -27,6 +27,7 @@ use crate::helm::Instance;
 use crate::nodes::{self, Change, Survey};
 use crate::observed::{Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
+use crate::rollout;
 use crate::scrub::Scrubber;
 use crate::tasks::{NODE_GRACE, Options, Seen, Tasks};
 use crate::values::{Path, Values};
@@ -50,6 +51,8 @@ pub struct Preview {
     pub findings: Vec<Finding>,
     /// The nodes whose labels would change.
     pub nodes: BTreeMap<String, Change>,
+    /// What upgrades of the data plane restart, by release.
+    pub restarts: BTreeMap<String, String>,
     /// Whether the spec is refused.
     pub refused: bool,
     /// Whether [`Plan::hash`] is the one that the operator would come to.
@@ -116,6 +119,8 @@ pub async fn preview(
     if charts.is_none() {
         assume::same_images(&mut desired, &observed, &recorded);
     }
+    let said = live.and_then(|live| live.status.as_ref()).map(|status| rollout::renewed(&status.rollouts, &desired));
+    observed.renewed = said.unwrap_or_default();
     let plan = if refused {
         frozen(&desired, &observed)
     } else {
@@ -125,6 +130,7 @@ pub async fn preview(
     let survey = survey(deployment, spec, catalog, &seen);
     findings.extend(survey.findings);
     let exact = guessed.is_empty();
+    let restarts = rollout::ahead(&desired, &observed, catalog, &plan, &spec.nodes.rollout);
     let nodes = if refused || spec.paused { BTreeMap::new() } else { survey.changes };
     Ok(Preview {
         desired,
@@ -134,6 +140,7 @@ pub async fn preview(
         ceph,
         findings,
         nodes,
+        restarts,
         refused,
         exact,
         unknown,

@@ -68,6 +68,9 @@ pub struct Line {
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// What it restarts in batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<String>,
     /// The values that its next upgrade changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -134,6 +137,7 @@ impl Shown {
                 action,
                 message: scrub(message),
                 needs: Vec::new(),
+                restarts: preview.restarts.get(name).cloned(),
                 changes: desired.map(|desired| changes(name, desired, preview, look)).unwrap_or_default(),
             }
         });
@@ -164,7 +168,7 @@ impl Shown {
             live.status.as_ref().is_some_and(|status| status.observed_generation == live.metadata.generation)
         };
         let said = live.filter(same).filter(is_current).map(|_| status.and_then(|status| status.approval.clone()));
-        let releases: Vec<String> = preview.plan.awaiting().map(|(name, _)| name.to_owned()).collect();
+        let releases = self.awaiting(preview, said.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
             // What could only be guessed here the operator knows.
@@ -200,8 +204,9 @@ impl Shown {
         for line in &self.releases {
             let status = if self.is_offline { String::new() } else { format!(" {:<16}", line.status) };
             let _ = writeln!(text, "{:<14}{status} {}", line.name, line.sentence());
-            for change in &line.changes {
-                let _ = writeln!(text, "{:<31} changes {change}", "");
+            let changes = line.changes.iter().map(|change| format!("changes {change}"));
+            for told in changes.chain(line.restarts.clone()) {
+                let _ = writeln!(text, "{:<31} {told}", "");
             }
         }
         text.push_str(&self.labels());
