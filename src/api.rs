@@ -5,6 +5,7 @@
 mod cause;
 mod choice;
 mod nodes;
+mod rollout;
 mod rules;
 mod schema;
 mod spec;
@@ -13,6 +14,7 @@ mod status;
 pub use cause::{CauseObject, CauseStatus};
 pub use choice::{Approval, DeletionPolicy, DriftPolicy};
 pub use nodes::{NodeOperator, NodeOverride, NodeRequirement, NodeRole, NodeSelector, NodeValues, Nodes};
+pub use rollout::{Rollout, RolloutPhase, RolloutStatus};
 pub use schema::{SchemaError, crd, crd_yaml};
 pub use spec::{
     Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides, ReleaseOverrides,

@@ -48,6 +48,8 @@ pub struct Catalog {
     pub tolerated: Tolerated,
     /// The roles that nodes can play, by name.
     pub roles: BTreeMap<String, Role>,
+    /// The releases whose `DaemonSets` the operator rolls in batches, in this order, where their strategy is `OnDelete`.
+    pub rollout: Vec<String>,
 }
 
 /// One service.

@@ -5,6 +5,7 @@ mod claims;
 mod crds;
 mod credentials;
 mod deployments;
+mod evict;
 mod external;
 mod inputs;
 mod nodes;
@@ -20,6 +21,7 @@ use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
 
 pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQuestion};
+pub use evict::Evicted;
 pub use inputs::{Inputs, Reference};
 pub use nodes::NODE_MANAGER;
 pub use remove::Leftovers;

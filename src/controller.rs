@@ -18,6 +18,7 @@ mod outcomes;
 mod pending;
 mod preview;
 mod publish;
+mod rollout;
 mod secrets;
 mod spent;
 mod store;
@@ -174,7 +175,9 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     pending::hold(&mut plan, &wish.pending);
     let repairs = spent::repairs(&plan, &wish.policy);
     context.act(&mut plan, &wish, &mut memory).await;
-    context.spend(&deployment, &plan, &wish, repairs).await?;
+    let rolled = context.roll(&deployment, &plan, &wish, &mut memory).await;
+    context.spend(&deployment, &plan, &wish, (repairs, &rolled)).await?;
+    plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
     if wish.refused {
         plan = gather::frozen(&wish.desired, &wish.observed);
     }
@@ -184,7 +187,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return Ok(wake(&plan, &wish, now));
     }
     let changes = context.changes(&plan, &wish, &mut memory).await?;
-    let later = context.publish(&deployment, &wish, &plan, &changes, None, &mut memory).await?;
+    let later = context.publish(&deployment, &wish, &plan, (&changes, &rolled.rollouts), None, &mut memory).await?;
     plan.wake = plan.wake.into_iter().chain(later).min();
     Ok(wake(&plan, &wish, now))
 }

@@ -39,6 +39,7 @@
 //! | [`credentials`], [`scrub`] | which must exist; how they never show |
 //! | [`ceph`] | a Secret that describes a Ceph, what expressions see of it, and the objects that the charts mount |
 //! | [`nodes`] | roles of nodes: which labels each is to have |
+//! | [`rollout`] | the data plane's pods: which are made anew now, or why none |
 //! | [`status`] | the truth for people and programs |
 //!
 //! | shell: what touches the world, each thing through one gate | |
@@ -87,6 +88,7 @@ pub mod observed;
 pub mod openstack;
 pub mod plan;
 pub mod release;
+pub mod rollout;
 pub mod scrub;
 pub mod status;
 pub mod tasks;

@@ -15,6 +15,7 @@ mod cron;
 mod endpoint;
 mod failed;
 mod node;
+mod rollout;
 mod storage;
 
 pub use crate::drift::DriftSeen;
@@ -24,6 +25,7 @@ pub use cron::{CronSeen, Run, RunEnd};
 pub use endpoint::EndpointSeen;
 pub use failed::{Failed, Mend};
 pub use node::{Labels, Node};
+pub use rollout::{DaemonPod, Daemons, OnDelete, PodState, Rolling};
 pub use storage::{Claim, ClaimPhase, Class};
 
 /// Everything that `plan` and `status` may look at.
@@ -53,6 +55,8 @@ pub struct Observed {
     pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
     /// Namespaces that are being deleted: nothing can start in them.
     pub terminating: BTreeSet<String>,
+    /// Daemons that a batch is being made anew of: on so many nodes their pods may be missing for now.
+    pub renewed: BTreeMap<Daemons, i32>,
 }
 
 /// What helm recorded of one release: its newest record, and whether one is deployed.
@@ -216,6 +220,8 @@ pub struct Workload {
     pub ready: i32,
     /// How many are of the newest template; equal to `desired` for update strategy `OnDelete`.
     pub updated: i32,
+    /// What counts of a `DaemonSet` with that strategy.
+    pub on_delete: Option<OnDelete>,
     /// How many pods of an older template are still there, of a Deployment: they may be the ones that are ready.
     pub outdated: i32,
     /// Whether this template's pods were all available once: what is missing now was lost, not yet to come.

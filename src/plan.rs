@@ -188,4 +188,4 @@ impl Context<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

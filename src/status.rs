@@ -9,11 +9,13 @@ mod crons;
 mod drift;
 mod endpoints;
 mod events;
+mod rollouts;
 mod verdict;
 
 use k8s_openapi::jiff::Timestamp;
 
 pub use events::{About, Event, forgotten, mapping, restored};
+pub use rollouts::line as rollout_line;
 
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
 use crate::catalog::Level;
@@ -21,6 +23,7 @@ use crate::ceph::Declared;
 use crate::desired::{Desired, Finding};
 use crate::observed::Observed;
 use crate::plan::{Plan, Step};
+use crate::rollout;
 
 /// Everything that a status speaks of.
 pub struct Report<'a> {
@@ -46,6 +49,8 @@ pub struct Report<'a> {
     pub ceph: Option<&'a Declared>,
     /// Who plays which role.
     pub roles: &'a std::collections::BTreeMap<String, RoleStatus>,
+    /// How far rollouts of the data plane are.
+    pub rollouts: &'a crate::rollout::Rollouts,
     /// The older resource that rules, when this one does not.
     pub not_the_one: Option<String>,
     /// Whether the resource is being deleted; what is still to do after the releases are gone.
@@ -66,7 +71,7 @@ pub fn report(
     let verdict = verdict::verdict(report, &health, &children);
     let ready = report.plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
     crons::add(&mut health, report);
-    let waiting = report.plan.awaiting().next().is_some();
+    let waiting = report.plan.awaiting().next().is_some() || rollout::awaiting(report.rollouts).next().is_some();
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
         phase: Some(verdict.phase),
@@ -79,6 +84,7 @@ pub fn report(
         conditions: conditions::conditions(&before.conditions, &verdict, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
         roles: report.roles.clone(),
+        rollouts: report.rollouts.clone(),
         children,
         health,
     };

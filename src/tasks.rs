@@ -7,6 +7,7 @@
 //! drift     what others did to the objects of releases
 //! endpoints what the APIs of services answer
 //! hosts     which of Nova's hosts are new, and which have lost their node; forgets those that a person names
+//! rollouts  the pods of daemons that are being rolled, while they are
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
 //! ```
@@ -20,6 +21,7 @@ mod hosts;
 mod partial;
 mod problems;
 mod releases;
+mod rollouts;
 mod shard;
 mod watch;
 
@@ -40,7 +42,7 @@ use crate::cause::{Chain, Victim};
 use crate::drift::Tolerated;
 use crate::endpoint::Target;
 use crate::observed::{
-    Cause, Claim, CronSeen, DriftSeen, EndpointSeen, JobSeen, Key, Node, Owner, ReleaseSeen, Workload,
+    Cause, Claim, CronSeen, Daemons, DriftSeen, EndpointSeen, JobSeen, Key, Node, Owner, ReleaseSeen, Rolling, Workload,
 };
 use crate::openstack::{Answered, Question};
 use crate::scrub::Scrubber;
@@ -87,6 +89,8 @@ pub struct Seen {
     pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
     /// What Nova answered about its hosts, once it was asked.
     pub hosts: Option<Arc<Answered>>,
+    /// The pods of the daemons that are watched because they are being rolled.
+    pub rolling: Arc<BTreeMap<Daemons, Rolling>>,
     health: Arc<health::Health>,
 }
 
@@ -138,6 +142,8 @@ pub struct Tasks {
     endpoints: latest::Receiver<Arc<BTreeMap<Key, EndpointSeen>>>,
     question: latest::Sender<Option<Question>>,
     hosts: latest::Receiver<Option<Arc<Answered>>>,
+    rolled: latest::Sender<BTreeSet<Daemons>>,
+    rolling: latest::Receiver<Arc<BTreeMap<Daemons, Rolling>>>,
     problems: Problems,
     _running: Spawner,
 }
@@ -161,6 +167,7 @@ impl Tasks {
         let (wanted, endpoints) = endpoints::spawn(&mut spawner, options.probing.as_ref(), &problems, poke);
         let reach = options.probing.as_ref().map(|probing| &probing.reach);
         let (question, hosts) = hosts::spawn(&mut spawner, reach, &problems, poke);
+        let (rolled, rolling) = rollouts::spawn(&mut spawner, client, &problems, poke);
         let (board, poke) = (problems.clone(), Arc::clone(poke));
         spawner.spawn("problems", &problems, move || board.clone().follow(Arc::clone(&poke)));
         Self {
@@ -173,6 +180,8 @@ impl Tasks {
             endpoints,
             question,
             hosts,
+            rolled,
+            rolling,
             problems,
             _running: spawner,
         }
@@ -201,6 +210,7 @@ impl Tasks {
             drift: self.drift.borrow().clone().unwrap_or_default(),
             endpoints: self.endpoints.borrow().clone(),
             hosts: self.hosts.borrow().clone(),
+            rolling: self.rolling.borrow().clone(),
         }
     }
 
@@ -234,6 +244,17 @@ impl Tasks {
         self.question.send_if_modified(|known| {
             let different = *known != question;
             *known = question;
+            different
+        });
+    }
+
+    /// Watches the pods of these daemons and no others; it costs nothing where there are none.
+    pub fn roll(&self, wanted: BTreeSet<Daemons>) {
+        self.rolled.send_if_modified(|known| {
+            let different = *known != wanted;
+            if different {
+                *known = wanted;
+            }
             different
         });
     }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::Rollout;
 use super::spec::free_form;
 
 /// Which nodes play which role, and what is different on some of them. No node is touched where it is unset.
@@ -21,6 +22,9 @@ pub struct Nodes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
+    /// How the data plane's pods are made anew.
+    #[serde(default, skip_serializing_if = "Rollout::is_empty")]
+    pub rollout: Rollout,
 }
 
 impl Nodes {

@@ -133,6 +133,11 @@ pub(super) const RULES: &[Rule] = &[
         "must say for which nodes it is: either by `selector` or by `nodes`, not by both",
     ),
     rule(
+        "spec.nodes.rollout.batchSize",
+        "string(self).matches('^([1-9][0-9]{0,2}|([1-9][0-9]?|100)%)$')",
+        "must be a number of nodes from 1 to 999, or a share of them from 1% to 100%, such as 5 or 10%",
+    ),
+    rule(
         "spec.charts.repository",
         r#"self.matches('^(https?|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
         "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user, such as https://tarballs.opendev.org/openstack/openstack-helm",

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CauseStatus;
+use super::{CauseStatus, RolloutStatus};
 
 /// What the operator sees of the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +45,9 @@ pub struct OpenStackDeploymentStatus {
     /// Each release by its name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<String, ChildStatus>,
+    /// The rollouts of the data plane's components, by `application/component`: those that are on, and the last one of each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rollouts: BTreeMap<String, RolloutStatus>,
     /// What is to be mended, each thing once with what waits for it, the gravest first; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseStatus>,
@@ -205,6 +208,8 @@ pub mod condition {
     pub const STALLED: &str = "Stalled";
     /// The Ceph that the spec declares is known, and what the charts mount of it is written; only where one is declared.
     pub const CEPH_READY: &str = "CephReady";
+    /// Every pod of the data plane is of the newest template; only where a rollout is on, or was.
+    pub const ROLLED_OUT: &str = "RolledOut";
 }
 
 /// The reasons of conditions, a closed set.
@@ -255,6 +260,10 @@ pub mod reason {
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
     /// Rook has not made what the charts need yet, or can't.
     pub const CEPH_ROOK: &str = "RookPending";
+    /// Pods of the data plane are being made anew.
+    pub const ROLLING: &str = "RolloutInProgress";
+    /// A pod of a new template does not come up: nothing more is made anew.
+    pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
     /// Nothing to say.
     pub const NONE: &str = "AsExpected";
 }

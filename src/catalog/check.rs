@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::did_you_mean;
-use super::{Body, Catalog, Component, Error, Fragment};
+use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
 
 /// Everything that is wrong between the files.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
@@ -11,6 +11,7 @@ pub fn check(catalog: &Catalog) -> Vec<Error> {
     owners(catalog, &mut errors);
     needs(catalog, &mut errors);
     presets(catalog, &mut errors);
+    rollout(catalog, &mut errors);
     credentials(catalog, &mut errors);
     errors.extend(cycle(catalog).map(Error::Cycle));
     errors
@@ -82,6 +83,27 @@ fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
                 errors.push(unknown(&service.file, field, "component", &name, all.iter().map(String::as_str)));
             }
         }
+    }
+}
+
+/// What is rolled in batches exists, once, and has something to roll.
+fn rollout(catalog: &Catalog, errors: &mut Vec<Error>) {
+    let file = "values/nodes.yaml";
+    let releases = || catalog.services.values().flat_map(|service| &service.releases);
+    for (index, name) in catalog.rollout.iter().enumerate() {
+        let Some((_, release)) = catalog.release(name) else {
+            let field = format!("rollout[{index}]");
+            errors.push(unknown(file, field, "release", name, releases().map(|(name, _)| name.as_str())));
+            continue;
+        };
+        let problem = if catalog.rollout[..index].contains(name) {
+            format!("rollout names release {name:?} twice; name it once")
+        } else if !release.components.values().any(|kind| *kind == WorkloadKind::DaemonSet) {
+            format!("rollout names release {name:?}, which has no DaemonSet; take it out")
+        } else {
+            continue;
+        };
+        errors.push(Error::Other { file: file.into(), problem });
     }
 }
 

@@ -200,10 +200,13 @@ pub struct Drift {
     pub fields: BTreeMap<String, String>,
 }
 
-/// `values/nodes.yaml`: the roles that nodes can play.
+/// `values/nodes.yaml`: the roles that nodes can play, and how what runs on them is made anew.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
+    /// Releases whose `DaemonSets` are rolled in batches, in this order.
+    #[serde(default)]
+    pub rollout: Vec<String>,
     /// Roles by name.
     #[serde(default)]
     pub roles: BTreeMap<String, Role>,

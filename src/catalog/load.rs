@@ -66,9 +66,9 @@ impl Loader<'_> {
             managers: tolerated.managers.into_keys().collect(),
             fields: tolerated.fields.into_keys().collect(),
         };
-        let roles = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default().roles;
+        let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let keys = std::mem::take(&mut self.keys);
-        Catalog { services, presets, features, openstack, shared, lock, keys, tolerated, roles }
+        Catalog { services, presets, features, openstack, shared, lock, keys, tolerated, roles, rollout }
     }
 
     /// The parsed files right below a folder, by their names without `.yaml`.

@@ -1,5 +1,6 @@
 //! `osdpl plan`: what would be done now and why, against the cluster, or from a file alone.
 
+mod change;
 mod offline;
 mod shown;
 mod summary;

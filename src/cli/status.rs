@@ -13,8 +13,9 @@ use kube::{Api, ResourceExt};
 use super::common::Target;
 use super::output::{self, Format};
 use super::wait::is_ready;
-use crate::api::{CauseStatus, ChildStatus, ComponentVerdict, OpenStackDeployment, RoleStatus};
+use crate::api::{CauseStatus, ChildStatus, ComponentVerdict, OpenStackDeployment, RoleStatus, RolloutStatus};
 use crate::nodes::several;
+use crate::status::rollout_line;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -123,6 +124,7 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
         }
     }
     text.push_str(&roles(&status.roles));
+    text.push_str(&rollouts(&status.rollouts));
     text.push_str(&causes(&status.causes));
     if let Some(hash) = &status.approval {
         let _ = writeln!(text, "\nChanges wait for approval: osdpl plan, then osdpl approve {hash}");
@@ -145,6 +147,14 @@ fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
         );
     }
     text
+}
+
+/// What is being made anew, or is to be.
+fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
+    let on = rollouts.iter().filter(|(_, said)| said.phase.is_on());
+    let lines = on.map(|(name, said)| format!("  {}\n", rollout_line(name, said)));
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("\nRollouts:\n{lines}") }
 }
 
 /// What is to be mended, with where to look and who waits for it.

@@ -20,7 +20,7 @@ use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, reso
 use crate::observed::{Key, Observed, ReleaseSeen, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
 use crate::values::Values;
-use crate::{endpoint, status, yaml};
+use crate::{endpoint, rollout, status, yaml};
 
 /// What a pass knows before it plans.
 pub struct Wish {
@@ -74,6 +74,7 @@ impl Context {
         if !refused {
             self.withdraw_ceph(ceph.as_ref(), &selection, (&desired, &observed), memory).await?;
         }
+        observed.renewed = rollout::renewed(&memory.rolled.said(deployment), &desired);
         let mut findings = desired.findings.clone();
         findings.extend(survey.findings);
         let unknown = |release: &desired::DesiredRelease| {
@@ -135,6 +136,7 @@ impl Context {
             drift: seen.drift,
             endpoints: seen.endpoints,
             terminating: self.inputs.terminating(),
+            renewed: BTreeMap::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use super::hosts::Mapping;
+use super::rollout::Rolled;
 use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
@@ -44,6 +45,8 @@ pub struct Memory {
     pub mapping: Option<Mapping>,
     /// When the status was written last.
     pub written: Option<Timestamp>,
+    /// Rollouts, and the pods that were evicted for them.
+    pub rolled: Rolled,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
 }

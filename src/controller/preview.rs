@@ -27,6 +27,7 @@ use crate::helm::Instance;
 use crate::nodes::{self, Change, Survey};
 use crate::observed::{Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
+use crate::rollout;
 use crate::scrub::Scrubber;
 use crate::tasks::{NODE_GRACE, Options, Seen, Tasks};
 use crate::values::{Path, Values};
@@ -56,6 +57,8 @@ pub struct Preview {
     pub findings: Vec<Finding>,
     /// The nodes whose labels would change.
     pub nodes: BTreeMap<String, Change>,
+    /// What upgrades of the data plane restart, by release.
+    pub restarts: BTreeMap<String, String>,
     /// Whether the spec is refused.
     pub refused: bool,
     /// Whether [`Plan::hash`] is the one that the operator would come to.
@@ -122,6 +125,8 @@ pub async fn preview(
     if charts.is_none() {
         assume::same_images(&mut desired, &observed, &recorded);
     }
+    let said = live.and_then(|live| live.status.as_ref()).map(|status| rollout::renewed(&status.rollouts, &desired));
+    observed.renewed = said.unwrap_or_default();
     let plan = if refused {
         frozen(&desired, &observed)
     } else {
@@ -131,6 +136,7 @@ pub async fn preview(
     let survey = survey(deployment, spec, catalog, &seen);
     findings.extend(survey.findings);
     let exact = guessed.is_empty();
+    let restarts = rollout::ahead(&desired, &observed, catalog, &plan, &spec.nodes.rollout);
     let nodes = if refused || spec.paused { BTreeMap::new() } else { survey.changes };
     let spec = spec.clone();
     Ok(Preview {
@@ -144,6 +150,7 @@ pub async fn preview(
         ceph,
         findings,
         nodes,
+        restarts,
         refused,
         exact,
         unknown,

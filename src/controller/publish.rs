@@ -15,6 +15,7 @@ use crate::cluster::Error;
 use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Plan, Step, Wait};
+use crate::rollout::Rollouts;
 use crate::status::{Report, report};
 use crate::telemetry::CloudState;
 
@@ -41,6 +42,7 @@ impl Context {
             problems: &[],
             ceph: None,
             roles: &BTreeMap::new(),
+            rollouts: &Rollouts::new(),
             not_the_one: Some(older.to_owned()),
             deleting: None,
         };
@@ -55,7 +57,7 @@ impl Context {
         deployment: &OpenStackDeployment,
         wish: &gather::Wish,
         plan: &Plan,
-        changes: &BTreeMap<String, Vec<String>>,
+        (changes, rollouts): (&BTreeMap<String, Vec<String>>, &Rollouts),
         deleting: Option<String>,
         memory: &mut Memory,
     ) -> Result<Option<Timestamp>, Error> {
@@ -71,6 +73,7 @@ impl Context {
             problems: &wish.problems,
             ceph: wish.ceph.as_ref(),
             roles: &wish.roles,
+            rollouts,
             not_the_one: None,
             deleting,
         };

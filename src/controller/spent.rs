@@ -7,6 +7,7 @@ use super::gather::Wish;
 use crate::api::{APPROVE, OpenStackDeployment, REPAIR};
 use crate::cluster::Error;
 use crate::plan::{Action, Plan, Policy, Step, Wait};
+use crate::rollout::{self, Next};
 
 const ALL: &str = "all";
 
@@ -38,10 +39,13 @@ impl Context {
         deployment: &OpenStackDeployment,
         plan: &Plan,
         wish: &Wish,
-        started: BTreeSet<String>,
+        (started, rolled): (BTreeSet<String>, &Next),
     ) -> Result<(), Error> {
         let known = !wish.refused && !wish.fetching && wish.pending.is_empty();
-        if wish.policy.approved.is_some() && known && plan.is_at_rest() {
+        // A rollout stands on a person's word longer than the annotation does: first it is written down.
+        let stored = deployment.status.as_ref().map(|status| &status.rollouts);
+        let kept = !rolled.unseen && stored.is_some_and(|stored| rollout::is_recorded(&rolled.rollouts, stored));
+        if wish.policy.approved.is_some() && known && kept && plan.is_at_rest() {
             self.cluster.annotate(deployment, APPROVE, None).await?;
         }
         let left = left(&wish.policy.repair, &started, plan);

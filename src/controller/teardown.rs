@@ -9,12 +9,14 @@ use kube::runtime::controller::Action;
 
 use super::gather::{Wish, known, policy};
 use super::memory::Memory;
+use super::rollout::Rolled;
 use super::{Context, wake};
 use crate::api::{DeletionPolicy, OpenStackDeployment};
 use crate::cluster::{Error, Leftovers};
 use crate::desired::{Desired, select};
 use crate::observed::{Key, Observed};
 use crate::plan::{Policy, plan};
+use crate::rollout::Rollouts;
 
 /// When what stood in the way of the end is tried again: no watch tells of rights that are given back.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -28,7 +30,9 @@ impl Context {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         // With Purge the credentials go: nothing of them is to come back with the next cloud.
         memory.resolved = None;
+        memory.rolled = Rolled::default();
         self.tasks.attend(BTreeSet::new());
+        self.tasks.roll(BTreeSet::new());
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog);
         let names = known(&selection);
         let observed = self.observe(&names, memory).await;
@@ -45,7 +49,8 @@ impl Context {
             rest
         };
         if rest.is_some() {
-            let later = self.publish(deployment, &wish, &plan, &BTreeMap::new(), rest, memory).await?;
+            let later =
+                self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &Rollouts::new()), rest, memory).await?;
             plan.wake = plan.wake.into_iter().chain(later).min();
             return Ok(wake(&plan, &wish, now));
         }

@@ -4,6 +4,7 @@
 //! that a pod which goes on failing in the same way is no news.
 
 mod cause;
+mod daemon;
 mod waits;
 mod wire;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+pub use daemon::{REVISION, daemon};
 pub use waits::Dependency;
 pub use wire::{Spec, Status};
 

@@ -15,6 +15,7 @@ fn whole() -> Workload {
         desired: 3,
         ready: 3,
         updated: 3,
+        on_delete: None,
         outdated: 0,
         was_available: true,
         selects: String::new(),

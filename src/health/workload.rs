@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::refused;
 use crate::catalog::{Component, WorkloadKind};
-use crate::observed::{Trouble, Workload};
+use crate::observed::{OnDelete, Trouble, Workload};
 use crate::release;
 
 /// Why a Deployment's condition `Progressing` is true once its newest template was rolled out wholly; it stays so when pods
@@ -108,6 +108,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         desired,
         ready: if kind == WorkloadKind::DaemonSet { status.number_ready } else { status.ready_replicas },
         updated: updated(kind, spec, status, desired),
+        on_delete: on_delete(kind, metadata, spec, status),
         outdated: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
             // Pods of one name or one node: what is of an older template is not among the updated.
@@ -143,6 +144,15 @@ fn updated(kind: WorkloadKind, spec: &Spec, status: &Status, desired: i32) -> i3
             if status.updated_replicas >= desired - kept { desired } else { status.updated_replicas }
         }
     }
+}
+
+fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<OnDelete> {
+    if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
+        return None;
+    }
+    // Its controller counts on under this strategy too (Kubernetes: `daemon.updateDaemonSetStatus`).
+    let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
+    Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })
 }
 
 fn rolled_out(status: &Status) -> bool {

@@ -14,6 +14,8 @@ pub struct Node {
     pub labels: Labels,
     /// The labels that the operator has given it, by the annotation [`crate::api::NODE_LABELS`].
     pub ours: Labels,
+    /// Whether its kubelet is not heard of, or says that it takes no pods.
+    pub missing: bool,
 }
 
 impl Node {
@@ -21,7 +23,12 @@ impl Node {
     pub fn new(uid: Option<&str>, labels: Option<&Labels>, annotation: Option<&str>) -> Self {
         let pairs = annotation.unwrap_or_default().split(',').filter_map(|pair| pair.split_once('='));
         let ours = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        Self { uid: uid.unwrap_or_default().to_owned(), labels: labels.cloned().unwrap_or_default(), ours }
+        Self {
+            uid: uid.unwrap_or_default().to_owned(),
+            labels: labels.cloned().unwrap_or_default(),
+            ours,
+            missing: false,
+        }
     }
 
     /// The text of the annotation for these labels.

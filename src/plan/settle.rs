@@ -5,7 +5,7 @@ use crate::api::{ComponentVerdict, REPAIR};
 use crate::catalog::{Component, WorkloadKind};
 use crate::desired::DesiredRelease;
 use crate::health;
-use crate::observed::{Key, Observed, ReleaseSeen, Workload};
+use crate::observed::{Daemons, Key, Observed, ReleaseSeen, Workload};
 
 /// Whether a component of the release `key` is available to those that need it.
 pub fn component_available(component: &Component, key: &Key, observed: &Observed) -> bool {
@@ -36,7 +36,7 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
             continue;
         }
         let needed = release.components.contains_key(&workload.component);
-        if !is_ready(workload) && (needed || !is_idle(workload)) {
+        if !is_ready(workload) && !is_renewed(workload, observed) && (needed || !is_idle(workload)) {
             lines.push(line(workload));
         }
     }
@@ -62,6 +62,16 @@ fn is_idle(workload: &Workload) -> bool {
 /// A node that is not there is told of, and holds nothing up: of three hundred one mostly is.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::verdict(workload).status, ComponentVerdict::Ready | ComponentVerdict::Degraded)
+}
+
+/// What is made anew batch by batch is missing on no more nodes than a batch has, and does not hang: nothing waits for it.
+fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
+    let Workload { namespace, component, desired, ready, trouble, .. } = workload;
+    let daemons = Daemons { namespace: namespace.clone(), component: component.clone() };
+    let hangs = trouble.as_ref().is_some_and(|trouble| trouble.stuck);
+    workload.on_delete.is_some()
+        && !hangs
+        && observed.renewed.get(&daemons).is_some_and(|most| desired - ready <= *most)
 }
 
 fn line(workload: &Workload) -> String {

@@ -7,7 +7,7 @@ mod guests;
 mod leaving;
 mod settling;
 mod splitting;
-mod world;
+pub mod world;
 
 use world::*;
 

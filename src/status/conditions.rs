@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::drift::{self, Children};
-use super::{Report, causes, verdict::Verdict};
+use super::{Report, causes, rollouts, verdict::Verdict};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::ceph::{Declared, Unready};
@@ -94,6 +94,7 @@ pub fn conditions(
         (condition::STALLED, verdict.stalled, if verdict.stalled { said() } else { none() }),
     ];
     let ceph = report.ceph.map(ceph).map(|(holds, said)| (condition::CEPH_READY, holds, said));
+    let rolled = rollouts::condition(report.rollouts).map(|(holds, said)| (condition::ROLLED_OUT, holds, said));
     let condition = |(type_, holds, (reason, message)): (&str, bool, (&str, String))| {
         let status = if holds { "True" } else { "False" };
         let known = before.iter().find(|condition| condition.type_ == type_ && condition.status == status);
@@ -106,5 +107,5 @@ pub fn conditions(
             message,
         }
     };
-    truths.into_iter().chain(ceph).map(condition).collect()
+    truths.into_iter().chain(ceph).chain(rolled).map(condition).collect()
 }

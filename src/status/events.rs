@@ -86,6 +86,7 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
         let gone = event(false, "Uninstalled", format!("release {name} is gone"));
         events.push(Event { about: Some(About::Release(name.to_owned())), ..gone });
     }
+    events.extend(super::rollouts::events(&before.rollouts, &now.rollouts));
     events.extend(warned(before, report));
     events.extend(turned(before, now));
     events

@@ -51,6 +51,7 @@ fn reported_of(
         changes: &BTreeMap::new(),
         problems: &[],
         roles: &BTreeMap::new(),
+        rollouts: &std::collections::BTreeMap::new(),
         ceph: None,
         not_the_one: None,
         deleting: None,

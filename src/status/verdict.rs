@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::drift::{self, Children};
-use super::{Report, children::first, crons};
+use super::{Report, children::first, crons, rollouts};
 use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
@@ -42,10 +42,13 @@ pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Ver
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) =
         QUESTIONS.iter().find_map(|question| question(report, health)).unwrap_or_else(|| {
-            match lost_nodes(report, health).or_else(|| crons.clone()) {
-                Some(trouble) => (Phase::Degraded, reason::READY, format!("{}; {trouble}", ready(report))),
-                None => (Phase::Ready, reason::READY, ready(report)),
-            }
+            let trouble =
+                lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
+            // A rollout takes no availability away: the phase tells of it, Ready stays.
+            let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
+            let phase = trouble.as_ref().or(rollout.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
+            let more = trouble.into_iter().chain(rollout).map(|(_, told)| format!("; {told}"));
+            (phase, reason::READY, format!("{}{}", ready(report), more.collect::<String>()))
         });
     let stalled = matches!(
         reason,

@@ -30,6 +30,7 @@ use super::{Options, Spawner};
 use crate::api::NODE_LABELS;
 use crate::catalog::WorkloadKind;
 use crate::cause::Chain;
+use crate::health::node::Presence;
 use crate::health::{cron, job, pod, storage, workload};
 use crate::observed;
 
@@ -92,7 +93,9 @@ pub(super) fn spawn(
 fn seen(node: &Partial<Node>) -> observed::Node {
     let metadata = &node.metadata;
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
-    observed::Node::new(metadata.uid.as_deref(), metadata.labels.as_ref(), annotation.map(String::as_str))
+    let missing = node.status.presence() != Presence::Ready;
+    let seen = observed::Node::new(metadata.uid.as_deref(), metadata.labels.as_ref(), annotation.map(String::as_str));
+    observed::Node { missing, ..seen }
 }
 
 struct Watches<'a> {

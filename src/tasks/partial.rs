@@ -19,7 +19,8 @@ use crate::health::storage;
 mod kinds;
 
 pub(super) use kinds::{
-    Claim, Class, CronJob, DaemonSet, Deployment, Job, Node, Pod, Record, RecordHead, Service, StatefulSet,
+    Claim, Class, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Node, Pod, Record, RecordHead, Service,
+    StatefulSet,
 };
 
 /// Annotations that are kept: helm's mark of ownership, the one that makes a StorageClass the default, our own on nodes.
@@ -62,6 +63,9 @@ pub(super) struct Partial<K: Kind> {
     /// A StorageClass has no spec: this stands beside its metadata.
     #[serde(default)]
     pub(super) provisioner: String,
+    /// So does the number of a `ControllerRevision`.
+    #[serde(default)]
+    pub(super) revision: i64,
 }
 
 /// Its identity only: a Secret's data must not show.

@@ -61,6 +61,8 @@ fn everything_a_user_may_write_is_bounded_and_nothing_is_written_for_them() {
             Some("object") => schema["properties"].is_object() || schema["maxProperties"].is_number(),
             Some("integer" | "number") => schema["maximum"].is_number() && schema["minimum"].is_number(),
             Some("boolean") => true,
+            // A rule bounds the number.
+            None if schema["x-kubernetes-int-or-string"] == true => schema["maxLength"].is_number(),
             _ => false,
         };
         unbounded.extend((!bounded).then_some(path));

@@ -27,6 +27,7 @@ const fn bad(judge: Judge, spec: &'static str, field: &'static str, message: &'s
 }
 
 const PATHS: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in double quotes";
+const ROLLED: &str = "spec.nodes.rollout.batchSize";
 const OBJECT: &str = "must be the name of an object in this namespace";
 const KEY: &str = "must be a key of the object's data";
 const NAMED: &str =
@@ -243,6 +244,7 @@ pub const BAD: &[Bad] = &[
         "spec.nodes.overrides",
         "has two entries of the same name",
     ),
+    bad(Rule, "{openstackRelease: '2026.1', nodes: {rollout: {batchSize: 101%}}}", ROLLED, "must be a number"),
     bad(Rule, "{openstackRelease: '2026.1', nodes: {overrides: [{name: a}]}}", "spec.nodes.overrides[0]", "must say"),
     bad(
         Rule,

@@ -34,6 +34,7 @@ mod overrides;
 mod periodic;
 mod pool;
 mod rgw;
+mod rollout;
 mod rook;
 mod secrets;
 mod spec;

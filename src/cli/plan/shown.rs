@@ -4,15 +4,12 @@ use std::fmt::Write as _;
 
 use kube::ResourceExt;
 use serde::Serialize;
-use serde_json::Value;
 
+use super::change::{Change, changes};
 use crate::api::OpenStackDeployment;
 use crate::catalog::Level;
 use crate::controller::Preview;
-use crate::desired::DesiredRelease;
 use crate::plan::{Step, Wait};
-use crate::scrub::Scrubber;
-use crate::values::{Path, Values, changed, get};
 
 /// What of the values is shown.
 #[derive(Clone, Copy)]
@@ -68,6 +65,9 @@ pub struct Line {
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// What it restarts in batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<String>,
     /// The values that its next upgrade changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -82,20 +82,6 @@ pub enum Kind {
     Wait,
     Settle,
     Ready,
-}
-
-/// A value that changes.
-#[derive(Serialize)]
-pub struct Change {
-    pub path: String,
-    /// Absent where values are not shown, and where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<Value>,
-    /// Where it comes from, where that is neither the spec nor the catalogue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
 }
 
 /// What waits for approval.
@@ -135,6 +121,7 @@ impl Shown {
                 action,
                 message: scrub(message),
                 needs: Vec::new(),
+                restarts: preview.restarts.get(name).cloned(),
                 changes: desired.map(|desired| changes(name, desired, preview, look)).unwrap_or_default(),
             }
         });
@@ -165,7 +152,7 @@ impl Shown {
             live.status.as_ref().is_some_and(|status| status.observed_generation == live.metadata.generation)
         };
         let said = live.filter(same).filter(is_current).map(|_| status.and_then(|status| status.approval.clone()));
-        let releases: Vec<String> = preview.plan.awaiting().map(|(name, _)| name.to_owned()).collect();
+        let releases = self.awaiting(preview, said.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
             // What could only be guessed here the operator knows.
@@ -201,8 +188,9 @@ impl Shown {
         for line in &self.releases {
             let status = if self.is_offline { String::new() } else { format!(" {:<16}", line.status) };
             let _ = writeln!(text, "{:<14}{status} {}", line.name, line.sentence());
-            for change in &line.changes {
-                let _ = writeln!(text, "{:<31} changes {change}", "");
+            let changes = line.changes.iter().map(|change| format!("changes {change}"));
+            for told in changes.chain(line.restarts.clone()) {
+                let _ = writeln!(text, "{:<31} {told}", "");
             }
         }
         text.push_str(&self.labels());
@@ -238,59 +226,5 @@ fn words(step: &Step) -> (Kind, Option<String>, String) {
         Step::Wait(wait) => (Kind::Wait, None, wait.to_string()),
         Step::Settle(lines) => (Kind::Settle, None, format!("in sync: {}", lines.join("; "))),
         Step::Ready => (Kind::Ready, None, "ready".into()),
-    }
-}
-
-/// What the next upgrade changes.
-fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Look) -> Vec<Change> {
-    let bare = |path: String| Change { path, before: None, after: None, source: None };
-    let before = match preview.recorded.get(name) {
-        None => return Vec::new(),
-        Some(Err(problem)) => return vec![bare(format!("(unknown: {problem})"))],
-        Some(Ok(values)) => values,
-    };
-    let paths = changed(before, &release.values);
-    if paths.is_empty() {
-        return vec![bare("(no value: the chart, helm's version or its flags)".into())];
-    }
-    let shows = |values: &Values, path: &Path| {
-        let value = get(values, path).filter(|_| look.values)?;
-        let hides = !look.credentials && is_secret(path, value, release, &preview.scrubber);
-        Some(if hides { "<redacted>".into() } else { value.clone() })
-    };
-    let change = |path: &Path| Change {
-        path: path.to_string(),
-        before: shows(before, path),
-        after: shows(&release.values, path),
-        source: preview.ceph.get(name).filter(|(paths, _)| paths.contains(path)).map(|(_, source)| source.clone()),
-    };
-    paths.iter().map(change).collect()
-}
-
-/// Whether a value must not show: marked as secret where it came from, made of a known secret, or, since a record knows no marks, named
-/// like one.
-fn is_secret(path: &Path, value: &Value, release: &DesiredRelease, scrubber: &Scrubber) -> bool {
-    let named = |key: &String| {
-        let key = key.to_lowercase();
-        ["password", "passphrase", "secret", "token", "private", "credential", "keyring"]
-            .iter()
-            .any(|w| key.contains(w))
-    };
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    release.secret.iter().any(|secret| secret.covers(path) || path.covers(secret))
-        || path.keys().iter().any(named)
-        || scrubber.scrub(&text) != text
-}
-
-impl std::fmt::Display for Change {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { path, before, after, source } = self;
-        match (before, after) {
-            (None, None) => write!(formatter, "{path}"),
-            (None, Some(after)) => write!(formatter, "{path}: {after} (new)"),
-            (Some(before), None) => write!(formatter, "{path}: {before} (goes)"),
-            (Some(before), Some(after)) => write!(formatter, "{path}: {before} → {after}"),
-        }?;
-        source.iter().try_for_each(|source| write!(formatter, ", from {source}"))
     }
 }

@@ -6,8 +6,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::shown::{Kind, Shown};
+use crate::api::OpenStackDeploymentStatus;
 use crate::controller::Preview;
 use crate::nodes::several;
+use crate::rollout;
+use crate::status::rollout_line;
 
 /// The labels of one node that would change.
 #[derive(Serialize)]
@@ -46,6 +49,15 @@ impl Shown {
             let _ = writeln!(text, "{nodes} {names}: labels {}", labels.join(" "));
         }
         text
+    }
+
+    /// What waits for approval: releases, and rollouts of components. What is told of rollouts is told here too.
+    pub(super) fn awaiting(&mut self, preview: &Preview, status: Option<&OpenStackDeploymentStatus>) -> Vec<String> {
+        let releases = preview.plan.awaiting().map(|(name, _)| name.to_owned());
+        let rollouts = status.map(|status| &status.rollouts);
+        let on = rollouts.into_iter().flatten().filter(|(_, said)| said.phase.is_on());
+        self.notes.extend(on.map(|(name, said)| format!("rollout of {}", rollout_line(name, said))));
+        releases.chain(rollouts.into_iter().flat_map(rollout::awaiting).map(|(name, _)| name.clone())).collect()
     }
 
     /// How many releases would be changed, and how the others are.

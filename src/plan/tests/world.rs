@@ -88,6 +88,7 @@ pub fn available(release: &str, component: &str, ready: i32) -> Workload {
         desired: 1,
         ready,
         updated: ready,
+        on_delete: None,
         outdated: 0,
         was_available: false,
         selects: String::new(),

@@ -34,6 +34,7 @@ fn with<T>(causes: Vec<Cause>, look: impl FnOnce(&Report<'_>) -> T) -> T {
         changes: &std::collections::BTreeMap::new(),
         problems: &[],
         roles: &std::collections::BTreeMap::new(),
+        rollouts: &std::collections::BTreeMap::new(),
         ceph: None,
         not_the_one: None,
         deleting: None,

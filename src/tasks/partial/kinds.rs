@@ -46,6 +46,17 @@ impl Kind for DaemonSet {
     type Data = IgnoredAny;
 }
 
+/// apps/v1 `ControllerRevision`: its number stands beside its metadata.
+#[derive(Clone)]
+pub(in crate::tasks) struct ControllerRevision;
+
+impl Kind for ControllerRevision {
+    type Of = apps::ControllerRevision;
+    type Spec = IgnoredAny;
+    type Status = IgnoredAny;
+    type Data = IgnoredAny;
+}
+
 /// batch/v1 Job.
 #[derive(Clone)]
 pub(in crate::tasks) struct Job;

@@ -73,7 +73,9 @@ spec:
   minReadySeconds: {{ .min_ready_seconds }}
   updateStrategy:
     type: {{ $pod.lifecycle.upgrades.daemonsets.pod_replacement_strategy }}
+{{- if eq $pod.lifecycle.upgrades.daemonsets.pod_replacement_strategy "RollingUpdate" }}
     rollingUpdate: {maxUnavailable: {{ .max_unavailable }}}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- else }}

@@ -1,0 +1,73 @@
+//! A pod of a `DaemonSet`, ready or not, while its component is rolled.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{Severity, Spec, Status, observe};
+use crate::observed::{DaemonPod, PodState};
+
+/// The label that names the revision of a pod's template, and that of a `ControllerRevision` (Kubernetes: `apps.DefaultDaemonSetUniqueLabelKey`).
+pub const REVISION: &str = "controller-revision-hash";
+
+/// The pod, if it is one of a `DaemonSet`.
+pub fn daemon(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<DaemonPod> {
+    let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+    let revision = metadata.labels.as_ref()?.get(REVISION)?.clone();
+    (controller.kind == "DaemonSet").then_some(())?;
+    Some(DaemonPod {
+        name: metadata.name.clone()?,
+        uid: metadata.uid.clone()?,
+        set: controller.uid.clone(),
+        node: spec.node_name.clone().unwrap_or_default(),
+        revision,
+        state: state(metadata, spec, status),
+    })
+}
+
+fn state(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> PodState {
+    if metadata.deletion_timestamp.is_some() {
+        return PodState::Leaving;
+    }
+    if status.is_ready() {
+        let since = status.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
+        return PodState::Ready(since.map(|since| since.0));
+    }
+    let cause = observe(metadata, spec, status).and_then(|unready| unready.cause);
+    match cause {
+        Some(cause) if matches!(cause.severity, Severity::Stuck | Severity::Lost) => PodState::Unhealthy(cause.message),
+        Some(cause) => PodState::Starting(cause.message),
+        None => PodState::Starting(String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn seen(status: Value, leaving: bool) -> Option<DaemonPod> {
+        let mut metadata = json!({"name": "nova-compute-abc", "uid": "u", "labels": {"controller-revision-hash": "r2"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "nova-compute", "uid": "set", "controller": true}]});
+        if leaving {
+            metadata["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
+        }
+        let (metadata, spec) = (serde_json::from_value(metadata).unwrap(), json!({"nodeName": "n3"}));
+        daemon(&metadata, &serde_json::from_value(spec).unwrap(), &serde_json::from_value(status).unwrap())
+    }
+
+    #[test]
+    fn a_daemons_pod_is_told_by_its_node_its_revision_and_how_it_is() {
+        let condition =
+            |status: &str| json!([{"type": "Ready", "status": status, "lastTransitionTime": "2026-11-21T12:00:00Z"}]);
+        let waiting =
+            json!([{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]);
+        let ready = seen(json!({"phase": "Running", "conditions": condition("True")}), false).unwrap();
+        assert_eq!((ready.node.as_str(), ready.set.as_str(), ready.revision.as_str()), ("n3", "set", "r2"));
+        assert_eq!(ready.state, PodState::Ready(Some("2026-11-21T12:00:00Z".parse().unwrap())));
+        let stuck =
+            seen(json!({"phase": "Pending", "conditions": condition("False"), "containerStatuses": waiting}), false);
+        assert!(matches!(stuck.unwrap().state, PodState::Unhealthy(why) if why.contains("ImagePullBackOff")));
+        assert!(matches!(seen(json!({"phase": "Pending"}), false).unwrap().state, PodState::Starting(_)));
+        assert_eq!(seen(json!({"conditions": condition("True")}), true).unwrap().state, PodState::Leaving);
+    }
+}

@@ -1,0 +1,43 @@
+//! What a change would make anew, told beforehand.
+
+use std::collections::BTreeMap;
+
+use super::{is_automatic, part, words};
+use crate::api::Rollout;
+use crate::catalog::{Catalog, Component};
+use crate::desired::Desired;
+use crate::observed::Observed;
+use crate::plan::{Action, Plan, Step, Wait};
+
+/// By release, what its next upgrade restarts if it changes the pods' templates, which only helm can tell.
+pub fn ahead(
+    desired: &Desired,
+    observed: &Observed,
+    catalog: &Catalog,
+    plan: &Plan,
+    settings: &Rollout,
+) -> BTreeMap<String, String> {
+    let upgraded = |name: &&String| {
+        let step = plan.decisions.get(*name).map(|decision| &decision.step);
+        matches!(step, Some(Step::Do(Action::Upgrade { .. }, _) | Step::Wait(Wait::Approval(_) | Wait::Needs(_))))
+    };
+    let named = catalog.rollout.iter().filter(upgraded);
+    let of = |name: &String| {
+        let release = desired.releases.get(name)?;
+        let mut nodes: BTreeMap<&Component, i32> = BTreeMap::new();
+        let own = observed.workloads.iter().filter(|set| {
+            set.namespace == release.key.namespace && set.release == release.key.name && set.on_delete.is_some()
+        });
+        own.filter(|set| part::is_daemons(release, &set.component)).for_each(|set| {
+            *nodes.entry(&set.component).or_default() += set.desired;
+        });
+        let each = nodes.iter().filter(|(_, nodes)| **nodes > 0).map(|(component, nodes)| {
+            format!("{component} on {}, {} at a time", words::nodes_of(*nodes), settings.batch(*nodes))
+        });
+        let each: Vec<String> = each.collect();
+        let word = if is_automatic(settings) { "" } else { " after approval" };
+        let said = format!("restarts{word} what has another template then: {}", each.join("; "));
+        (!each.is_empty()).then(|| (name.clone(), said))
+    };
+    named.filter_map(of).collect()
+}

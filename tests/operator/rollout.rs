@@ -1,0 +1,231 @@
+//! The data plane's pods are made anew in batches, after a person's word.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+
+use cluster::Rule;
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::ListParams;
+use kube::runtime::{WatchStreamExt, watcher};
+use osdpl::api::{OpenStackDeployment, Phase, RolloutPhase, RolloutStatus, condition, reason};
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services, with_values};
+use crate::world::{World, now, story};
+
+const SWITCH: &str = "openvswitch/server";
+const AGENT: &str = "ovn/ovn-controller";
+
+/// A switch and what programs it, each with its own template; `rollout` says how they are made anew.
+fn spec(switch: &str, agent: &str, rollout: &Value) -> Value {
+    let mut spec = services(&["openvswitch", "ovn"]);
+    spec["nodes"] = json!({ "rollout": rollout });
+    spec["features"] = json!({"network": {"backend": "ovn"}});
+    let tag = |key: &str, tag: &str| json!({"images": {"tags": {key: format!("example.org/{key}:{tag}")}}});
+    spec = with_values(spec, "openvswitch", tag("openvswitch_vswitchd", switch));
+    with_values(spec, "ovn", tag("ovn_controller", agent))
+}
+
+fn rollout(cloud: &OpenStackDeployment, component: &str) -> RolloutStatus {
+    cloud.status().rollouts.get(component).cloned().unwrap_or_default()
+}
+
+impl World {
+    async fn until_rollout(&self, component: &str, phase: RolloutPhase) -> OpenStackDeployment {
+        let what = format!("the rollout of {component} is {phase:?}");
+        self.until(&what, |cloud| (rollout(cloud, component).phase == phase).then(|| cloud.clone())).await
+    }
+
+    /// The pods of a component by their nodes.
+    async fn daemons(&self, component: &str) -> BTreeMap<String, String> {
+        let label = component.split_once('/').unwrap().1;
+        let labelled = ListParams::default().labels(&format!("component={label}"));
+        let pods = self.api::<Pod>().list(&labelled).await.unwrap();
+        pods.into_iter().map(|pod| (pod.spec.clone().unwrap().node_name.unwrap_or_default(), pod.name_any())).collect()
+    }
+
+    /// The names of the pods that were evicted since then, in order.
+    fn evicted_since(&self, since: Timestamp) -> Vec<String> {
+        let evictions = self.writes_since(since).into_iter().filter(|write| write.subresource == "eviction");
+        evictions.map(|write| write.name).collect()
+    }
+
+    /// Waits until a `DaemonSet` has this strategy.
+    async fn until_strategy(&self, name: &str, wanted: &str) {
+        let has = |set: Option<&DaemonSet>| {
+            let strategy = set.and_then(|set| set.spec.as_ref()?.update_strategy.as_ref()?.type_.as_deref());
+            strategy == Some(wanted)
+        };
+        Box::pin(self.until_object(&format!("{name} has the strategy {wanted}"), name, has)).await;
+    }
+}
+
+/// Watches the pods of the data plane, and keeps the most nodes that were without a ready one at a time, by component.
+struct Gaps {
+    most: Arc<Mutex<BTreeMap<String, usize>>>,
+    watch: tokio::task::JoinHandle<()>,
+}
+
+impl Gaps {
+    /// `nodes` is how many there are.
+    fn of(world: &World, nodes: usize) -> Self {
+        let most = Arc::<Mutex<BTreeMap<String, usize>>>::default();
+        let (seen, api) = (Arc::clone(&most), world.api::<Pod>());
+        let watch = tokio::spawn(async move {
+            let selector = watcher::Config::default().labels("component in (server,ovn-controller)");
+            let mut ready: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            let mut events = pin!(watcher(api, selector).default_backoff());
+            while let Some(event) = events.next().await {
+                let (pod, there) = match event {
+                    Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => (pod, true),
+                    Ok(watcher::Event::Delete(pod)) => (pod, false),
+                    _ => continue,
+                };
+                let own = ready.entry(pod.labels()["component"].clone()).or_default();
+                let status = pod.status.clone().unwrap_or_default();
+                let works =
+                    status.conditions.unwrap_or_default().iter().any(|c| c.type_ == "Ready" && c.status == "True");
+                if there && works && pod.metadata.deletion_timestamp.is_none() {
+                    own.insert(pod.name_any());
+                } else if own.remove(&pod.name_any()) {
+                    let mut seen = seen.lock().unwrap();
+                    let most = seen.entry(pod.labels()["component"].clone()).or_default();
+                    *most = (*most).max(nodes - own.len());
+                }
+            }
+        });
+        Self { most, watch }
+    }
+
+    fn most(&self) -> BTreeMap<String, usize> {
+        self.most.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Gaps {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}
+
+/// The notes of events of a reason on the resource.
+async fn told(world: &World, reason: &str) -> Vec<String> {
+    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let own = events.items.into_iter().filter(|event| event.reason.as_deref() == Some(reason));
+    own.filter_map(|event| event.message).collect()
+}
+
+#[test]
+fn a_changed_switch_restarts_nothing_before_a_word_and_then_goes_node_by_node_through_a_crash_of_the_operator() {
+    story("rollout", async |world| {
+        let calm = json!({"pauseSeconds": 0});
+        let operator = world.operator().start().await;
+        world.apply(&spec("1", "1", &calm)).await;
+        world.until_ready().await;
+        world.until_strategy("openvswitch", "OnDelete").await;
+        // Its chart has no word for that, the operator has.
+        world.until_strategy("ovn-controller-default", "OnDelete").await;
+
+        let (began, before) = (now(), (world.daemons(SWITCH).await, world.daemons(AGENT).await));
+        world.apply(&spec("2", "2", &calm)).await;
+        let cloud = world
+            .until("both wait", |cloud| {
+                let waits = |component| rollout(cloud, component).phase == RolloutPhase::AwaitingApproval;
+                (waits(SWITCH) && waits(AGENT) && cloud.is_ready()).then(|| cloud.clone())
+            })
+            .await;
+        let words = "openvswitch/server: its template changed, which restarts it on 3 nodes, 1 at a time: waits for approval (osdpl approve)";
+        assert_eq!(cloud.status().phase, Some(Phase::AwaitingApproval), "{}", cloud.status().message);
+        let rolled = cloud.condition(condition::ROLLED_OUT).unwrap();
+        assert_eq!((rolled.status.as_str(), rolled.reason.as_str()), ("False", reason::APPROVAL));
+        assert!(rolled.message.contains(words), "{}", rolled.message);
+        let status = world.osdpl(&["status"]);
+        assert!(status.contains(&format!("\nRollouts:\n  {words}\n")), "{status}");
+        let (plan, hash) = (world.osdpl(&["plan"]), cloud.status().approval.unwrap());
+        assert!(plan.contains(&format!("note: rollout of {words}")) && plan.contains(&hash), "{plan}");
+        assert_eq!((world.daemons(SWITCH).await, world.daemons(AGENT).await), before);
+        assert_eq!(world.evicted_since(began), [""; 0]);
+
+        let gaps = Gaps::of(world, 3);
+        // Long enough for the operator to be gone while one is on its way.
+        let slow =
+            Rule { behaviour: None, delay: Some("1s".into()), ..Rule::new(&world.namespace, "openvswitch-", "") };
+        world.cluster().behaviour("slow", &slow).await.unwrap();
+        assert_eq!(world.osdpl(&["approve", &hash]), format!("approved {hash}\n"));
+        world.until_rollout(SWITCH, RolloutPhase::Rolling).await;
+        operator.kill();
+        world.cluster().mend("slow").await.unwrap();
+        let _operator = world.operator().start().await;
+        let cloud = world.until_rollout(AGENT, RolloutPhase::Complete).await;
+        assert_eq!(rollout(&cloud, SWITCH).phase, RolloutPhase::Complete);
+        let order: Vec<_> = [before.0, before.1].into_iter().flat_map(BTreeMap::into_values).collect();
+        assert_eq!(world.evicted_since(began), order, "each once, the switch first, node by node");
+        assert_eq!(gaps.most().into_values().collect::<Vec<_>>(), [1, 1]);
+        let cloud = world.until_ready().await;
+        assert_eq!((cloud.status().approval, rollout(&cloud, AGENT).updated), (None, 3));
+        // The first was to be told when the operator was killed.
+        let batches = told(world, "RolloutBatch").await;
+        for (batch, node) in
+            ["ovn/ovn-controller 0/3 updated: batch ", "ovn/ovn-controller 1/3 updated: batch "].into_iter().zip(1..)
+        {
+            assert!(batches.contains(&format!("{batch}node-{node}")), "{batches:?}");
+        }
+        assert_eq!(told(world, "RolledOut").await.len(), 2, "{:?}", told(world, "RolledOut").await);
+    });
+}
+
+#[test]
+fn the_first_node_whose_pod_fails_stops_a_rollout_and_who_wants_kubernetes_own_way_has_it() {
+    story("rollout-stop", async |world| {
+        let rollout_of = json!({"approval": "Automatic", "batchSize": "50%", "pauseSeconds": 0});
+        let _operator = world.operator().start().await;
+        world.apply(&spec("1", "1", &rollout_of)).await;
+        world.until_ready().await;
+        let (began, before) = (now(), world.daemons(SWITCH).await);
+        // Those of the next template alone.
+        let labels =
+            [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
+        let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };
+        world.cluster().behaviour("pull", &broken).await.unwrap();
+        world.apply(&spec("2", "1", &rollout_of)).await;
+        let cloud = world.until_rollout(SWITCH, RolloutPhase::Stopped).await;
+        let said = rollout(&cloud, SWITCH);
+        assert!(
+            said.message.starts_with("stopped at node-1: ") && said.message.contains("ImagePullBackOff"),
+            "{said:?}"
+        );
+        let cloud = world.until_reason(reason::UNHEALTHY).await;
+        assert_eq!(cloud.condition(condition::ROLLED_OUT).unwrap().reason, reason::ROLLOUT_STOPPED);
+        let first: Vec<_> = before.values().take(2).cloned().collect();
+        assert_eq!(world.evicted_since(began), first, "half of three nodes, rounded up");
+        assert_eq!(world.daemons(SWITCH).await["node-3"], before["node-3"], "the rest keeps its old pods");
+        assert_eq!(told(world, reason::ROLLOUT_STOPPED).await.len(), 1);
+
+        world.cluster().mend("pull").await.unwrap();
+        world.until_rollout(SWITCH, RolloutPhase::Complete).await;
+        assert_eq!(world.evicted_since(began), before.into_values().collect::<Vec<_>>());
+        world.until_ready().await;
+
+        let evicted = world.evicted_since(began);
+        let rolling =
+            json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "RollingUpdate"}}}}});
+        let mut own = spec("3", "2", &rollout_of);
+        for release in ["openvswitch", "ovn"] {
+            own["services"][release]["releases"][release]["values"]["pod"] = rolling["pod"].clone();
+        }
+        world.apply(&own).await;
+        world
+            .until("both are left to Kubernetes", |cloud| {
+                (cloud.is_ready() && cloud.status().rollouts.is_empty()).then_some(())
+            })
+            .await;
+        world.until_strategy("openvswitch", "RollingUpdate").await;
+        world.until_strategy("ovn-controller-default", "RollingUpdate").await;
+        assert_eq!(world.evicted_since(began), evicted);
+    });
+}
