@@ -82,6 +82,10 @@ pub struct Release {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Its API, which is asked whether it answers.
     pub endpoint: Option<Endpoint>,
+    /// Components of which more than half of the pods must be ready.
+    pub quorum: Vec<Component>,
+    /// The component whose nodes its API knows as hosts of instances.
+    pub hosts: Option<Component>,
     /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// Jobs that are no hooks: immutable, deleted before an upgrade.

@@ -11,6 +11,7 @@ mod external;
 mod fence;
 mod gather;
 mod learn;
+mod maintenance;
 mod memory;
 mod nodes;
 mod outcomes;
@@ -70,6 +71,8 @@ pub struct Context {
     pub metrics: Metrics,
     memory: Mutex<Memory>,
     deployments: std::sync::OnceLock<Store<OpenStackDeployment>>,
+    /// What the cloud means for nodes that are taken out.
+    setting: tokio::sync::watch::Sender<Option<Arc<crate::maintenance::Setting>>>,
 }
 
 /// What a [`Context`] is made of.
@@ -96,7 +99,8 @@ impl Context {
         let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics } = parts;
         let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
         let (memory, deployments) = (Mutex::default(), std::sync::OnceLock::new());
-        Self { cluster, catalog, tasks, runner, inputs, charts, scrubber, metrics, memory, deployments }
+        let setting = tokio::sync::watch::Sender::new(None);
+        Self { cluster, catalog, tasks, runner, inputs, charts, scrubber, metrics, memory, deployments, setting }
     }
 }
 
@@ -150,6 +154,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return context.yield_to(&deployment, &older).await;
     }
     if deployment.metadata.deletion_timestamp.is_some() {
+        context.unsettle();
         return context.teardown(&deployment, &mut memory).await;
     }
     if context.cluster.set_finalizer(&deployment, true).await? {
@@ -164,6 +169,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     let wish = context.gather(&deployment, &mut memory).await?;
     context.attend(&wish);
     context.probe(&wish);
+    context.settle(&deployment, &wish);
     let now = now();
     let empty = Desired::default();
     let desired = if wish.refused { &empty } else { &*wish.desired };

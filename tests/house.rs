@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 19] = [
+const PURE: [&str; 20] = [
     "values",
     "yaml",
     "release",
@@ -24,6 +24,7 @@ const PURE: [&str; 19] = [
     "health",
     "endpoint",
     "openstack",
+    "maintenance",
     "cause",
     "plan",
     "status",

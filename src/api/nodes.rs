@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::MaintenanceLimits;
 use super::spec::free_form;
 
 /// Which nodes play which role, and what is different on some of them. No node is touched where it is unset.
@@ -21,6 +22,9 @@ pub struct Nodes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
+    /// How many nodes of each role may be in maintenance (`NodeMaintenance`) at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<MaintenanceLimits>,
 }
 
 impl Nodes {

@@ -25,7 +25,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// A new node with these labels by hand.
-    async fn join(&mut self, name: &str, labels: Value) -> String {
+    pub async fn join(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});
         self.api.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
@@ -55,7 +55,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// The control plane is handed on to other stories.
-    async fn leave(self) {
+    pub async fn leave(self) {
         for name in self.names {
             let uid = self.api.get(&name).await.unwrap().uid().unwrap();
             self.api.delete(&name, &DeleteParams::default()).await.unwrap();

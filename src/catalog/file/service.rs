@@ -60,6 +60,12 @@ pub struct Release {
     /// Its API, which is asked whether it answers.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
+    /// Components of which more than half of the pods must be ready: no node is drained that would leave fewer.
+    #[serde(default)]
+    pub quorum: Vec<String>,
+    /// The component whose nodes its API knows as hosts of instances.
+    #[serde(default)]
+    pub hosts: Option<String>,
     /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
