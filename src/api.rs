@@ -4,6 +4,7 @@
 
 mod cause;
 mod choice;
+mod maintenance;
 mod nodes;
 mod rollout;
 mod rules;
@@ -13,9 +14,14 @@ mod status;
 
 pub use cause::{CauseObject, CauseStatus};
 pub use choice::{Approval, DeletionPolicy, DriftPolicy};
+pub use maintenance::{
+    FailedInstance, InstancePolicy, InstancesStatus, MaintenanceLimits, MaintenancePhase, MaintenanceStep,
+    MaintenanceWindow, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStatus, StepState, StepStatus,
+    maintenance_condition,
+};
 pub use nodes::{NodeOperator, NodeOverride, NodeRequirement, NodeRole, NodeSelector, NodeValues, Nodes};
 pub use rollout::{Rollout, RolloutPhase, RolloutStatus};
-pub use schema::{SchemaError, crd, crd_yaml};
+pub use schema::{SchemaError, crd, crd_yaml, maintenance_crd, maintenance_crd_yaml};
 pub use spec::{
     Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides, ReleaseOverrides,
     SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
@@ -38,5 +44,11 @@ pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 pub const FINALIZER: &str = "osdpl.dev/releases";
 /// The annotation on a node that names the labels which it has from its roles: `openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
+/// The annotation on a node that names the NodeMaintenance that has cordoned it.
+pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";
+/// The annotation by which a person has instances of a NodeMaintenance tried again that could not be migrated; its value does not matter.
+pub const RETRY: &str = "osdpl.dev/retry";
+/// The finalizer that keeps a NodeMaintenance until its node is given back; it is there from the first thing that is done.
+pub const MAINTENANCE_FINALIZER: &str = "osdpl.dev/maintenance";
 /// The label on every Secret, Service and Endpoints that the operator itself creates.
 pub const MANAGED: &str = "osdpl.dev/deployment";

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub use check::credentials_in;
 pub use error::{Error, Errors, did_you_mean};
-pub use file::{CredentialKind, Discovers, Form, Group, Level, Role, WorkloadKind};
+pub use file::{CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Fragment};
 pub use keys::{KeyTree, KeyType};
 
@@ -84,8 +84,10 @@ pub struct Release {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Its API, which is asked whether it answers.
     pub endpoint: Option<Endpoint>,
-    /// What makes new hosts of it known to the rest of the cloud.
-    pub discovers: Option<file::Discovers>,
+    /// Components of which more than half of the pods must be ready.
+    pub quorum: Vec<Component>,
+    /// The nodes that its API knows as hosts of instances.
+    pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// Jobs that are no hooks: immutable, deleted before an upgrade.

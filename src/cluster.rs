@@ -8,6 +8,7 @@ mod deployments;
 mod evict;
 mod external;
 mod inputs;
+mod maintenance;
 mod nodes;
 mod own;
 mod records;
@@ -44,6 +45,13 @@ pub enum Error {
     /// An object is not what it should be.
     #[error("{0}")]
     Object(String),
+}
+
+impl Error {
+    /// Whether the object was changed meanwhile: what is to be done is looked at anew.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
+    }
 }
 
 /// The API server's own words where there are some; with the remedy for the one mistake that is ours to make: missing permissions.

@@ -12,6 +12,7 @@ mod fence;
 mod gather;
 mod hosts;
 mod learn;
+mod maintenance;
 mod memory;
 mod nodes;
 mod outcomes;
@@ -72,6 +73,8 @@ pub struct Context {
     pub metrics: Metrics,
     memory: Mutex<Memory>,
     deployments: std::sync::OnceLock<Store<OpenStackDeployment>>,
+    /// What the cloud means for nodes that are taken out.
+    setting: tokio::sync::watch::Sender<Option<Arc<crate::maintenance::Setting>>>,
 }
 
 /// What a [`Context`] is made of.
@@ -98,7 +101,8 @@ impl Context {
         let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics } = parts;
         let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
         let (memory, deployments) = (Mutex::default(), std::sync::OnceLock::new());
-        Self { cluster, catalog, tasks, runner, inputs, charts, scrubber, metrics, memory, deployments }
+        let setting = tokio::sync::watch::Sender::new(None);
+        Self { cluster, catalog, tasks, runner, inputs, charts, scrubber, metrics, memory, deployments, setting }
     }
 }
 
@@ -152,6 +156,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return context.yield_to(&deployment, &older).await;
     }
     if deployment.metadata.deletion_timestamp.is_some() {
+        context.unsettle();
         return context.teardown(&deployment, &mut memory).await;
     }
     if context.cluster.set_finalizer(&deployment, true).await? {
@@ -167,6 +172,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     context.attend(&wish);
     context.probe(&wish);
     context.hosts(&deployment, &mut wish, &mut memory).await?;
+    context.settle(&deployment, &wish);
     let now = now();
     let empty = Desired::default();
     let desired = if wish.refused { &empty } else { &*wish.desired };

@@ -33,6 +33,7 @@
 //! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
 //! | [`endpoint`] | whether services' APIs answer: who is asked, what an answer is worth |
 //! | [`openstack`] | what is said to Nova and Neutron, and what their answers mean |
+//! | [`maintenance`] | nodes taken out of the cloud for a while: the next step there or back |
 //! | [`cause`] | why: from a victim along what it waits for to the root |
 //! | [`drift`] | what others did to a release's objects, by the objects' own word |
 //! | [`plan`] | the table from state to step |
@@ -50,6 +51,7 @@
 //! | [`helm`] | processes: the only room that starts one |
 //! | [`charts`], [`files`] | files: charts; the catalogue |
 //! | [`controller`] | reconcile, and its memory |
+//! | [`maintaining`] | nodes taken out of the cloud for a while, and given back |
 //! | [`telemetry`], [`web`], [`cli`] | logs and metrics; probes; the command line |
 //!
 //! Arrows point one way: pure rooms never import shell rooms, and within them
@@ -83,6 +85,8 @@ pub mod files;
 pub mod health;
 pub mod helm;
 pub mod http;
+pub mod maintaining;
+pub mod maintenance;
 pub mod nodes;
 pub mod observed;
 pub mod openstack;

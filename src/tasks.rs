@@ -259,6 +259,12 @@ impl Tasks {
         });
     }
 
+    /// Tells when what is seen of workloads, pods and nodes has changed.
+    pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
+        let changes = self.health.clone();
+        futures::stream::unfold(changes, |mut seen| async move { seen.changed().await.ok().map(|()| ((), seen)) })
+    }
+
     /// What keeps the tasks from seeing the cluster, one line each; what they tell may be out of date then.
     pub fn problems(&self) -> Vec<String> {
         self.problems.list()

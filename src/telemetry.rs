@@ -31,6 +31,7 @@ struct Inner {
     registry: Registry,
     passes: Counter,
     failures: Counter,
+    maintenance_failures: Counter,
     seconds: Histogram,
     ready_releases: Gauge,
     wanted_releases: Gauge,
@@ -92,12 +93,28 @@ impl Default for Metrics {
         registry.register("reconciles", "Passes begun", passes.clone());
         registry.register("reconcile_failures", "Passes that ended with an error", failures.clone());
         registry.register_with_unit("reconcile_duration", "How long passes took", Unit::Seconds, seconds.clone());
+        let maintenance_failures = Counter::default();
+        registry.register(
+            "maintenance_failures",
+            "Steps of nodes' maintenances that failed",
+            maintenance_failures.clone(),
+        );
         registry.register("releases_ready", "Releases in sync with everything available", ready_releases.clone());
         registry.register("releases_wanted", "Releases that are wanted, or still there", wanted_releases.clone());
         let clouds = Clouds::default();
         clouds.register(&mut registry);
         let ready = AtomicBool::new(false);
-        Self(Arc::new(Inner { registry, passes, failures, seconds, ready_releases, wanted_releases, clouds, ready }))
+        Self(Arc::new(Inner {
+            registry,
+            passes,
+            failures,
+            maintenance_failures,
+            seconds,
+            ready_releases,
+            wanted_releases,
+            clouds,
+            ready,
+        }))
     }
 }
 
@@ -111,6 +128,11 @@ impl Metrics {
     /// Counts a pass that ended with an error.
     pub fn failed(&self) {
         self.0.failures.inc();
+    }
+
+    /// Counts a step of a node's maintenance that failed.
+    pub fn maintenance_failed(&self) {
+        self.0.maintenance_failures.inc();
     }
 
     /// Sets the releases that are ready, of those wanted.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 20] = [
+const PURE: [&str; 21] = [
     "values",
     "yaml",
     "release",
@@ -24,14 +24,15 @@ const PURE: [&str; 20] = [
     "health",
     "endpoint",
     "openstack",
+    "maintenance",
     "cause",
     "plan",
     "rollout",
     "status",
 ];
 /// Those that touch the world come after, so that no pure room can use one.
-const SHELL: [&str; 10] =
-    ["files", "charts", "helm", "http", "tasks", "telemetry", "web", "cluster", "controller", "cli"];
+const SHELL: [&str; 11] =
+    ["files", "charts", "helm", "http", "tasks", "telemetry", "web", "cluster", "controller", "maintaining", "cli"];
 
 /// What pure rooms may not name: threads, files, processes, the network, the clock, randomness, the API server, logs.
 const WORLDLY: [&str; 14] = [

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::MaintenanceLimits;
 use super::Rollout;
 use super::spec::free_form;
 
@@ -25,6 +26,9 @@ pub struct Nodes {
     /// How the data plane's pods are made anew.
     #[serde(default, skip_serializing_if = "Rollout::is_empty")]
     pub rollout: Rollout,
+    /// How many nodes of each role may be in maintenance (`NodeMaintenance`) at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<MaintenanceLimits>,
 }
 
 impl Nodes {

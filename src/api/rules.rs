@@ -148,3 +148,20 @@ pub(super) const RULES: &[Rule] = &[
         "maps prefixes of image references to what replaces them, both without scheme and not empty, such as quay.io: registry.example.org/quay",
     ),
 ];
+
+/// Those of a `NodeMaintenance`.
+pub(super) const MAINTENANCE_RULES: &[Rule] = &[
+    rule(
+        "spec.node",
+        "self == oldSelf",
+        "can't be changed: half of what was done would be left on the old node; delete this NodeMaintenance, and make one for the other node",
+    ),
+    Rule {
+        field: Some(".end"),
+        ..rule(
+            "spec.window",
+            "!has(self.start) || !has(self.end) || self.start < self.end",
+            "must be after the start; correct one of the two",
+        )
+    },
+];

@@ -76,7 +76,13 @@ fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
         for (name, release) in &service.releases {
             let needs = release.needs.iter().map(|need| ("needs", &need.component));
             let awaits = release.awaits.iter().map(|component| ("awaits", component));
-            for (list, component) in needs.chain(awaits).filter(|(_, component)| catalog.provider(component).is_none())
+            let quorum = release.quorum.iter().map(|component| ("quorum", component));
+            let hosts = release.hosts.iter().map(|hosts| ("hosts", &hosts.component));
+            for (list, component) in needs
+                .chain(awaits)
+                .chain(quorum)
+                .chain(hosts)
+                .filter(|(_, component)| catalog.provider(component).is_none())
             {
                 let field = format!("releases.{name}.{list}");
                 let name = component.to_string();

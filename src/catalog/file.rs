@@ -25,8 +25,7 @@ use serde_json::Value;
 use crate::values::Values;
 
 pub use service::{
-    Credential, CredentialKind, DaemonSet, Discovers, Endpoint, External, Form, Group, Need, Release, Service,
-    WorkloadKind,
+    Credential, CredentialKind, DaemonSet, Endpoint, External, Form, Group, Hosts, Need, Release, Service, WorkloadKind,
 };
 
 /// Values under a condition, for some releases or for every chart that knows the keys.

@@ -118,8 +118,6 @@ impl Loader<'_> {
                 needs.push(Need { component, when: self.condition(path, &field, need.when) });
             }
         }
-        let awaits = entry.awaits.iter().filter_map(|text| self.component(path, &format!("{field}.awaits"), text));
-        let awaits = awaits.collect();
         let mut components = BTreeMap::new();
         for (text, kind) in entry.components {
             components
@@ -143,10 +141,11 @@ impl Loader<'_> {
             chart: entry.chart.unwrap_or_else(|| name.to_owned()),
             when,
             needs,
-            awaits,
+            awaits: self.components(path, &format!("{field}.awaits"), &entry.awaits),
             components,
             endpoint,
-            discovers: entry.discovers,
+            quorum: self.components(path, &format!("{field}.quorum"), &entry.quorum),
+            hosts: entry.hosts,
             daemonsets,
             plain_jobs: entry.plain_jobs,
             kept_secrets: entry.kept_secrets,
@@ -248,6 +247,10 @@ impl Loader<'_> {
             }
         }
         checks
+    }
+
+    fn components(&mut self, path: &str, field: &str, texts: &[String]) -> Vec<Component> {
+        texts.iter().filter_map(|text| self.component(path, field, text)).collect()
     }
 
     fn component(&mut self, path: &str, field: &str, text: &str) -> Option<Component> {

@@ -2,20 +2,38 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::common::CatalogOption;
 use super::output;
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Openstackdeployment,
+    Nodemaintenance,
+}
+
 #[derive(Args)]
 pub struct Arguments {
+    /// That of one kind alone.
+    #[arg(value_enum, value_name = "KIND")]
+    kind: Option<Kind>,
     #[command(flatten)]
     catalog: CatalogOption,
 }
 
 impl Arguments {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        output::print(crate::api::crd_yaml(&self.catalog.load()?)?);
+        let catalog = self.catalog.load()?;
+        if self.kind != Some(Kind::Nodemaintenance) {
+            output::print(crate::api::crd_yaml(&catalog)?);
+        }
+        if self.kind.is_none() {
+            output::line("---");
+        }
+        if self.kind != Some(Kind::Openstackdeployment) {
+            output::print(crate::api::maintenance_crd_yaml()?);
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

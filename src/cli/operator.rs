@@ -18,6 +18,8 @@ use super::common::{CatalogOption, readable};
 use crate::cluster::Cluster;
 use crate::controller::{self, ChartSource, Context, Fence, Parts};
 use crate::helm::{self, Instance, Program, Runner};
+use crate::http::Cloud;
+use crate::maintaining::{self, LOOK_AGAIN};
 use crate::scrub::Scrubber;
 use crate::tasks::{NODE_GRACE, Options, Scope, Tasks};
 use crate::telemetry::{self, Metrics};
@@ -46,6 +48,9 @@ pub struct Arguments {
     /// How many seconds a node may be `NotReady` before it is named in the cloud's health.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
+    /// How many seconds pass until a node's maintenance looks again at what nobody tells.
+    #[arg(long, env = "OSDPL_MAINTENANCE_POLL", value_name = "SECONDS", default_value_t = LOOK_AGAIN.as_secs(), hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    maintenance_poll: u64,
     #[command(flatten)]
     probes: Probes,
     /// Plain log lines instead of JSON.
@@ -97,6 +102,8 @@ impl Arguments {
         let cluster = Cluster::new(client);
         let parts = Parts { cluster, catalog, tasks, runner: runner.clone(), charts, scrubber, metrics };
         let context = Arc::new(Context::new(parts, &poke));
+        let again = Duration::from_secs(self.maintenance_poll);
+        let maintaining = tokio::spawn(maintaining::run(Arc::clone(&context), Cloud::new(reach), again, stop.clone()));
         let work = tokio::spawn(controller::run(context, poke, stop.clone()));
         signals.next().await;
         tracing::info!("stopping: helm is told to end, then the last pass");
@@ -104,6 +111,7 @@ impl Arguments {
         runner.shutdown().await;
         refreshing.abort();
         work.await?;
+        maintaining.await?;
         web.await?.context("serving probes and metrics")?;
         Ok(ExitCode::SUCCESS)
     }

@@ -8,7 +8,7 @@ use super::Context;
 use super::gather::{Wish, names};
 use super::memory::Memory;
 use crate::api::{FORGET, OpenStackDeployment};
-use crate::catalog::{Discovers, Level};
+use crate::catalog::{self, Level};
 use crate::cluster::Error;
 use crate::desired::{DesiredRelease, Finding};
 use crate::nodes::several;
@@ -21,7 +21,7 @@ use crate::values::digest;
 pub type Mapping = (BTreeSet<String>, Option<Timestamp>);
 
 /// The release that has hosts, and what makes new ones known.
-type Discovering<'a> = (&'a DesiredRelease, &'a Discovers);
+type Discovering<'a> = (&'a DesiredRelease, &'a catalog::Hosts);
 
 impl Context {
     /// Has Nova asked about its hosts where its API answers, and does what follows from the answer.
@@ -49,7 +49,7 @@ impl Context {
             _ if unmapped.is_empty() => memory.mapping = None,
             Some((known, ran)) if known == unmapped => {
                 let in_vain = *ran != question.ran;
-                wish.findings.extend(in_vain.then(|| unmappable(unmapped, &found.1.cron_job)));
+                wish.findings.extend(in_vain.then(|| unmappable(unmapped, &found.1.discovered_by)));
             }
             _ => {
                 self.map(deployment, found, unmapped).await?;
@@ -62,11 +62,11 @@ impl Context {
     /// The release with hosts, where helm is not at it and its API answers.
     fn discovering<'a>(&'a self, desired: &'a crate::desired::Desired, wish: &Wish) -> Option<Discovering<'a>> {
         let of = |(name, release): (&String, &'a DesiredRelease)| {
-            Some((release, self.catalog.release(name)?.1.discovers.as_ref()?))
+            Some((release, self.catalog.release(name)?.1.hosts.as_ref()?))
         };
-        let (release, discovers) = desired.releases.iter().find_map(of).filter(|_| !wish.refused)?;
+        let (release, hosts_of) = desired.releases.iter().find_map(of).filter(|_| !wish.refused)?;
         let answers = wish.observed.endpoints.get(&release.key).is_some_and(|endpoint| endpoint.trouble.is_none());
-        (answers && !wish.observed.running.contains_key(&release.key)).then_some((release, discovers))
+        (answers && !wish.observed.running.contains_key(&release.key)).then_some((release, hosts_of))
     }
 
     fn question(&self, found: Discovering<'_>, asked: &BTreeSet<String>, wish: &Wish) -> Option<Question> {
@@ -83,10 +83,10 @@ impl Context {
     async fn map(
         &self,
         deployment: &OpenStackDeployment,
-        (release, discovers): Discovering<'_>,
+        (release, hosts_of): Discovering<'_>,
         hosts: &BTreeSet<String>,
     ) -> Result<(), Error> {
-        let (namespace, cron) = (&release.key.namespace, &discovers.cron_job);
+        let (namespace, cron) = (&release.key.namespace, &hosts_of.discovered_by);
         let hash = digest(hosts.iter().map(String::as_str));
         let job = format!("{cron}-{}", &hash[..8]);
         if self.cluster.run_cron(namespace, cron, &job).await? {
@@ -120,17 +120,17 @@ fn is_node(answer: &Answered, node: &str) -> bool {
     answer.question.nodes.as_ref().is_none_or(|nodes| nodes.contains(node))
 }
 
-fn state((release, discovers): Discovering<'_>, observed: &Observed) -> Vec<(i64, i32)> {
+fn state((release, hosts_of): Discovering<'_>, observed: &Observed) -> Vec<(i64, i32)> {
     let own = observed.workloads.iter().filter(|workload| {
         workload.namespace == release.key.namespace
             && workload.release == release.key.name
-            && workload.component == discovers.component
+            && workload.component == hosts_of.component
     });
     own.map(|workload| (workload.generation, workload.ready)).collect()
 }
 
-fn ran((release, discovers): Discovering<'_>, observed: &Observed) -> Option<Timestamp> {
-    let own = |cron: &&CronSeen| cron.namespace == release.key.namespace && cron.name == discovers.cron_job;
+fn ran((release, hosts_of): Discovering<'_>, observed: &Observed) -> Option<Timestamp> {
+    let own = |cron: &&CronSeen| cron.namespace == release.key.namespace && cron.name == hosts_of.discovered_by;
     observed.crons.iter().find(own)?.succeeded
 }
 

@@ -6,10 +6,21 @@ use serde_json::{Value, json};
 use crate::table::{BAD, Bad, GOOD_CHANGES, Judge};
 use crate::{read, resource, shipped};
 
-const COMMITTED: &str = "crds/openstackdeployments.osdpl.dev.yaml";
-/// The operator's own chart holds it too: helm reads nothing outside of a chart's folder.
+const COMMITTED: [&str; 2] = ["crds/openstackdeployments.osdpl.dev.yaml", "crds/nodemaintenances.osdpl.dev.yaml"];
+/// The operator's own chart holds them too: helm reads nothing outside of a chart's folder.
 const CARRIED: &str = "deploy/osdpl/templates/crd.yaml";
 const REGENERATE: &str = "crds/generate";
+
+/// Both, as `osdpl crd` prints each.
+fn generated() -> [String; 2] {
+    [osdpl::api::crd_yaml(&shipped()).unwrap(), osdpl::api::maintenance_crd_yaml().unwrap()]
+}
+
+/// The schemas of both.
+fn schemas() -> [Value; 2] {
+    let maintenance = serde_json::to_value(osdpl::api::maintenance_crd().unwrap()).unwrap();
+    [schema(), maintenance["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()]
+}
 
 fn schema() -> Value {
     let crd = serde_json::to_value(osdpl::api::crd(&shipped()).unwrap()).unwrap();
@@ -30,29 +41,34 @@ fn walk<'a>(path: &str, schema: &'a Value, seen: &mut Vec<(String, &'a Value)>) 
 }
 
 #[test]
-fn the_committed_crd_is_the_generated_one() {
-    let generated = osdpl::api::crd_yaml(&shipped()).unwrap();
-    assert!(read(COMMITTED) == generated, "{COMMITTED} is not what `osdpl crd` prints; run: {REGENERATE}");
+fn the_committed_crds_are_the_generated_ones() {
+    for (file, generated) in COMMITTED.into_iter().zip(generated()) {
+        assert!(read(file) == generated, "{file} is not what `osdpl crd` prints; run: {REGENERATE}");
+        assert!(!generated.contains("{{"), "helm would read a part of {file} as a template");
+    }
     let carried = read(CARRIED);
     let carried =
         carried.strip_prefix("{{- if .Values.crd.create }}\n").and_then(|text| text.strip_suffix("{{- end }}\n"));
     assert!(
-        carried == Some(&generated),
+        carried == Some(&generated().join("---\n")),
         "{CARRIED} is not what `osdpl crd` prints between its if and end; run: {REGENERATE}"
     );
-    assert!(!generated.contains("{{"), "helm would read a part of the CRD as a template");
 }
 
 #[test]
 fn client_side_apply_can_carry_the_crd() {
-    assert!(osdpl::api::crd_yaml(&shipped()).unwrap().len() <= 200 * 1024);
+    for generated in generated() {
+        assert!(generated.len() <= 200 * 1024);
+    }
 }
 
 #[test]
 fn everything_a_user_may_write_is_bounded_and_nothing_is_written_for_them() {
-    let schema = schema();
+    let schemas = schemas();
     let mut seen = Vec::new();
-    walk("spec", &schema["properties"]["spec"], &mut seen);
+    for schema in &schemas {
+        walk("spec", &schema["properties"]["spec"], &mut seen);
+    }
     let mut unbounded = Vec::new();
     for (path, schema) in &seen {
         let bounded = match schema["type"].as_str() {
@@ -68,7 +84,9 @@ fn everything_a_user_may_write_is_bounded_and_nothing_is_written_for_them() {
         unbounded.extend((!bounded).then_some(path));
     }
     assert!(unbounded.is_empty(), "without a bound or type: {unbounded:?}");
-    walk("status", &schema["properties"]["status"], &mut seen);
+    for schema in &schemas {
+        walk("status", &schema["properties"]["status"], &mut seen);
+    }
     let forbidden = |schema: &Value| !schema["default"].is_null() || !schema["nullable"].is_null();
     let found: Vec<_> = seen.iter().filter(|(_, schema)| forbidden(schema)).map(|(path, _)| path).collect();
     assert!(found.is_empty(), "default or nullable at {found:?}");
@@ -76,9 +94,11 @@ fn everything_a_user_may_write_is_bounded_and_nothing_is_written_for_them() {
 
 #[test]
 fn every_field_is_described() {
-    let schema = schema();
+    let schemas = schemas();
     let mut seen = Vec::new();
-    walk("spec", &schema["properties"]["spec"], &mut seen);
+    for schema in &schemas {
+        walk("spec", &schema["properties"]["spec"], &mut seen);
+    }
     let silent: Vec<_> = seen
         .iter()
         .filter(|(path, schema)| schema["description"].is_null() && !path.ends_with(['*', ']']))

@@ -25,9 +25,9 @@ mod images;
 mod install;
 mod interrupted;
 mod leftovers;
+mod maintenance;
 mod moved;
 mod nodes;
-#[allow(dead_code, reason = "what stories of nodes arrange")]
 mod nova;
 mod operator;
 mod overrides;

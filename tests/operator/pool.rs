@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Pos
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
-use osdpl::api::OpenStackDeployment;
+use osdpl::api::{NodeMaintenance, OpenStackDeployment};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -109,6 +109,12 @@ impl Plane {
             let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
             api.patch(&left.name_any(), &PatchParams::default(), &loose).await.unwrap();
             remove(&api, &left).await;
+        }
+        let maintenances: Api<NodeMaintenance> = Api::all(client.clone());
+        for left in maintenances.list(&ListParams::default()).await.unwrap() {
+            let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            maintenances.patch(&left.name_any(), &PatchParams::default(), &loose).await.unwrap();
+            remove(&maintenances, &left).await;
         }
         for (group, kind) in CLUSTER_SCOPED {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));

@@ -62,9 +62,12 @@ pub struct Release {
     /// Its API, which is asked whether it answers.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
-    /// What makes new hosts of it known to the rest of the cloud.
+    /// Components of which more than half of the pods must be ready: no node is drained that would leave fewer.
     #[serde(default)]
-    pub discovers: Option<Discovers>,
+    pub quorum: Vec<String>,
+    /// The nodes that its API knows as hosts of instances.
+    #[serde(default)]
+    pub hosts: Option<Hosts>,
     /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
@@ -95,15 +98,15 @@ pub struct Release {
     pub fragments: Vec<OwnFragment>,
 }
 
-/// What makes new hosts known: upstream's charts do it on a schedule.
+/// The nodes that an API knows as hosts of instances.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Discovers {
-    /// The component whose pods run on the hosts: `application/component`.
+pub struct Hosts {
+    /// The component whose pods run on them: `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
-    /// The `CronJob` that does it, and that is run at once when there is a new one.
-    pub cron_job: String,
+    /// The `CronJob` that makes new ones known to the rest of the cloud, on a schedule, and that is run at once when there is one.
+    pub discovered_by: String,
 }
 
 fn component<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Component, D::Error> {

@@ -1,0 +1,191 @@
+//! What is.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+
+use super::Maintaining;
+use crate::api::{MAINTENANCE_FINALIZER, NODE_MAINTENANCE, NodeMaintenance};
+use crate::catalog::Component;
+use crate::cluster::Error;
+use crate::maintenance::guard::{Budget, Members, refusals};
+use crate::maintenance::{Case, Compute, Facts, Host, NodeSeen, Rival, Setting, is_open};
+use crate::openstack::{self, Access, neutron, nova};
+
+/// Upstream's label on every pod of a release.
+const RELEASE_GROUP: &str = "release_group";
+
+/// What counts of a node.
+pub(super) fn node(node: Option<&Node>, setting: Option<&Setting>) -> Option<NodeSeen> {
+    let node = node?;
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    Some(NodeSeen {
+        cordoned: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default(),
+        mark: node.annotations().get(NODE_MAINTENANCE).cloned(),
+        ready,
+        roles: setting.map(|setting| setting.roles_of(node.labels())).unwrap_or_default(),
+    })
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
+    let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
+    (controller.kind == kind).then_some(controller.name.as_str())
+}
+
+fn component(pod: &Pod) -> Option<Component> {
+    let label = |key: &str| pod.labels().get(key).cloned();
+    Some(Component { application: label("application")?, component: label("component")? })
+}
+
+/// Whether `kubectl drain` evicts it: not what DaemonSets and the kubelet itself run, nor what has ended or goes already.
+fn is_evicted(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
+    !stays && !["Succeeded", "Failed"].contains(&phase) && pod.metadata.deletion_timestamp.is_none()
+}
+
+impl Maintaining {
+    /// Everything beside the node itself.
+    pub(super) async fn look(
+        &self,
+        maintenance: &NodeMaintenance,
+        case: &Case<'_>,
+        facts: &mut Facts,
+    ) -> Result<(), Error> {
+        let Some(setting) = case.setting else {
+            facts.compute = Compute::Unknown("the cloud's resource has not been read yet".into());
+            return Ok(());
+        };
+        let others = self.context.cluster.maintenances().await?;
+        facts.rivals = self.rivals(maintenance, &others, setting, case);
+        let node = &maintenance.spec.node;
+        let pods = if facts.node.is_some() { self.context.cluster.pods_on(node).await? } else { Vec::new() };
+        let daemons = pods.iter().filter(|pod| owner(pod, "DaemonSet").is_some());
+        let unready = daemons.filter(|pod| pod.labels().contains_key(RELEASE_GROUP) && !is_ready(pod));
+        facts.unready =
+            unready.map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).collect();
+        if !case.is_returning() {
+            let away = facts.rivals.iter().filter(|rival| rival.begun).map(|rival| rival.node.clone()).collect();
+            facts.refusals = self.refusals(node, &away, &pods, setting).await?;
+        }
+        // The facts so far: nova is asked by those whose turn has come.
+        let may = case.is_returning() || Case { facts, ..*case }.has_its_turn();
+        if !may {
+            return Ok(());
+        }
+        if let Some(access) = setting.access.as_ref().filter(|access| access.compute.is_some() && case.asks_nova()) {
+            // What nova has said once of its instances it has said of a compute.
+            let known = case.is_returning() || case.status.instances.is_some();
+            let hosts = known || self.hosts(node, &pods, setting);
+            facts.compute = match self.host(access, case).await {
+                Ok(Some(host)) => Compute::Known(Box::new(host)),
+                Err(error) if hosts => Compute::Unknown(error.to_string()),
+                Ok(None) | Err(_) => Compute::None,
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether instances may run on a node, as far as the cluster tells.
+    fn hosts(&self, node: &str, pods: &[Pod], setting: &Setting) -> bool {
+        let Some(hosts) = &setting.hosts else { return false };
+        let runs = pods.iter().any(|pod| component(pod).as_ref() == Some(hosts));
+        let seen = self.context.tasks.observe();
+        let labels = seen.nodes().and_then(|nodes| nodes.get(node)).map(|node| node.labels.clone()).unwrap_or_default();
+        let chosen = seen.workloads().iter().filter(|workload| workload.component == *hosts).any(|workload| {
+            let mut wanted = workload.selects.split(',').filter_map(|pair| pair.split_once('='));
+            wanted.all(|(key, value)| labels.get(key).is_some_and(|own| own == value))
+        });
+        runs || chosen
+    }
+
+    /// What nova and neutron say of a node, as far as it is needed on the way.
+    async fn host(&self, access: &Access, case: &Case<'_>) -> Result<Option<Host>, openstack::Error> {
+        let services = self.cloud.call(access, &nova::services()).await?.services;
+        let Some(service) = nova::of_node(&services, &case.spec.node).cloned() else { return Ok(None) };
+        let mut host = Host { service, servers: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
+        let name = host.service.host.clone();
+        if case.is_returning() {
+            if access.network.is_some() {
+                host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
+            }
+        } else {
+            host.servers = self.cloud.servers(access, &name).await?;
+            host.migrations = self.cloud.call(access, &nova::migrations(&name)).await?.migrations;
+        }
+        Ok(Some(host))
+    }
+
+    fn rivals(&self, own: &NodeMaintenance, all: &[NodeMaintenance], setting: &Setting, case: &Case<'_>) -> Vec<Rival> {
+        let seen = self.context.tasks.observe();
+        let age = |one: &NodeMaintenance| (one.metadata.creation_timestamp.clone().map(|time| time.0), one.name_any());
+        let rival = |other: &NodeMaintenance| {
+            let begun = other.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER);
+            let node = seen.nodes().and_then(|nodes| nodes.get(&other.spec.node));
+            let waits = other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, case.now);
+            Rival {
+                name: other.name_any(),
+                node: other.spec.node.clone(),
+                roles: node.map(|node| setting.roles_of(&node.labels)).unwrap_or_default(),
+                begun,
+                first: !begun && waits && age(other) < age(own),
+            }
+        };
+        all.iter().filter(|other| other.name_any() != own.name_any()).map(rival).collect()
+    }
+
+    async fn refusals(
+        &self,
+        node: &str,
+        away: &BTreeSet<String>,
+        pods: &[Pod],
+        setting: &Setting,
+    ) -> Result<Vec<String>, Error> {
+        let evicted: Vec<_> = pods.iter().filter(|pod| is_evicted(pod)).collect();
+        let mut sets = BTreeSet::new();
+        let mut members = Vec::new();
+        for pod in &evicted {
+            let Some(component) = component(pod).filter(|component| setting.quorum.contains(component)) else {
+                continue;
+            };
+            let (namespace, set) = (pod.namespace().unwrap_or_default(), owner(pod, "StatefulSet").unwrap_or_default());
+            if set.is_empty() || !sets.insert((namespace.clone(), set.to_owned())) {
+                continue;
+            }
+            let Some(replicas) = self.context.cluster.replicas_of(&namespace, set).await? else { continue };
+            let all = self.context.cluster.pods_of(&namespace, &component).await?;
+            let all = all.iter().filter(|pod| owner(pod, "StatefulSet") == Some(set));
+            let at = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+            let pods = all.map(|pod| (at(pod), is_ready(pod))).collect();
+            members.push(Members { set: format!("{namespace}/{set}"), replicas, pods });
+        }
+        let budgets = if evicted.is_empty() { Vec::new() } else { self.budgets(&evicted).await? };
+        Ok(refusals(node, away, &members, &budgets))
+    }
+
+    async fn budgets(&self, pods: &[&Pod]) -> Result<Vec<Budget>, Error> {
+        let all = self.context.cluster.budgets().await?.into_iter().filter_map(|budget| {
+            let selector: Selector = budget.spec.as_ref()?.selector.clone()?.try_into().ok()?;
+            let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
+            pods.iter().find(own)?;
+            let status = budget.status.as_ref()?;
+            let counted = status.observed_generation >= budget.metadata.generation;
+            Some(Budget {
+                name: format!("{}/{}", budget.namespace().unwrap_or_default(), budget.name_any()),
+                // As the eviction API has it: one that was changed a moment ago allows nothing until it is counted anew.
+                allowed: if counted { status.disruptions_allowed.unwrap_or_default() } else { 0 },
+                healthy: status.current_healthy.unwrap_or_default(),
+                wanted: status.desired_healthy.unwrap_or_default(),
+            })
+        });
+        Ok(all.collect())
+    }
+}

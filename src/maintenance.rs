@@ -1,0 +1,237 @@
+//! Maintenance of nodes: from a wish and what is to the next step, and to what a person reads of it.
+//!
+//! ```text
+//! there   turn → disable the compute service → instances → quorum → cordon: ready to drain
+//! back    uncordon → node, daemons and agents are up → enable the compute service
+//! turn    windows, limits by role, who came first      guests  which instance is moved next, and which does not move
+//! guard   quorums and disruption budgets               report  the status
+//! ```
+//!
+//! Pure room. The next step follows from what is (nova's word on the compute service with its `disabled_reason`, the instances on the host, the
+//! node with our annotation), so that it goes on after a restart where it was, and what others did stays theirs: a compute service that someone
+//! else has disabled and a node that someone else has cordoned are left as they are.
+
+mod back;
+mod facts;
+pub mod guard;
+mod guests;
+mod report;
+mod there;
+mod turn;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::jiff::Timestamp;
+
+pub use facts::{Compute, Facts, Host, NodeSeen, Rival};
+
+use crate::api::{
+    MaintenanceStep, NodeMaintenanceSpec, NodeMaintenanceStatus, OpenStackDeploymentSpec, StepState,
+    maintenance_condition,
+};
+use crate::catalog::{Catalog, Component};
+use crate::desired::role_labels;
+use crate::observed::Labels;
+use crate::openstack::Access;
+
+/// What the cloud says of maintenance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Setting {
+    /// How to get at the cloud's APIs, where it has them.
+    pub access: Option<Access>,
+    /// How many nodes of a role may be in maintenance at once, where it is not 1.
+    pub limits: BTreeMap<String, u32>,
+    /// The labels of each role.
+    pub roles: BTreeMap<String, Labels>,
+    /// Components that keep a quorum.
+    pub quorum: BTreeSet<Component>,
+    /// The component whose nodes nova knows as hosts.
+    pub hosts: Option<Component>,
+}
+
+/// What a spec means for maintenance.
+pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option<Access>) -> Setting {
+    let mut roles: BTreeMap<String, Labels> =
+        catalog.roles.iter().map(|(name, role)| (name.clone(), role.labels.clone())).collect();
+    roles.extend(spec.nodes.roles.iter().map(|(name, role)| (name.clone(), role_labels(name, role, catalog))));
+    let releases = || catalog.services.values().flat_map(|service| service.releases.values());
+    Setting {
+        access,
+        limits: spec.nodes.maintenance.as_ref().map(|own| own.limits.clone()).unwrap_or_default(),
+        roles,
+        quorum: releases().flat_map(|release| release.quorum.iter().cloned()).collect(),
+        hosts: releases().find_map(|release| Some(release.hosts.as_ref()?.component.clone())),
+    }
+}
+
+impl Setting {
+    /// The roles that a node of these labels plays.
+    pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
+        let plays =
+            |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));
+        self.roles.iter().filter(|(_, wanted)| plays(wanted)).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// A maintenance, and all that is known around it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The resource's name.
+    pub name: &'a str,
+    /// What is asked for.
+    pub spec: &'a NodeMaintenanceSpec,
+    /// The status as it stands.
+    pub status: &'a NodeMaintenanceStatus,
+    /// The spec's generation.
+    pub generation: Option<i64>,
+    /// Whether something was begun: our finalizer is there.
+    pub begun: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether what failed is to be tried again.
+    pub retry: bool,
+    /// What the cloud says; `None` before that was read.
+    pub setting: Option<&'a Setting>,
+    /// What is.
+    pub facts: &'a Facts,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// The finalizer is put on.
+    Begin,
+    /// The compute service is disabled.
+    Disable {
+        /// Its UUID.
+        id: String,
+        /// What nova is told as the reason: it carries our mark.
+        reason: String,
+    },
+    /// These instances are migrated.
+    Migrate(Vec<String>),
+    /// The annotation that asks for another try is taken away.
+    Forgive,
+    /// The node is cordoned, with our mark.
+    Cordon,
+    /// The node is uncordoned.
+    Uncordon,
+    /// The compute service is enabled.
+    Enable {
+        /// Its UUID.
+        id: String,
+    },
+    /// The finalizer is taken away.
+    Finish,
+}
+
+/// How long it waits until it looks again at what nobody tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Again {
+    /// Something is moving.
+    Soon,
+    /// Something is awaited.
+    Later,
+}
+
+/// What is to be done, and what is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// What is to be done now.
+    pub act: Option<Act>,
+    /// When to look again, where it waits for what nobody tells.
+    pub again: Option<Again>,
+    /// When to look again, because of its window.
+    pub wake: Option<Timestamp>,
+    /// What is told.
+    pub status: NodeMaintenanceStatus,
+}
+
+/// What a step comes to.
+#[derive(Debug)]
+enum Now {
+    Done(String),
+    Skipped(String),
+    Act(Act, String),
+    /// It waits, and whether for a person.
+    Wait(String, Again, bool),
+}
+
+fn awaits(message: String) -> Now {
+    Now::Wait(message, Again::Later, false)
+}
+
+/// Whether a maintenance may be carried out at this time.
+pub fn is_open(spec: &NodeMaintenanceSpec, now: Timestamp) -> bool {
+    turn::start(spec).is_none_or(|start| start <= now) && turn::end(spec).is_none_or(|end| end > now)
+}
+
+/// The next step.
+pub fn decide(case: &Case<'_>) -> Decision {
+    if case.is_returning() { back::decide(case) } else { there::decide(case) }
+}
+
+impl Case<'_> {
+    /// Whether it leads back: it is deleted, or its window ended before the node could be drained.
+    pub fn is_returning(&self) -> bool {
+        self.deleting || self.has_expired()
+    }
+
+    /// Whether all is done that is to be done, and only the node has to be looked at.
+    pub fn is_at_rest(&self) -> bool {
+        let known = self.status.observed_generation == self.generation;
+        known && !self.deleting && self.is_ready() && self.holds_node()
+    }
+
+    /// Whether nova is to be asked: not about a node of which nothing was changed there.
+    pub fn asks_nova(&self) -> bool {
+        !self.is_returning() || self.touched(MaintenanceStep::DisableCompute)
+    }
+
+    /// Whether it has its turn, as far as nova has no say in that: before, nova is not asked.
+    pub fn has_its_turn(&self) -> bool {
+        !matches!(turn::turn(self), Now::Wait(..))
+    }
+
+    fn has_expired(&self) -> bool {
+        let late = turn::end(self.spec).is_some_and(|end| end <= self.now);
+        late && !self.is_ready()
+    }
+
+    fn is_ready(&self) -> bool {
+        let ready = |condition: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+            condition.type_ == maintenance_condition::READY_TO_DRAIN && condition.status == "True"
+        };
+        self.status.conditions.iter().any(|condition| ready(&condition))
+    }
+
+    fn holds_node(&self) -> bool {
+        self.facts.node.as_ref().is_some_and(|node| node.cordoned)
+    }
+
+    fn state(&self, step: MaintenanceStep) -> Option<StepState> {
+        self.status.steps.iter().find(|known| known.name == step).map(|known| known.state)
+    }
+
+    /// Whether a step was done, or may have been: what is told is written before anything is done.
+    fn touched(&self, step: MaintenanceStep) -> bool {
+        matches!(self.state(step), Some(StepState::Active | StepState::Done))
+    }
+
+    /// What nova is told as the reason.
+    fn mark(&self) -> String {
+        let mark = format!("osdpl: maintenance {}", self.name);
+        if self.spec.reason.is_empty() { mark } else { format!("{mark}: {}", self.spec.reason) }
+    }
+
+    /// Whether a reason is ours.
+    fn is_ours(&self, reason: Option<&str>) -> bool {
+        let rest = reason.and_then(|reason| reason.strip_prefix("osdpl: maintenance ")?.strip_prefix(self.name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    }
+}
+
+#[cfg(test)]
+mod tests;

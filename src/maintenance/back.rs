@@ -1,0 +1,106 @@
+//! The way back.
+
+use super::report::{Told, report};
+use super::{Act, Case, Compute, Decision, Now, awaits};
+use crate::api::{MaintenancePhase, MaintenanceStep};
+
+/// The steps, in order.
+const STEPS: [MaintenanceStep; 3] =
+    [MaintenanceStep::Uncordon, MaintenanceStep::Agents, MaintenanceStep::EnableCompute];
+
+pub(super) fn decide(case: &Case<'_>) -> Decision {
+    let mut told = Told::given_up(case);
+    told.phase = if case.deleting { MaintenancePhase::Returning } else { MaintenancePhase::Expired };
+    if !case.begun {
+        told.closing = expired(case);
+        return report(told);
+    }
+    for step in STEPS {
+        let now = match step {
+            MaintenanceStep::Uncordon => uncordon(case),
+            MaintenanceStep::Agents => agents(case),
+            _ => enable(case),
+        };
+        if told.take(step, now) {
+            return report(told);
+        }
+    }
+    told.act = Some(Act::Finish);
+    told.closing = if case.deleting { format!("{} is given back", case.spec.node) } else { expired(case) };
+    report(told)
+}
+
+fn expired(case: &Case<'_>) -> String {
+    format!(
+        "its window ended before {} could be drained, and the node is given back; delete this NodeMaintenance, and make one with another window",
+        case.spec.node
+    )
+}
+
+fn uncordon(case: &Case<'_>) -> Now {
+    match &case.facts.node {
+        None => Now::Skipped("the node is gone".into()),
+        Some(node) if node.mark.as_deref() == Some(case.name) => {
+            Now::Act(Act::Uncordon, format!("{} is being uncordoned", case.spec.node))
+        }
+        Some(node) if node.cordoned => Now::Skipped("someone else has cordoned it".into()),
+        Some(_) => Now::Skipped("it was not cordoned".into()),
+    }
+}
+
+/// Whether the node and all that it takes to run instances is up.
+fn agents(case: &Case<'_>) -> Now {
+    let node = &case.spec.node;
+    let Some(seen) = &case.facts.node else { return Now::Skipped("the node is gone".into()) };
+    let changed = case.touched(MaintenanceStep::Cordon) || case.touched(MaintenanceStep::DisableCompute);
+    if !changed {
+        return Now::Skipped("nothing was changed".into());
+    }
+    if !seen.ready {
+        return awaits(format!("waits until node {node} is Ready"));
+    }
+    if !case.facts.unready.is_empty() {
+        return awaits(format!("waits until these pods on {node} are ready: {}", case.facts.unready.join(", ")));
+    }
+    match &case.facts.compute {
+        _ if !case.touched(MaintenanceStep::DisableCompute) => {}
+        Compute::None => {}
+        Compute::Unknown(why) => return awaits(why.clone()),
+        // Whatever someone else has disabled is not ours to wait for.
+        Compute::Known(host) if !case.is_ours(host.service.disabled_reason.as_deref()) => {}
+        Compute::Known(host) if !host.service.is_up() => {
+            return awaits(format!("waits until nova hears of nova-compute on {}", host.service.host));
+        }
+        Compute::Known(host) => {
+            let deaf = host.agents.iter().filter(|agent| agent.enabled && !agent.alive);
+            let deaf: Vec<_> = deaf.map(|agent| agent.kind.as_str()).collect();
+            if !deaf.is_empty() {
+                let (names, host) = (deaf.join(", "), &host.service.host);
+                return awaits(format!("waits until neutron hears of {names} on {host}"));
+            }
+        }
+    }
+    Now::Done(String::new())
+}
+
+fn enable(case: &Case<'_>) -> Now {
+    if case.facts.node.is_none() {
+        return Now::Skipped("the node is gone; its compute service stays as it is".into());
+    }
+    if !case.touched(MaintenanceStep::DisableCompute) {
+        return Now::Skipped("it was not disabled".into());
+    }
+    match &case.facts.compute {
+        Compute::None => Now::Skipped("the node is no compute any more".into()),
+        Compute::Unknown(why) => awaits(why.clone()),
+        Compute::Known(host) if host.service.is_enabled() => Now::Done(String::new()),
+        Compute::Known(host) if case.is_ours(host.service.disabled_reason.as_deref()) => {
+            let act = Act::Enable { id: host.service.id.clone() };
+            Now::Act(act, format!("the compute service of {} is being enabled", host.service.host))
+        }
+        Compute::Known(host) => {
+            let reason = host.service.disabled_reason.as_deref().unwrap_or("without a reason");
+            Now::Skipped(format!("someone else has disabled it: {reason}"))
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The way there.
+
+use super::guests::guests;
+use super::report::{Told, report};
+use super::{Act, Again, Case, Compute, Decision, Host, Now, awaits, turn};
+use crate::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
+
+/// The steps, in order.
+pub(super) const STEPS: [MaintenanceStep; 5] = [
+    MaintenanceStep::Turn,
+    MaintenanceStep::DisableCompute,
+    MaintenanceStep::Instances,
+    MaintenanceStep::Quorum,
+    MaintenanceStep::Cordon,
+];
+
+pub(super) fn decide(case: &Case<'_>) -> Decision {
+    let mut told = Told::new(case);
+    told.instances = counted(case);
+    for step in STEPS {
+        let now = match step {
+            MaintenanceStep::Turn => turn::turn(case),
+            _ if case.facts.node.is_none() => {
+                Now::Wait(format!("node {} is gone; delete this NodeMaintenance", case.spec.node), Again::Later, true)
+            }
+            MaintenanceStep::DisableCompute => disable(case),
+            MaintenanceStep::Instances => instances(case, &mut told),
+            MaintenanceStep::Quorum => quorum(case),
+            _ => cordon(case),
+        };
+        if told.take(step, now) {
+            told.phase = phase(step);
+            break;
+        }
+    }
+    let mut decision = report(told);
+    let starts = turn::start(case.spec).filter(|start| *start > case.now);
+    let ends = turn::end(case.spec).filter(|end| *end > case.now);
+    decision.wake = starts.into_iter().chain(ends).min();
+    decision
+}
+
+fn phase(step: MaintenanceStep) -> MaintenancePhase {
+    match step {
+        MaintenanceStep::Turn => MaintenancePhase::Waiting,
+        MaintenanceStep::DisableCompute => MaintenancePhase::Disabling,
+        MaintenanceStep::Instances => MaintenancePhase::Emptying,
+        _ => MaintenancePhase::Cordoning,
+    }
+}
+
+fn disable(case: &Case<'_>) -> Now {
+    let leaves = case.spec.instances == Some(InstancePolicy::Leave);
+    match &case.facts.compute {
+        Compute::None => Now::Skipped("the node is no compute".into()),
+        Compute::Unknown(why) if leaves => Now::Skipped(format!("instances stay, and nova can't be asked: {why}")),
+        Compute::Unknown(why) => awaits(why.clone()),
+        Compute::Known(host) => {
+            let reason = host.service.disabled_reason.as_deref();
+            if host.service.is_enabled() {
+                let act = Act::Disable { id: host.service.id.clone(), reason: case.mark() };
+                return Now::Act(act, format!("the compute service of {} is being disabled", host.service.host));
+            }
+            if case.is_ours(reason) {
+                return Now::Done(String::new());
+            }
+            Now::Skipped(format!("someone else has disabled it: {}", reason.unwrap_or("without a reason")))
+        }
+    }
+}
+
+/// The instances as they are counted: those that were there at first are the total.
+fn counted(case: &Case<'_>) -> Option<InstancesStatus> {
+    let Compute::Known(host) = &case.facts.compute else { return case.status.instances.clone() };
+    let before = case.status.instances.as_ref();
+    let remaining = u32::try_from(host.servers.len()).unwrap_or(u32::MAX);
+    let total = before.map_or(0, |before| before.total).max(remaining);
+    let moved = format!("{}/{total}", total - remaining);
+    Some(InstancesStatus {
+        moved,
+        total,
+        remaining,
+        after: before.and_then(|before| before.after),
+        ..InstancesStatus::default()
+    })
+}
+
+fn instances(case: &Case<'_>, told: &mut Told<'_>) -> Now {
+    let host = match &case.facts.compute {
+        Compute::None => return Now::Skipped("the node is no compute".into()),
+        Compute::Unknown(why) if case.spec.instances != Some(InstancePolicy::Leave) => return awaits(why.clone()),
+        Compute::Unknown(_) => return Now::Skipped("they stay".into()),
+        Compute::Known(host) => host,
+    };
+    let left = host.servers.len();
+    match case.spec.instances.unwrap_or_default() {
+        _ if left == 0 => Now::Done(String::new()),
+        InstancePolicy::Leave => Now::Skipped(format!("{} there", counts(left, "stays", "stay"))),
+        InstancePolicy::Wait => {
+            let names: Vec<_> = host.servers.iter().take(5).map(|server| server.name.as_str()).collect();
+            let more = if left > names.len() { ", …" } else { "" };
+            let node = &case.spec.node;
+            awaits(format!(
+                "waits until someone has emptied {node}: {} left: {}{more}",
+                counts(left, "is", "are"),
+                names.join(", ")
+            ))
+        }
+        InstancePolicy::Migrate => migrate(case, host, told),
+    }
+}
+
+fn migrate(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
+    let newest = host.migrations.iter().map(|migration| migration.id).max().unwrap_or(0);
+    let begun = case.status.instances.as_ref().and_then(|instances| instances.after);
+    let after = begun.filter(|_| !case.retry).unwrap_or(newest);
+    let guests = guests(case, host, after);
+    if let Some(instances) = &mut told.instances {
+        instances.after = Some(after);
+        instances.migrating = u32::try_from(guests.moving + guests.ask.len()).unwrap_or(u32::MAX);
+        instances.failed.clone_from(&guests.stuck);
+    }
+    if case.retry {
+        return Now::Act(Act::Forgive, "what failed is tried again".into());
+    }
+    let moving = guests.moving + guests.ask.len();
+    let mut words = Vec::new();
+    if moving + guests.queued + guests.busy > 0 {
+        let waits = guests.queued + guests.busy;
+        let rest = if waits > 0 { format!(", {waits} more after that") } else { String::new() };
+        words.push(format!("{} being migrated{rest}", counts(moving, "is", "are")));
+    }
+    if let Some(first) = guests.stuck.first() {
+        let FailedInstance { name, id, reason } = first;
+        let others = guests.stuck.len() - 1;
+        let others =
+            if others > 0 { format!(" (and {others} more, see status.instances.failed)") } else { String::new() };
+        words.push(format!("instance {name} ({id}) {reason}{others}"));
+    }
+    let words = words.join("; ");
+    if guests.ask.is_empty() {
+        let moves = moving + guests.busy > 0;
+        return Now::Wait(words, if moves { Again::Soon } else { Again::Later }, !moves);
+    }
+    Now::Act(Act::Migrate(guests.ask), words)
+}
+
+/// `1 instance is`, `3 instances are`.
+fn counts(count: usize, one: &str, several: &str) -> String {
+    if count == 1 { format!("1 instance {one}") } else { format!("{count} instances {several}") }
+}
+
+fn quorum(case: &Case<'_>) -> Now {
+    match case.facts.refusals.first() {
+        // Once it could be drained it may be half drained: its own pods are what is missing.
+        Some(refusal) if !case.is_ready() => awaits(refusal.clone()),
+        _ => Now::Done(String::new()),
+    }
+}
+
+fn cordon(case: &Case<'_>) -> Now {
+    let Some(node) = &case.facts.node else { return Now::Skipped(String::new()) };
+    match (node.cordoned, node.mark.as_deref() == Some(case.name)) {
+        (true, true) => Now::Done(String::new()),
+        (true, false) => Now::Skipped("someone else has cordoned it".into()),
+        (false, _) => Now::Act(Act::Cordon, format!("{} is being cordoned", case.spec.node)),
+    }
+}

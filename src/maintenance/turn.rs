@@ -1,0 +1,57 @@
+//! Whose turn it is: windows, limits by role, and who came first.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{Act, Again, Case, Compute, Now, awaits};
+use crate::api::{InstancePolicy, NodeMaintenanceSpec};
+
+/// When it may begin.
+pub(super) fn start(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
+    spec.window.as_ref()?.start.as_ref()?.parse().ok()
+}
+
+/// When it must be ready.
+pub(super) fn end(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
+    spec.window.as_ref()?.end.as_ref()?.parse().ok()
+}
+
+/// Whether it may begin.
+pub(super) fn turn(case: &Case<'_>) -> Now {
+    if case.begun {
+        return Now::Done(String::new());
+    }
+    let node = &case.spec.node;
+    let Some(setting) = case.setting else { return awaits("the cloud's resource has not been read yet".into()) };
+    if let Some(start) = start(case.spec).filter(|start| *start > case.now) {
+        return awaits(format!("its window begins at {start}"));
+    }
+    let Some(seen) = &case.facts.node else {
+        let message = format!("there is no node {node}; delete this NodeMaintenance, and make one with the right name");
+        return Now::Wait(message, Again::Later, true);
+    };
+    if let Some(rival) = case.facts.rivals.iter().find(|rival| rival.node == *node && (rival.begun || rival.first)) {
+        return awaits(format!("waits for NodeMaintenance {}, which is about the same node", rival.name));
+    }
+    for role in &seen.roles {
+        let rivals: Vec<_> = case.facts.rivals.iter().filter(|rival| rival.roles.contains(role)).collect();
+        let before = rivals.iter().filter(|rival| rival.begun || rival.first).collect::<Vec<_>>();
+        let limit = setting.limits.get(role).copied().unwrap_or(1);
+        if before.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            let names: Vec<_> = before.iter().map(|rival| format!("{} ({})", rival.name, rival.node)).collect();
+            return awaits(format!(
+                "waits for NodeMaintenance {}: {limit} node{} of role {role} may be in maintenance at once (spec.nodes.maintenance.limits)",
+                names.join(", "),
+                if limit == 1 { "" } else { "s" }
+            ));
+        }
+    }
+    if let Some(refusal) = case.facts.refusals.first() {
+        return awaits(refusal.clone());
+    }
+    match &case.facts.compute {
+        Compute::Unknown(why) if case.spec.instances != Some(InstancePolicy::Leave) => {
+            awaits(format!("whether there are instances on {node} is not known: {why}"))
+        }
+        _ => Now::Act(Act::Begin, String::new()),
+    }
+}

@@ -1,0 +1,200 @@
+//! What gets in the way of it, what others did, and turning back.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use osdpl::api::RETRY;
+
+use super::*;
+use crate::standin::Manner;
+
+impl World {
+    /// A database of three on the nodes of this story, one on each.
+    async fn has_a_database(&self) {
+        let labels = json!({"application": "mariadb", "component": "server"});
+        let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+            [{"labelSelector": {"matchLabels": labels}, "topologyKey": "host"}]}});
+        let pod = json!({"nodeSelector": {"story": self.namespace}, "affinity": apart,
+            "containers": [{"name": "mariadb", "image": "mariadb"}]});
+        let set = json!({"metadata": {"name": "mariadb-server"}, "spec": {"replicas": 3, "serviceName": "mariadb",
+            "podManagementPolicy": "Parallel", "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod}}});
+        let sets = self.api::<StatefulSet>();
+        sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.unwrap();
+        let budget = json!({"metadata": {"name": "mariadb-server"},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels}}});
+        let budgets = self.api::<PodDisruptionBudget>();
+        budgets.create(&PostParams::default(), &serde_json::from_value(budget).unwrap()).await.unwrap();
+        let ready = |set: Option<&StatefulSet>| {
+            set.and_then(|set| set.status.as_ref()).is_some_and(|status| status.ready_replicas == Some(3))
+        };
+        Box::pin(self.until_object("the database is there", "mariadb-server", ready)).await;
+        let allows = |budget: Option<&PodDisruptionBudget>| {
+            budget.and_then(|budget| budget.status.as_ref()).is_some_and(|status| status.disruptions_allowed == Some(1))
+        };
+        Box::pin(self.until_object("its budget is counted", "mariadb-server", allows)).await;
+    }
+
+    /// A pod is there and not ready, or ready again.
+    async fn set_ready(&self, pod: &str, ready: bool) {
+        let value = if ready { Value::Null } else { "false".into() };
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/ready": value}}}));
+        self.api::<Pod>().patch(pod, &PatchParams::default(), &patch).await.unwrap();
+        let is = |pod: Option<&Pod>| {
+            let conditions = pod.and_then(|pod| pod.status.as_ref()?.conditions.clone()).unwrap_or_default();
+            conditions.iter().any(|one| one.type_ == "Ready" && (one.status == "True") == ready)
+        };
+        Box::pin(self.until_object(&format!("{pod} is ready: {ready}"), pod, is)).await;
+    }
+
+    async fn allow_evictions(&self, most: i32) {
+        let patch = Patch::Merge(json!({"spec": {"maxUnavailable": most}}));
+        self.api::<PodDisruptionBudget>().patch("mariadb-server", &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// One of its pods that is not on this node.
+    async fn member_beside(&self, node: &str) -> String {
+        let pods = self.api::<Pod>().list(&kube::api::ListParams::default()).await.unwrap();
+        let elsewhere = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) != Some(node);
+        pods.iter().find(elsewhere).unwrap().name_any()
+    }
+}
+
+#[test]
+fn what_can_not_move_blocks_by_name_and_what_others_did_stays_theirs() {
+    story("blocked", async |world| {
+        let server = StandIn::start(&[]).await;
+        let mut nodes = Nodes::of(world);
+        let names = computes(&mut nodes, &server, &["one", "two"]).await;
+        let one = names[0].as_str();
+        server.nova.server(one, "x", "ACTIVE");
+        server.nova.server(one, "y", "SHUTOFF");
+        server.nova.moves(Moves::Fail);
+        server.nova.set_service(one, "status", "disabled".into());
+        server.nova.set_service(one, "disabled_reason", "broken fan".into());
+        world.set_cordon(one, true).await;
+        let _operator = world.maintains(&server).await;
+        world.plans_a_cloud(json!({})).await;
+        world.maintain("stuck", json!({"node": one})).await;
+        let both = |status: &NodeMaintenanceStatus| {
+            status.instances.as_ref().is_some_and(|instances| instances.failed.len() == 2) && holds(status, "Blocked")
+        };
+        let status = world.until_maintained("stuck", "both instances are named", both).await;
+        let failed = status.instances.unwrap().failed;
+        let again = format!("kubectl annotate nm {} osdpl.dev/retry=now", world.own("stuck"));
+        assert!(failed[0].reason.starts_with("its live migration 1 ended as error; see the log of nova-compute"));
+        assert!(failed[0].name == "x-name" && failed[0].reason.ends_with(&again), "{failed:?}");
+        assert!(
+            failed[1].id == "y" && failed[1].reason.starts_with("is SHUTOFF, which can't be live-migrated; start it")
+        );
+        assert!(status.message.starts_with("instance x-name (x) its live migration 1"), "{}", status.message);
+        assert_eq!(server.nova.changes(), ["migrate x"], "once, and nothing else");
+
+        server.nova.moves(Moves::AtOnce);
+        server.nova.remove_server("y");
+        let retry = Patch::Merge(json!({"metadata": {"annotations": {RETRY: "now"}}}));
+        world.maintenances().patch(&world.own("stuck"), &PatchParams::default(), &retry).await.unwrap();
+        let status = world.until_ready_to_drain("stuck").await;
+        assert_eq!(
+            step(&status, MaintenanceStep::DisableCompute),
+            (StepState::Skipped, "someone else has disabled it: broken fan")
+        );
+        assert_eq!(step(&status, MaintenanceStep::Cordon), (StepState::Skipped, "someone else has cordoned it"));
+        let kept = world.maintenances().get(&world.own("stuck")).await.unwrap();
+        assert!(!kept.annotations().contains_key(RETRY), "it counts once");
+        world.gives_back("stuck").await;
+        world.until_given_back("stuck").await;
+        assert_eq!(world.cordon_of(one).await, (true, None));
+        assert_eq!(server.nova.service(one), (false, "broken fan".into()));
+        assert_eq!(server.nova.changes(), ["migrate x", "migrate x"]);
+
+        turned_back_in_the_middle(world, &server, &names[1]).await;
+        told_when_nova_is_away_or_too_old(world, &server, &names[1]).await;
+        nodes.leave().await;
+    });
+}
+
+/// Deleting it leads back at once, and what is on its way arrives.
+async fn turned_back_in_the_middle(world: &World, server: &StandIn, node: &str) {
+    server.nova.moves(Moves::Slowly);
+    world.maintain("abort", json!({"node": node})).await;
+    server.nova.until_changed("migrate x", 3).await;
+    assert!(!server.nova.service(node).0);
+    world.gives_back("abort").await;
+    server.nova.until_changed(&format!("put os-services/compute-{node} enabled"), 1).await;
+    world.until_given_back("abort").await;
+    assert_eq!(world.cordon_of(node).await, (false, None));
+    server.nova.release("x");
+}
+
+async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node: &str) {
+    // Nothing is installed here that would tell that it is a compute.
+    let compute = json!({"metadata": {"name": "nova-compute", "labels": {"application": "nova", "component": "compute"}},
+        "spec": {"nodeName": node, "containers": [{"name": "nova-compute", "image": "nova"}]}});
+    world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(compute).unwrap()).await.unwrap();
+    let before = server.nova.changes().len();
+    server.answers("nova-api", Manner::Badly);
+    world.maintain("away", json!({"node": node})).await;
+    let status = world.until_says("away", "503 Service Unavailable").await;
+    let begins = format!("whether there are instances on {node} is not known: GET http://nova-api.");
+    assert!(status.message.starts_with(&begins), "{}", status.message);
+    server.answers("nova-api", Manner::Well);
+    server.nova.speaks(52);
+    server.nova.expire();
+    world.until_says("away", "nova speaks version 2.52 of its API at most, and 2.53 is needed").await;
+    assert_eq!((world.cordon_of(node).await, server.nova.changes().len()), ((false, None), before));
+    let leave = Patch::Merge(json!({"spec": {"instances": "Leave"}}));
+    world.maintenances().patch(&world.own("away"), &PatchParams::default(), &leave).await.unwrap();
+    world.until_ready_to_drain("away").await;
+    assert_eq!(world.cordon_of(node).await, (true, Some(world.own("away"))));
+    world.gives_back("away").await;
+    world.until_given_back("away").await;
+    assert_eq!((world.cordon_of(node).await, server.nova.changes().len()), ((false, None), before));
+}
+
+#[test]
+fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_its_window_ends() {
+    story("quorum", async |world| {
+        let server = StandIn::start(&[]).await;
+        let mut nodes = Nodes::of(world);
+        let mut joined = Vec::new();
+        for name in ["one", "two", "three"] {
+            joined.push(nodes.join(name, json!({"story": world.namespace, "host": name})).await);
+        }
+        let node = joined[0].as_str();
+        Box::pin(world.has_a_database()).await;
+        let _operator = world.maintains(&server).await;
+        world.plans_a_cloud(json!({"maintenance": {"limits": {"control-plane": 2}}})).await;
+        let member = world.member_beside(node).await;
+        world.set_ready(&member, false).await;
+        world.maintain("held", json!({"node": node})).await;
+        let set = format!("{}/mariadb-server", world.namespace);
+        let quorum = format!(
+            "StatefulSet {set} would keep 1 of 3 pods ready without this node, and needs 2 for its quorum; have its other pods ready"
+        );
+        let status = world.until_says("held", &quorum).await;
+        assert_eq!(step(&status, MaintenanceStep::Turn).0, StepState::Waiting);
+        world.allow_evictions(0).await;
+        world.set_ready(&member, true).await;
+        let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, and 3 must be");
+        world.until_says("held", &budget).await;
+        assert_eq!(world.cordon_of(node).await, (false, None));
+        world.allow_evictions(1).await;
+        let status = world.until_ready_to_drain("held").await;
+        assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is no compute"));
+        assert_eq!(world.cordon_of(node).await, (true, Some(world.own("held"))));
+
+        // Pods on a node that is taken out count as gone.
+        let soon = (crate::world::now() + k8s_openapi::jiff::SignedDuration::from_secs(8)).to_string();
+        world.maintain("late", json!({"node": joined[1], "window": {"end": soon}})).await;
+        world.until_says("late", "would keep 1 of 3 pods ready").await;
+        let expired = world.until_says("late", "its window ended before").await;
+        assert_eq!(expired.phase, Some(osdpl::api::MaintenancePhase::Expired));
+        world.gives_back("late").await;
+        world.gives_back("held").await;
+        world.until_given_back("late").await;
+        world.until_given_back("held").await;
+        assert_eq!(world.cordon_of(node).await, (false, None));
+        nodes.leave().await;
+    });
+}
