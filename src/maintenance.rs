@@ -34,11 +34,16 @@ use crate::desired::role_labels;
 use crate::observed::Labels;
 use crate::openstack::Access;
 
+/// What is said before it is known what the cloud says.
+pub const UNREAD: &str = "the cloud's OpenStackDeployment has not been read yet, or is refused (see its status)";
+
 /// What the cloud says of maintenance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setting {
     /// How to get at the cloud's APIs, where it has them.
     pub access: Option<Access>,
+    /// Whether it has Nova, though it may not be known yet how to get at it.
+    pub has_nova: bool,
     /// How many nodes of a role may be in maintenance at once, where it is not 1.
     pub limits: BTreeMap<String, u32>,
     /// The labels of each role.
@@ -50,13 +55,14 @@ pub struct Setting {
 }
 
 /// What a spec means for maintenance.
-pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option<Access>) -> Setting {
+pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option<Access>, has_nova: bool) -> Setting {
     let mut roles: BTreeMap<String, Labels> =
         catalog.roles.iter().map(|(name, role)| (name.clone(), role.labels.clone())).collect();
     roles.extend(spec.nodes.roles.iter().map(|(name, role)| (name.clone(), role_labels(name, role, catalog))));
     let releases = || catalog.services.values().flat_map(|service| service.releases.values());
     Setting {
         access,
+        has_nova,
         limits: spec.nodes.maintenance.as_ref().map(|own| own.limits.clone()).unwrap_or_default(),
         roles,
         quorum: releases().flat_map(|release| release.quorum.iter().cloned()).collect(),
@@ -65,6 +71,12 @@ pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option
 }
 
 impl Setting {
+    /// Why nova can't be asked though there is one.
+    pub fn blindness(&self) -> Option<&'static str> {
+        let blind = self.has_nova && self.access.as_ref().is_none_or(|access| access.compute.is_none());
+        blind.then_some("nova can't be asked before the password of the cloud's administrator is known (keystone's values, endpoints.identity.auth.admin)")
+    }
+
     /// The roles that a node of these labels plays.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let plays =

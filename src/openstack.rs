@@ -19,7 +19,7 @@ pub mod neutron;
 pub mod nova;
 mod token;
 
-pub use access::{Access, access};
+pub use access::{Access, access, has_nova};
 pub use call::{Api, Call, Verb};
 pub use error::{Error, said};
 pub use hosts::{Answered, Hosts, Question, is_of};

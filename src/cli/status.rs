@@ -7,13 +7,16 @@ use std::process::ExitCode;
 
 use clap::Args;
 use futures::StreamExt;
+use kube::api::ListParams;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output::{self, Format};
 use super::wait::is_ready;
-use crate::api::{CauseStatus, ChildStatus, ComponentVerdict, OpenStackDeployment, RoleStatus, RolloutStatus};
+use crate::api::{
+    CauseStatus, ChildStatus, ComponentVerdict, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
+};
 use crate::nodes::several;
 use crate::status::rollout_line;
 
@@ -35,7 +38,7 @@ impl Arguments {
         let deployment = self.target.find(&client).await?;
         if !self.watch {
             match self.output {
-                Format::Text => output::print(tree(&deployment)),
+                Format::Text => output::print(tree(&deployment) + &maintenances(&client).await),
                 Format::Json => output::line(serde_json::to_string_pretty(&json(&deployment))?),
             }
             return Ok(if is_ready(&deployment) { ExitCode::SUCCESS } else { ExitCode::from(2) });
@@ -155,6 +158,19 @@ fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
     let lines = on.map(|(name, said)| format!("  {}\n", rollout_line(name, said)));
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { format!("\nRollouts:\n{lines}") }
+}
+
+/// The nodes that are being taken out or given back; nothing where they can't be listed: it is no part of the cloud's own status.
+async fn maintenances(client: &kube::Client) -> String {
+    let all = Api::<NodeMaintenance>::all(client.clone()).list(&ListParams::default()).await;
+    let mut text = String::new();
+    for one in all.into_iter().flatten() {
+        let status = one.status.clone().unwrap_or_default();
+        let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();
+        let head = if text.is_empty() { "\nMaintenance:\n " } else { " " };
+        let _ = writeln!(text, "{head} {:<14} {phase} ({}): {}", one.spec.node, one.name_any(), status.message);
+    }
+    text
 }
 
 /// What is to be mended, with where to look and who waits for it.

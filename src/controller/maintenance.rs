@@ -10,14 +10,15 @@ use super::Context;
 use super::gather::Wish;
 use crate::api::OpenStackDeployment;
 use crate::maintenance::{Setting, setting};
-use crate::openstack::access;
+use crate::openstack::{access, has_nova};
 
 impl Context {
     /// Says what the cloud means for nodes that are taken out. A spec that is refused changes nothing in that.
     pub(super) fn settle(&self, deployment: &OpenStackDeployment, wish: &Wish) {
         if !wish.refused {
             let access = access(&self.catalog, &wish.desired);
-            self.say(setting(&deployment.spec, &self.catalog, access));
+            let has_nova = has_nova(&self.catalog, &wish.desired);
+            self.say(setting(&deployment.spec, &self.catalog, access, has_nova));
         }
     }
 

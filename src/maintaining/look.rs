@@ -11,7 +11,7 @@ use crate::api::{MAINTENANCE_FINALIZER, NODE_MAINTENANCE, NodeMaintenance};
 use crate::catalog::Component;
 use crate::cluster::Error;
 use crate::maintenance::guard::{Budget, Members, refusals};
-use crate::maintenance::{Case, Compute, Facts, Host, NodeSeen, Rival, Setting, is_open};
+use crate::maintenance::{Case, Compute, Facts, Host, NodeSeen, Rival, Setting, UNREAD, is_open};
 use crate::openstack::{self, Access, neutron, nova};
 
 /// Upstream's label on every pod of a release.
@@ -61,7 +61,7 @@ impl Maintaining {
         facts: &mut Facts,
     ) -> Result<(), Error> {
         let Some(setting) = case.setting else {
-            facts.compute = Compute::Unknown("the cloud's resource has not been read yet".into());
+            facts.compute = Compute::Unknown(UNREAD.into());
             return Ok(());
         };
         let others = self.context.cluster.maintenances().await?;
@@ -81,7 +81,11 @@ impl Maintaining {
         if !may {
             return Ok(());
         }
-        if let Some(access) = setting.access.as_ref().filter(|access| access.compute.is_some() && case.asks_nova()) {
+        if let Some(why) = setting.blindness().filter(|_| case.asks_nova() && self.hosts(node, &pods, setting)) {
+            facts.compute = Compute::Unknown(why.into());
+        } else if let Some(access) =
+            setting.access.as_ref().filter(|access| access.compute.is_some() && case.asks_nova())
+        {
             // What nova has said once of its instances it has said of a compute.
             let known = case.is_returning() || case.status.instances.is_some();
             let hosts = known || self.hosts(node, &pods, setting);

@@ -116,6 +116,9 @@ fn steps_follow_from_what_is() {
     world.facts.node = Some(NodeSeen::default());
     assert_eq!(world.told().status.message, "waits until node n1 is Ready");
     world.facts.node = Some(NodeSeen { ready: true, ..NodeSeen::default() });
+    world.facts.unready = vec!["openstack/libvirt-x".into()];
+    assert_eq!(world.told().status.message, "waits until these pods on n1 are ready: openstack/libvirt-x");
+    world.facts.unready.clear();
     assert_eq!(world.told().act, Some(Act::Enable { id: "s1".into() }));
     world.host().service.status = "enabled".into();
     world.host().service.disabled_reason = None;
@@ -164,7 +167,7 @@ fn a_time_before_its_window_a_rival_and_a_limit_keep_it_waiting() {
     assert_eq!(said(&two), "its turn has come");
     let same = said(&|world| world.facts.rivals = vec![rival("n1", "gateway", true, false)]);
     assert_eq!(same, "waits for NodeMaintenance of-n1, which is about the same node");
-    assert_eq!(said(&|world| world.setting = None), "the cloud's resource has not been read yet");
+    assert_eq!(said(&|world| world.setting = None), UNREAD);
 }
 
 #[test]
@@ -280,4 +283,11 @@ fn what_is_half_drained_is_not_held_back_by_the_pods_that_went() {
     assert_eq!(ready.told().status.phase, Some(MaintenancePhase::ReadyToDrain));
     ready.status.conditions.clear();
     assert_eq!(ready.told().status.message, "a budget");
+}
+
+#[test]
+fn a_nova_whose_administrator_is_not_known_is_no_missing_nova() {
+    let blind = Setting { has_nova: true, ..Setting::default() };
+    assert!(blind.blindness().is_some_and(|why| why.contains("password of the cloud's administrator")));
+    assert_eq!(Setting::default().blindness(), None);
 }

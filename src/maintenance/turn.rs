@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Act, Again, Case, Compute, Now, awaits};
+use super::{Act, Again, Case, Compute, Now, UNREAD, awaits};
 use crate::api::{InstancePolicy, NodeMaintenanceSpec};
 
 /// When it may begin.
@@ -21,7 +21,7 @@ pub(super) fn turn(case: &Case<'_>) -> Now {
         return Now::Done(String::new());
     }
     let node = &case.spec.node;
-    let Some(setting) = case.setting else { return awaits("the cloud's resource has not been read yet".into()) };
+    let Some(setting) = case.setting else { return awaits(UNREAD.into()) };
     if let Some(start) = start(case.spec).filter(|start| *start > case.now) {
         return awaits(format!("its window begins at {start}"));
     }

@@ -52,3 +52,9 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
         network: of(NETWORK),
     })
 }
+
+/// Whether a wanted cloud has Nova, though it may not be known yet how to get at it.
+pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
+    let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
+    names.into_iter().any(|endpoint| endpoint.endpoint == COMPUTE)
+}

@@ -157,3 +157,19 @@ fn good_resources_and_changes_pass_every_rule() {
         assert!(verdict.is_ok(), "{before} → {after}: {verdict:?}");
     }
 }
+
+#[test]
+fn a_maintenance_keeps_its_node_and_ends_after_it_begins() {
+    let [_, schema] = schemas();
+    let of = |node: &str, window: Value| json!({"metadata": {"name": "m"}, "spec": {"node": node, "window": window}});
+    let said = |new: &Value, old: Option<&Value>| match Validator::new().validate(&schema, new, old) {
+        Ok(()) => String::new(),
+        Err(errors) => errors.into_vec().iter().map(ToString::to_string).collect(),
+    };
+    let (one, two) = (of("n1", json!({})), of("n2", json!({})));
+    assert_eq!(said(&one, Some(&one)), "");
+    assert!(said(&two, Some(&one)).contains("can't be changed: half of what was done"));
+    let window = |start: &str, end: &str| of("n1", json!({"start": start, "end": end}));
+    assert_eq!(said(&window("2026-11-28T22:00:00Z", "2026-11-29T04:00:00Z"), None), "");
+    assert!(said(&window("2026-11-28T22:00:00Z", "2026-11-28T21:00:00Z"), None).contains("must be after the start"));
+}
