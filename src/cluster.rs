@@ -27,6 +27,7 @@ pub use inputs::{Inputs, Reference};
 pub use nodes::NODE_MANAGER;
 pub use remove::Leftovers;
 pub use rook::{Asked, RookWatch, STORE};
+pub use run::Made;
 
 /// The field manager of everything that the operator itself applies.
 pub const MANAGER: &str = "osdpl";

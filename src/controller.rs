@@ -171,7 +171,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     let mut wish = context.gather(&deployment, &mut memory).await?;
     context.attend(&wish);
     context.probe(&wish);
-    context.hosts(&deployment, &mut wish, &mut memory).await?;
+    context.hosts(&deployment, &mut wish, &mut memory).await;
     context.settle(&deployment, &wish);
     let now = now();
     let empty = Desired::default();

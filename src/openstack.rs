@@ -22,7 +22,7 @@ mod token;
 pub use access::{Access, access, has_nova};
 pub use call::{Api, Call, Verb};
 pub use error::{Error, said};
-pub use hosts::{Answered, Hosts, Question, is_of};
+pub use hosts::{Answer, Forgotten, Heard, Hosts, Mapping, Next, Question, next};
 pub use token::expiry;
 
 #[cfg(test)]

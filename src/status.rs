@@ -14,7 +14,7 @@ mod verdict;
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use events::{About, Event, forgotten, mapping, restored};
+pub use events::{About, Event, forgotten, mapping, not_forgotten, restored};
 pub use rollouts::line as rollout_line;
 
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};

@@ -44,7 +44,7 @@ use crate::endpoint::Target;
 use crate::observed::{
     Cause, Claim, CronSeen, Daemons, DriftSeen, EndpointSeen, JobSeen, Key, Node, Owner, ReleaseSeen, Rolling, Workload,
 };
-use crate::openstack::{Answered, Question};
+use crate::openstack::{Heard, Question};
 use crate::scrub::Scrubber;
 use problems::Problems;
 
@@ -88,7 +88,7 @@ pub struct Seen {
     /// What the APIs of services answered, by release, of those that can be reached.
     pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
     /// What Nova answered about its hosts, once it was asked.
-    pub hosts: Option<Arc<Answered>>,
+    pub hosts: Option<Arc<Heard>>,
     /// The pods of the daemons that are watched because they are being rolled.
     pub rolling: Arc<BTreeMap<Daemons, Rolling>>,
     health: Arc<health::Health>,
@@ -141,7 +141,7 @@ pub struct Tasks {
     wanted: latest::Sender<BTreeMap<Key, Target>>,
     endpoints: latest::Receiver<Arc<BTreeMap<Key, EndpointSeen>>>,
     question: latest::Sender<Option<Question>>,
-    hosts: latest::Receiver<Option<Arc<Answered>>>,
+    hosts: latest::Receiver<Option<Arc<Heard>>>,
     rolled: latest::Sender<BTreeSet<Daemons>>,
     rolling: latest::Receiver<Arc<BTreeMap<Daemons, Rolling>>>,
     problems: Problems,

@@ -46,6 +46,15 @@ impl Cluster {
         }
     }
 
+    /// Whether there is a node of this name, by the API server's own word.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn has_node(&self, name: &str) -> Result<bool, Error> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        Ok(api.get_metadata_opt(name).await.because(|| format!("reading node {name}"))?.is_some())
+    }
+
     async fn apply_labels(&self, name: &str, uid: &str, labels: &Labels, force: bool) -> Result<(), kube::Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         // With the uid nothing is made anew of a node that went a moment ago.

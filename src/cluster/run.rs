@@ -10,16 +10,26 @@ use super::{Cluster, Error, Explain};
 /// What kubectl writes on a Job that it makes of a `CronJob` (`kubectl create job --from`).
 const INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
 
+/// Whether a Job was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// Just now.
+    Now,
+    /// It was there already.
+    Before,
+    /// There is no such `CronJob`.
+    Nothing,
+}
+
 impl Cluster {
-    /// Makes a Job of a `CronJob`, as its controller would; returns whether there is such a `CronJob`. One of that name that is there already
-    /// is left as it is.
+    /// Makes a Job of a `CronJob`, as its controller would. One of that name that is there already is left as it is.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn run_cron(&self, namespace: &str, cron: &str, name: &str) -> Result<bool, Error> {
+    pub async fn run_cron(&self, namespace: &str, cron: &str, name: &str) -> Result<Made, Error> {
         let crons: Api<CronJob> = Api::namespaced(self.client.clone(), namespace);
         let Some(found) = crons.get_opt(cron).await.because(|| format!("reading CronJob {namespace}/{cron}"))? else {
-            return Ok(false);
+            return Ok(Made::Nothing);
         };
         let what = || format!("making Job {namespace}/{name} of CronJob {cron}");
         let template = found.spec.job_template;
@@ -34,8 +44,8 @@ impl Cluster {
         let job = Job { metadata, spec: template.spec, ..Job::default() };
         let jobs: Api<Job> = Api::namespaced(self.client.clone(), namespace);
         match jobs.create(&PostParams::default(), &job).await {
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(true),
-            other => other.map(|_| true).because(what),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Made::Before),
+            other => other.map(|_| Made::Now).because(what),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::hosts::Mapping;
+use super::hosts::Hosted;
 use super::rollout::Rolled;
 use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
@@ -41,8 +41,8 @@ pub struct Memory {
     pub rook: Option<Vec<Manifest>>,
     /// Every key of Ceph that was ever seen, valid or not.
     pub keys: BTreeSet<String>,
-    /// New hosts of Nova's for which something was started; `None` while there are none.
-    pub mapping: Option<Mapping>,
+    /// What was done about Nova's hosts.
+    pub hosts: Hosted,
     /// When the status was written last.
     pub written: Option<Timestamp>,
     /// Rollouts, and the pods that were evicted for them.

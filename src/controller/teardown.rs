@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 
 use super::gather::{Wish, known, policy};
+use super::hosts::Hosted;
 use super::memory::Memory;
 use super::rollout::Rolled;
 use super::{Context, wake};
@@ -31,6 +32,8 @@ impl Context {
         // With Purge the credentials go: nothing of them is to come back with the next cloud.
         memory.resolved = None;
         memory.rolled = Rolled::default();
+        memory.hosts = Hosted::default();
+        self.tasks.ask_hosts(None);
         self.tasks.attend(BTreeSet::new());
         self.tasks.roll(BTreeSet::new());
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog);

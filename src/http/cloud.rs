@@ -84,22 +84,38 @@ impl Cloud {
         Ok(all)
     }
 
-    /// Has Nova and Neutron forget a host that is gone, `id` being its nova-compute; returns how many agents Neutron knew of it. Nova goes first: it
-    /// refuses where instances are, and then nothing is to be forgotten. What is gone already is as good as forgotten.
+    /// The hypervisors that Nova lists, all pages of them.
+    ///
+    /// # Errors
+    /// As [`Cloud::call`].
+    pub async fn hypervisors(&self, access: &Access) -> Result<Vec<nova::Hypervisor>, Error> {
+        let mut page = self.call(access, &nova::hypervisors(None)).await?;
+        let mut all = Vec::new();
+        while let Some(next) = page.next().map(str::to_owned) {
+            all.append(&mut page.hypervisors);
+            page = self.call(access, &nova::hypervisors(Some(&next))).await?;
+        }
+        all.append(&mut page.hypervisors);
+        Ok(all)
+    }
+
+    /// Has Neutron and Nova forget a host that is gone, `id` being its nova-compute; returns how many agents Neutron knew of it. Nova goes last, so
+    /// that a host of which not all could be forgotten is still found; it refuses by itself where instances are. What is gone already is as
+    /// good as forgotten.
     ///
     /// # Errors
     /// As [`Cloud::call`].
     pub async fn forget_host(&self, access: &Access, host: &str, id: &str) -> Result<usize, Error> {
         let done =
             |answer: Result<(), Error>| answer.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) });
-        done(self.call(access, &nova::forget(id)).await)?;
         let agents = match self.call(access, &neutron::agents(host)).await {
-            Err(Error::Absent(_)) => return Ok(0),
+            Err(Error::Absent(_)) => Vec::new(),
             agents => agents?.agents,
         };
         for agent in &agents {
             done(self.call(access, &neutron::forget(&agent.id)).await)?;
         }
+        done(self.call(access, &nova::forget(id)).await)?;
         Ok(agents.len())
     }
 

@@ -22,7 +22,7 @@ pub struct CronSeen {
     pub scheduled: Option<Timestamp>,
     /// When a run last ended well.
     pub succeeded: Option<Timestamp>,
-    /// Whether a run goes on, as far as its controller has noticed.
+    /// Whether a run goes on, of its schedule or by hand.
     pub running: bool,
     /// Why its last run, or the one that goes on, is no success.
     pub trouble: Option<Trouble>,

@@ -29,58 +29,131 @@ impl Question {
     }
 }
 
-/// What Nova answered.
+/// What came of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
-    /// What it was asked.
+pub struct Heard {
+    /// What Nova was asked.
     pub question: Question,
+    /// What it answered, or why it could not be asked.
+    pub answer: Result<Answer, String>,
+}
+
+/// What Nova answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
     /// The hosts that matter.
     pub hosts: Hosts,
-    /// Hosts that were to be forgotten and are not: why, in Nova's or Neutron's words.
+    /// Nodes whose hosts were to be forgotten and are not, and why.
     pub kept: BTreeMap<String, String>,
-    /// Hosts that were forgotten, with how many records of Neutron's.
-    pub forgotten: BTreeMap<String, usize>,
+    /// Nodes whose hosts were forgotten.
+    pub forgotten: BTreeMap<String, Forgotten>,
+}
+
+/// A host that is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// What Nova called it.
+    pub host: String,
+    /// How many agents Neutron knew of it.
+    pub agents: usize,
 }
 
 /// The hosts that matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Heard of, with a node, and mapped into no cell: no instance is put there.
-    pub unmapped: BTreeSet<String>,
-    /// Not heard of, and without a node, with the UUID of their nova-compute.
-    pub gone: BTreeMap<String, String>,
-    /// How many are heard of.
+    /// Heard of, with a node, and without a hypervisor that Nova lists: mapped into no cell, so that no instance is put there. With the UUID of
+    /// their nova-compute, which is another one when a host comes back after it was forgotten.
+    pub unmapped: BTreeMap<String, String>,
+    /// How many with a node are heard of.
     pub up: usize,
+    without_node: Vec<Service>,
 }
 
 impl Hosts {
     /// Those among Nova's services.
-    pub fn of(services: &[Service], hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
-        let with_node: Option<BTreeSet<&str>> = nodes.map(|nodes| {
-            let of = |node: &String| of_node(services, node).map(|service| service.id.as_str());
+    pub fn of(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
+        let with_node: Option<BTreeSet<String>> = nodes.map(|nodes| {
+            let of = |node: &String| of_node(&services, node).map(|service| service.id.clone());
             nodes.iter().filter_map(of).collect()
         });
-        let is_there = |service: &&Service| with_node.as_ref().is_none_or(|there| there.contains(service.id.as_str()));
+        let is_there = |service: &Service| with_node.as_ref().is_none_or(|there| there.contains(&service.id));
+        let (there, without_node): (Vec<_>, Vec<_>) = services.into_iter().partition(is_there);
         let mapped: BTreeSet<&str> = hypervisors.iter().map(|hypervisor| hypervisor.service.host.as_str()).collect();
-        let up = || services.iter().filter(|service| service.is_up());
-        let unmapped = up().filter(is_there).filter(|service| !mapped.contains(service.host.as_str()));
-        let gone = services.iter().filter(|service| !service.is_up() && !is_there(service));
+        let up = || there.iter().filter(|service| service.is_up());
+        let unmapped = up().filter(|service| !mapped.contains(service.host.as_str()));
         Self {
-            unmapped: unmapped.map(|service| service.host.clone()).collect(),
-            gone: gone.map(|service| (service.host.clone(), service.id.clone())).collect(),
+            unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
+            without_node,
         }
     }
 
-    /// Those of the hosts without a node that a person called gone for good.
-    pub fn to_forget<'a>(&'a self, asked: &'a BTreeSet<String>) -> impl Iterator<Item = (&'a String, &'a String)> {
-        self.gone.iter().filter(move |(host, _)| asked.iter().any(|node| is_of(host, node)))
+    /// Not heard of, and without a node.
+    pub fn gone(&self) -> impl Iterator<Item = &str> {
+        self.without_node.iter().filter(|service| !service.is_up()).map(|service| service.host.as_str())
+    }
+
+    /// Whether hosts without a node are heard of: Nova misses one that has ended only after a minute (`service_down_time`).
+    pub fn lingers(&self) -> bool {
+        self.without_node.iter().any(Service::is_up)
+    }
+
+    /// The nova-compute of a node that is gone, if Nova has it.
+    pub fn of_gone(&self, node: &str) -> Option<&Service> {
+        of_node(&self.without_node, node)
+    }
+
+    /// The same without this host.
+    pub fn drop_host(&mut self, host: &str) {
+        self.without_node.retain(|service| service.host != host);
     }
 }
 
-/// Whether this is the host of a node of that name: Nova may know it by its full name.
-pub fn is_of(host: &str, node: &str) -> bool {
-    host == node || host.split('.').next() == Some(node)
+/// What was done about new hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// For which.
+    pub hosts: BTreeMap<String, String>,
+    /// How often what makes them known was run.
+    pub tries: u32,
+    /// When a run of it had last ended well before.
+    pub ran: Option<Timestamp>,
+}
+
+/// How often it is run for the same hosts: a compute is heard of a moment before it has written down its hypervisor.
+const TRIES: u32 = 2;
+
+/// What is to be done about new hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// There are none.
+    None,
+    /// What was begun is not over yet.
+    Wait,
+    /// This is to be run, and remembered.
+    Run(Mapping),
+    /// It was, and Nova lists them as little as before.
+    InVain,
+}
+
+/// Decides what is to be done about new hosts; `running` is whether a run goes on, for whomever: they don't run side by side (upstream:
+/// `concurrencyPolicy: Forbid`), and the end of one is another question.
+pub fn next(
+    known: Option<&Mapping>,
+    unmapped: &BTreeMap<String, String>,
+    ran: Option<Timestamp>,
+    running: bool,
+) -> Next {
+    let same = known.filter(|known| known.hosts == *unmapped);
+    let again = |tries| Next::Run(Mapping { hosts: unmapped.clone(), tries, ran });
+    match same {
+        _ if unmapped.is_empty() => Next::None,
+        _ if running => Next::Wait,
+        None => again(1),
+        Some(known) if known.ran == ran => Next::Wait,
+        Some(known) if known.tries < TRIES => again(known.tries + 1),
+        Some(_) => Next::InVain,
+    }
 }
 
 #[cfg(test)]
@@ -99,25 +172,46 @@ mod tests {
     }
 
     fn mapped(hosts: &[&str]) -> Vec<Hypervisor> {
-        let of = |host: &&str| json!({"hypervisor_hostname": host, "service": {"host": host}});
+        let of = |host: &&str| json!({"id": host, "hypervisor_hostname": host, "service": {"host": host}});
         serde_json::from_value(hosts.iter().map(of).collect()).unwrap()
+    }
+
+    fn unmapped(hosts: &[&str]) -> BTreeMap<String, String> {
+        hosts.iter().map(|host| ((*host).to_owned(), format!("id-{host}"))).collect()
     }
 
     #[test]
     fn a_host_that_is_up_with_a_node_and_without_a_hypervisor_is_unmapped() {
-        let services = [service("n1", "up"), service("n2", "up"), service("n3", "down"), service("elsewhere", "up")];
-        let hosts = Hosts::of(&services, &mapped(&["n1"]), Some(&names(&["n1", "n2", "n3"])));
-        assert_eq!((hosts.unmapped, hosts.up), (names(&["n2"]), 3));
-        assert!(hosts.gone.is_empty(), "n3 has its node, and elsewhere is heard of");
+        let services =
+            vec![service("n1", "up"), service("n2", "up"), service("n3", "down"), service("elsewhere", "up")];
+        let hosts = Hosts::of(services, &mapped(&["n1"]), Some(&names(&["n1", "n2", "n3"])));
+        assert_eq!((&hosts.unmapped, hosts.up), (&unmapped(&["n2"]), 2));
+        assert_eq!(hosts.gone().count(), 0, "n3 has its node, and elsewhere is heard of");
+        assert!(hosts.lingers());
     }
 
     #[test]
     fn a_host_that_is_silent_and_has_no_node_is_gone_and_only_where_nodes_may_be_listed() {
-        let services = [service("n1.example.org", "down"), service("n2.example.org", "down")];
-        let hosts = Hosts::of(&services, &[], Some(&names(&["n1"])));
-        assert_eq!(hosts.gone.keys().collect::<Vec<_>>(), ["n2.example.org"]);
-        assert_eq!(hosts.to_forget(&names(&["n2", "n9"])).count(), 1);
-        assert_eq!(hosts.to_forget(&names(&["n1"])).count(), 0, "its node is there");
-        assert!(Hosts::of(&services, &[], None).gone.is_empty());
+        let services = || vec![service("N1.example.org", "down"), service("n2.example.org", "down")];
+        let hosts = Hosts::of(services(), &[], Some(&names(&["n1"])));
+        assert_eq!(hosts.gone().collect::<Vec<_>>(), ["n2.example.org"]);
+        assert_eq!(hosts.of_gone("n2").unwrap().host, "n2.example.org");
+        assert!(hosts.of_gone("n1").is_none(), "its node is there");
+        assert_eq!(Hosts::of(services(), &[], None).gone().count(), 0);
+    }
+
+    #[test]
+    fn new_hosts_are_mapped_once_and_once_more_and_then_a_person_must_look() {
+        let at = |second| Timestamp::from_second(second).ok();
+        let (one, two) = (unmapped(&["n1"]), unmapped(&["n1", "n2"]));
+        assert_eq!(next(None, &BTreeMap::new(), at(1), false), Next::None);
+        let Next::Run(first) = next(None, &one, at(1), false) else { panic!("nothing is run") };
+        assert_eq!(next(Some(&first), &one, at(1), true), Next::Wait, "it runs");
+        assert_eq!(next(Some(&first), &one, at(1), false), Next::Wait, "it failed, or its end is not seen yet");
+        assert_eq!(next(Some(&first), &two, at(1), true), Next::Wait, "never two at once");
+        let Next::Run(second) = next(Some(&first), &one, at(2), false) else { panic!("it is not run again") };
+        assert_eq!(second.tries, 2);
+        assert_eq!(next(Some(&second), &one, at(3), false), Next::InVain);
+        assert!(matches!(next(Some(&second), &two, at(3), false), Next::Run(Mapping { tries: 1, .. })));
     }
 }

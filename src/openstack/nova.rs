@@ -12,7 +12,7 @@ pub const VERSION: Version = Version { major: 2, minor: 53 };
 /// The header that names it (API guide: microversions).
 pub const VERSION_HEADER: &str = "X-OpenStack-Nova-API-Version";
 
-/// How many instances a page has.
+/// How many instances, or hypervisors, a page has.
 const PAGE: usize = 200;
 
 /// A version of the API.
@@ -108,14 +108,17 @@ pub fn services() -> Call<Services> {
 
 /// The nova-compute of a node. Upstream's charts call a host what `hostname --fqdn` says on the node (`pod.use_fqdn.compute`, the default), so where
 /// no host has the node's own name it is the only one whose first label is the node's.
+///
+/// A kubelet writes its node's name in small letters, `hostname` does not.
 pub fn of_node<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
-    let first = |name: &'a str| name.split('.').next().unwrap_or_default();
-    let named = services.iter().find(|service| service.host == node);
+    let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
+    let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
     named.or_else(|| {
-        let short = node.split('.').next().unwrap_or_default();
+        let short = first(node);
+        let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
         let mut alike = services.iter().filter(|service| {
             // Of two full names none stands for the other.
-            first(&service.host) == short && (service.host == short || node == short)
+            first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
         alike.next().filter(|_| alike.next().is_none())
     })
@@ -231,6 +234,8 @@ pub fn migrations(host: &str) -> Call<Migrations> {
 /// A hypervisor of a host that is mapped into a cell: others are not told.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Hypervisor {
+    /// Its UUID.
+    pub id: String,
     /// What libvirt calls it: mostly the host's full name.
     #[serde(rename = "hypervisor_hostname")]
     pub name: String,
@@ -245,14 +250,25 @@ pub struct HypervisorService {
     pub host: String,
 }
 
-/// Hypervisors.
+/// A page of hypervisors.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Hypervisors {
-    /// In no order; Nova tells 1000 at most (`api.max_limit`).
+    /// In no order that means anything.
     pub hypervisors: Vec<Hypervisor>,
+    #[serde(default)]
+    hypervisors_links: Vec<Link>,
 }
 
-/// The hypervisors of hosts that are mapped into a cell.
-pub fn hypervisors() -> Call<Hypervisors> {
-    Call::get(Api::Compute, "/v2.1/os-hypervisors/detail".into())
+impl Hypervisors {
+    /// After which hypervisor the next page begins.
+    pub fn next(&self) -> Option<&str> {
+        let more = self.hypervisors_links.iter().any(|link| link.rel == "next");
+        self.hypervisors.last().filter(|_| more).map(|hypervisor| hypervisor.id.as_str())
+    }
+}
+
+/// The hypervisors of hosts that are mapped into a cell: a page of them, after this one (2.33; each is told with some kilobytes about its CPU).
+pub fn hypervisors(after: Option<&str>) -> Call<Hypervisors> {
+    let marker = after.map(|id| format!("&marker={}", escaped(id))).unwrap_or_default();
+    Call::get(Api::Compute, format!("/v2.1/os-hypervisors/detail?limit={PAGE}{marker}"))
 }

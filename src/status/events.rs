@@ -1,6 +1,6 @@
 //! What people should hear of, once: the difference of two statuses. A restart repeats nothing, as the previous status is the stored one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -9,6 +9,7 @@ use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
 use crate::credentials::Restored;
 use crate::nodes::several;
+use crate::openstack::Forgotten;
 use crate::plan::{Step, Wait};
 
 /// A Kubernetes Event on the resource.
@@ -46,18 +47,27 @@ pub fn restored(restored: &Restored) -> Event {
     Event { about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
-/// That new hosts of Nova's are mapped into a cell.
-pub fn mapping(hosts: &BTreeSet<String>, job: &str) -> Event {
-    let names = several(hosts.iter().map(String::as_str), hosts.len());
+/// That `count` new hosts of Nova's are mapped into a cell.
+pub fn mapping<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
+    let names = several(hosts, count);
     let about = Some(About::Object { kind: "Job".into(), name: job.into() });
     Event { about, ..event(false, "MappingHosts", format!("Job {job} maps new computes into their cell: {names}")) }
 }
 
-/// That Nova and Neutron know a host no more.
-pub fn forgotten(host: &str, agents: usize) -> Event {
-    let about = Some(About::Object { kind: "Node".into(), name: host.into() });
-    let note = format!("host {host} is forgotten: its nova-compute and {agents} of Neutron's agents");
-    Event { about, ..event(false, "HostForgotten", note) }
+/// That Nova and Neutron know the host of a node no more.
+pub fn forgotten(node: &str, found: &Forgotten) -> Event {
+    let Forgotten { host, agents } = found;
+    let words = format!("host {host} is forgotten: its nova-compute and {agents} of Neutron's agents");
+    Event {
+        about: Some(About::Object { kind: "Node".into(), name: node.into() }),
+        ..event(false, "HostForgotten", words)
+    }
+}
+
+/// That a person asked for it in vain, and why.
+pub fn not_forgotten(node: &str, why: &str) -> Event {
+    let about = Some(About::Object { kind: "Node".into(), name: node.into() });
+    Event { about, ..event(true, "HostNotForgotten", format!("{node} is not forgotten: {why}")) }
 }
 
 /// The reason of an event about a failure.

@@ -3,7 +3,6 @@
 //!
 //! The question is set by reconcile ([`crate::tasks::Tasks::ask_hosts`]); a pass never waits for the answer.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +11,19 @@ use tokio::sync::{Notify, watch};
 use super::Spawner;
 use super::problems::Problems;
 use crate::http::{Cloud, Reach};
-use crate::openstack::{Answered, Error, Hosts, Question, nova};
+use crate::nodes::several;
+use crate::openstack::{Access, Answer, Error, Forgotten, Heard, Hosts, Question, nova};
 
-/// The first pause before Nova is asked again: it did not answer, or has not heard of every compute whose pod is ready. Nova-compute reports
-/// every 10 s (`report_interval`), and at once when it starts.
+/// The first pause before Nova is asked again although nothing changed; each is twice as long as the one before.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The longest pause.
-const SELDOM: Duration = Duration::from_mins(15);
+/// The longest pause while Nova has not heard of every compute whose pod is ready, or still hears of one without a node: nova-compute reports every
+/// 10 s (`report_interval`) and is missed after 60 s (`service_down_time`). What lasts longer is so on purpose, such as computes outside of the
+/// cluster.
+const SOON: Duration = Duration::from_secs(80);
+
+/// The longest pause while Nova can't be asked, or keeps a host that a person calls gone.
+const SELDOM: Duration = Duration::from_mins(11);
 
 /// Starts the task, where APIs are asked at all.
 pub(super) fn spawn(
@@ -27,7 +31,7 @@ pub(super) fn spawn(
     reach: Option<&Reach>,
     problems: &Problems,
     poke: &Arc<Notify>,
-) -> (watch::Sender<Option<Question>>, watch::Receiver<Option<Arc<Answered>>>) {
+) -> (watch::Sender<Option<Question>>, watch::Receiver<Option<Arc<Heard>>>) {
     let (wish, wanted) = watch::channel(None);
     let (sender, answered) = watch::channel(None);
     if let Some(reach) = reach.cloned() {
@@ -42,26 +46,22 @@ pub(super) fn spawn(
 async fn run(
     cloud: Cloud,
     mut wanted: watch::Receiver<Option<Question>>,
-    sender: watch::Sender<Option<Arc<Answered>>>,
+    sender: watch::Sender<Option<Arc<Heard>>>,
     poke: Arc<Notify>,
 ) {
     let mut pause = AGAIN;
     loop {
         let question = wanted.borrow_and_update().clone();
-        let again = match &question {
+        let mut longest = Duration::ZERO;
+        let heard = match question {
             None => None,
-            Some(question) => match ask(&cloud, question).await {
-                Ok(answer) => {
-                    let again = answer.hosts.up < question.ready() || !answer.kept.is_empty();
-                    show(answer, &sender, &poke);
-                    again.then_some(pause)
-                }
-                Err(error) => {
-                    tracing::info!(%error, "which hosts are new could not be asked");
-                    Some(pause)
-                }
-            },
+            Some(question) => {
+                let answer = ask(&cloud, &question).await.map_err(|error| error.to_string());
+                longest = patience(&question, &answer);
+                Some(Heard { question, answer })
+            }
         };
+        show(heard, &sender, &poke);
         tokio::select! {
             changed = wanted.changed() => {
                 if changed.is_err() {
@@ -69,36 +69,58 @@ async fn run(
                 }
                 pause = AGAIN;
             }
-            () = tokio::time::sleep(pause), if again.is_some() => pause = (pause * 2).min(SELDOM),
+            () = tokio::time::sleep(pause), if pause <= longest => pause *= 2,
         }
     }
 }
 
-async fn ask(cloud: &Cloud, question: &Question) -> Result<Answered, Error> {
+/// Up to which pause it is asked again although nothing changed.
+fn patience(question: &Question, answer: &Result<Answer, String>) -> Duration {
+    match answer {
+        Ok(answer) if !answer.kept.is_empty() => SELDOM,
+        Ok(answer) if answer.hosts.lingers() || answer.hosts.up < question.ready() => SOON,
+        Ok(_) => Duration::ZERO,
+        Err(_) => SELDOM,
+    }
+}
+
+async fn ask(cloud: &Cloud, question: &Question) -> Result<Answer, Error> {
     let access = &question.access;
     let services = cloud.call(access, &nova::services()).await?.services;
-    let hypervisors = cloud.call(access, &nova::hypervisors()).await?.hypervisors;
-    let mut hosts = Hosts::of(&services, &hypervisors, question.nodes.as_ref());
-    let (mut kept, mut forgotten) = (BTreeMap::new(), BTreeMap::new());
-    let asked: Vec<(String, String)> =
-        hosts.to_forget(&question.forget).map(|(host, id)| (host.clone(), id.clone())).collect();
-    for (host, id) in asked {
-        match cloud.forget_host(access, &host, &id).await {
+    let hypervisors = cloud.hypervisors(access).await?;
+    let mut answer = Answer { hosts: Hosts::of(services, &hypervisors, question.nodes.as_ref()), ..Answer::default() };
+    for node in &question.forget {
+        let Some(service) = answer.hosts.of_gone(node).cloned() else { continue };
+        match forget(cloud, access, &service).await {
             Ok(agents) => {
-                hosts.gone.remove(&host);
-                forgotten.insert(host, agents);
+                answer.hosts.drop_host(&service.host);
+                answer.forgotten.insert(node.clone(), Forgotten { host: service.host, agents });
             }
-            Err(error) => drop(kept.insert(host, error.to_string())),
+            Err(why) => drop(answer.kept.insert(node.clone(), why)),
         }
     }
-    Ok(Answered { question: question.clone(), hosts, kept, forgotten })
+    Ok(answer)
 }
 
-fn show(answer: Answered, sender: &watch::Sender<Option<Arc<Answered>>>, poke: &Notify) {
+/// Forgets a host of which nothing is left: nobody hears of it, and no instance is on it.
+async fn forget(cloud: &Cloud, access: &Access, service: &nova::Service) -> Result<usize, String> {
+    let host = &service.host;
+    if service.is_up() {
+        return Err(format!("nova still hears of {host}; it misses a host a minute after the last word"));
+    }
+    let instances = cloud.servers(access, host).await.map_err(|error| error.to_string())?;
+    if !instances.is_empty() {
+        let names = several(instances.iter().map(|server| server.name.as_str()), instances.len());
+        return Err(format!("nova has instances on {host}: {names}; evacuate or delete them"));
+    }
+    cloud.forget_host(access, host, &service.id).await.map_err(|error| error.to_string())
+}
+
+fn show(heard: Option<Heard>, sender: &watch::Sender<Option<Arc<Heard>>>, poke: &Notify) {
     let different = sender.send_if_modified(|shown| {
-        let different = shown.as_deref() != Some(&answer);
+        let different = shown.as_deref() != heard.as_ref();
         if different {
-            *shown = Some(Arc::new(answer));
+            *shown = heard.map(Arc::new);
         }
         different
     });

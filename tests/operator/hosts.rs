@@ -79,7 +79,8 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         let late = format!("{}-late", world.namespace);
         server.nova.new_compute(&late);
         own.join("late", json!({"openstack-compute-node": "enabled"})).await;
-        let job = format!("nova-cell-setup-{}", &digest([late.as_str()])[..8]);
+        let hash = digest([late.as_str(), &format!("compute-{late}"), "1"]);
+        let job = format!("nova-cell-setup-{}", &hash[..8]);
         world.until_job(&job, |_| true).await;
         assert_eq!(
             world.until_note("MappingHosts").await,
@@ -97,26 +98,39 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
             format!("osdpl: {late} is a node of the cluster: delete it first (kubectl delete node {late})\n")
         );
         server.nova.server(&late, "guest", "ACTIVE");
-        server.nova.set_service(&late, "state", json!("down"));
         nodes.delete(&late, &DeleteParams::default()).await.unwrap();
+        world.osdpl(&["forget", &late]);
+        world.until("nova has not missed it yet", says("nova still hears of")).await;
+        assert_eq!(server.nova.changes(), Vec::<String>::new());
+        world.annotate(FORGET, Value::Null).await;
+        server.nova.set_service(&late, "state", json!("down"));
         let said = world.until("the host without a node is told", says("nova still lists host")).await;
         assert!(said.ends_with(&format!("when it is gone for good: osdpl forget {late}")), "{said}");
-        assert_eq!(server.nova.changes(), Vec::<String>::new(), "nobody asked for it");
+        assert_eq!(server.nova.changes(), Vec::<String>::new(), "nobody asks for it any more");
 
-        world.osdpl(&["forget", &late]);
-        let said = world.until("an instance keeps it", says("can't be forgotten")).await;
-        assert!(said.contains("Unable to delete compute service that is hosting instances."), "{said}");
+        world.annotate(FORGET, json!(format!("{late},nowhere"))).await;
+        assert_eq!(
+            world.until_note("HostNotForgotten").await,
+            "nowhere is not forgotten: nova knows no host of this name"
+        );
+        let said = world.until("an instance keeps it", says("is not forgotten yet")).await;
+        assert!(
+            said.contains("nova has instances on") && said.contains(": guest-name; evacuate or delete them"),
+            "{said}"
+        );
         server.nova.remove_server("guest");
         let spent = |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(FORGET)).then_some(());
         world.until("it is forgotten", spent).await;
-        world
-            .until("nothing is left to tell", |cloud| {
-                cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)
-            })
-            .await;
-        assert_eq!(server.nova.changes().last().unwrap(), &format!("delete os-services/compute-{late}"));
+        let quiet = |cloud: &OpenStackDeployment| {
+            cloud.condition("Ready").filter(|ready| !ready.message.contains("host")).map(drop)
+        };
+        world.until("nothing is left to tell", quiet).await;
+        assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{late}")]);
         let note = format!("host {late} is forgotten: its nova-compute and 0 of Neutron's agents");
         assert_eq!(world.until_note("HostForgotten").await, note);
         assert_eq!(world.runs().await, [job], "one Job for one compute, whoever was killed in between");
+        let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
+        let told = events.iter().filter(|event| event.reason.as_deref() == Some("MappingHosts"));
+        assert_eq!(told.map(|event| event.count.unwrap_or(1)).sum::<i32>(), 1);
     });
 }

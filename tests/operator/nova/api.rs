@@ -51,15 +51,13 @@ impl State {
             "/v2.1/os-hypervisors/detail" => {
                 let of = |service: &Value| json!({"id": service["id"], "hypervisor_hostname": service["host"], "service": service});
                 let mapped = |service: &&Value| !self.unmapped.iter().any(|host| service["host"] == **host);
-                (OK, json!({"hypervisors": self.services.iter().filter(mapped).map(of).collect::<Vec<_>>()}))
+                let all: Vec<Value> = self.services.iter().filter(mapped).map(of).collect();
+                let (page, links) = self.paged(&all, whole);
+                (OK, json!({"hypervisors": page, "hypervisors_links": links}))
             }
             "/v2.1/servers/detail" => {
                 let all = of_host(&self.servers, HOST);
-                let after = query(whole, "marker").and_then(|id| all.iter().position(|server| server["id"] == id));
-                let rest = &all[after.map_or(0, |at| at + 1)..];
-                let page = &rest[..rest.len().min(self.page)];
-                let next = json!([{"rel": "next", "href": "https://nova.example.org/v2.1/servers/detail"}]);
-                let links = if page.len() < rest.len() { next } else { json!([]) };
+                let (page, links) = self.paged(&all, whole);
                 (OK, json!({"servers": page, "servers_links": links}))
             }
             "/v2.1/os-migrations" => {
@@ -69,6 +67,15 @@ impl State {
             }
             _ => fault("404 Not Found", "itemNotFound", "The resource could not be found."),
         }
+    }
+
+    /// A page, and whether there is another one.
+    fn paged<'a>(&self, all: &'a [Value], whole: &str) -> (&'a [Value], Value) {
+        let after = query(whole, "marker").and_then(|id| all.iter().position(|one| one["id"] == id));
+        let rest = &all[after.map_or(0, |at| at + 1)..];
+        let page = &rest[..rest.len().min(self.page)];
+        let next = json!([{"rel": "next", "href": "https://nova.example.org/v2.1/next"}]);
+        (page, if page.len() < rest.len() { next } else { json!([]) })
     }
 
     /// What is written down of it, and the answer.

@@ -5,7 +5,7 @@ use crate::api::CauseObject;
 use crate::cause::{Chain, Facts, Link, Pods, Victim};
 use crate::health::cron;
 use crate::health::pod::OwnerKind;
-use crate::observed::{CronSeen, Key, Run, Trouble};
+use crate::observed::{CronSeen, Key, Run, RunEnd, Trouble};
 use crate::tasks::shard::Shard;
 
 impl Store {
@@ -20,7 +20,8 @@ impl Store {
             let found = cron::trouble(cron, self.runs(cron), |run| told(run).map(|trouble| trouble.message));
             let trouble = found.as_ref().map(|(message, _)| Trouble { stuck: false, message: message.clone() });
             victims.extend(found.map(|(message, run)| victim(cron, message, run)));
-            all.push(CronSeen { trouble, ..cron.clone() });
+            let goes_on = self.runs(cron).iter().any(|(_, run)| matches!(run.end, RunEnd::Running { .. }));
+            all.push(CronSeen { trouble, running: cron.running || goes_on, ..cron.clone() });
         }
         (all, victims)
     }
