@@ -6,6 +6,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use osdpl::api::RETRY;
 
 use super::*;
+use crate::cloud::Told;
 use crate::standin::Manner;
 
 impl World {
@@ -133,8 +134,15 @@ async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node
         "spec": {"nodeName": node, "containers": [{"name": "nova-compute", "image": "nova"}]}});
     world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(compute).unwrap()).await.unwrap();
     let before = server.nova.changes().len();
-    server.answers("nova-api", Manner::Badly);
+    let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "paused": true});
+    let whole = spec.clone();
+    spec["services"] = json!({"keystone": {"credentials": {"admin": {"name": "nowhere", "key": "password"}}}});
+    let newest = world.apply(&spec).await.metadata.generation;
+    world.until("the spec is read", |cloud| (cloud.status().observed_generation == newest).then_some(())).await;
     world.maintain("away", json!({"node": node})).await;
+    world.until_says("away", "nova can't be asked before the password of the cloud's administrator is known").await;
+    server.answers("nova-api", Manner::Badly);
+    world.apply(&whole).await;
     let status = world.until_says("away", "503 Service Unavailable").await;
     let begins = format!("whether there are instances on {node} is not known: GET http://nova-api.");
     assert!(status.message.starts_with(&begins), "{}", status.message);
