@@ -86,6 +86,8 @@ impl<T> Explain<T> for Result<T, kube::Error> {
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    /// Asks once: a refusal is an answer.
+    asks_once: kube::Client,
     recorder: Recorder,
     only_reads: bool,
 }
@@ -94,7 +96,14 @@ impl Cluster {
     /// A gate through this client.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
-        Self { recorder: Recorder::new(client.clone(), reporter), client, only_reads: false }
+        let (recorder, asks_once) = (Recorder::new(client.clone(), reporter), client.clone());
+        Self { client, asks_once, recorder, only_reads: false }
+    }
+
+    /// The same gate, with a client for evictions that takes "too many requests" for an answer: kube's own repeats what was refused so for minutes.
+    #[must_use]
+    pub fn asking_once(self, client: kube::Client) -> Self {
+        Self { asks_once: client, ..self }
     }
 
     /// A gate that stores no credentials: those that are missing are made up, and forgotten.

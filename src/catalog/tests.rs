@@ -123,3 +123,16 @@ fn everything_wrong_is_said_with_its_place() {
         assert!(errors.starts_with(expected), "{expected}\n{errors}");
     }
 }
+
+#[test]
+fn what_is_rolled_exists_once_and_has_daemons() {
+    for (list, expected) in [
+        ("[frnt]", "values/nodes.yaml: rollout[0]: there is no release \"frnt\", did you mean \"front\"?"),
+        ("[front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; take it out"),
+        ("[front, front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; take it out"),
+    ] {
+        let text = format!("rollout: {list}\n");
+        let errors = Catalog::load(&files(&[("values/nodes.yaml", &text)])).unwrap_err().to_string();
+        assert!(errors.starts_with(expected), "{expected}\n{errors}");
+    }
+}

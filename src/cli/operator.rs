@@ -67,7 +67,7 @@ impl Arguments {
         let mut signals = Signals::listen()?;
         let listener = web::listen(self.listen).await?;
         let catalog = Arc::new(self.catalog.load()?);
-        let client = kube::Client::try_default().await.map_err(readable).context("no cluster to speak to")?;
+        let (client, asks_once) = clients().await.map_err(readable).context("no cluster to speak to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
@@ -99,7 +99,7 @@ impl Arguments {
         let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
         let charts = ChartSource::new(store, &poke);
         let refreshing = tokio::spawn(refresh(fence, client.clone(), charts.look()));
-        let cluster = Cluster::new(client);
+        let cluster = Cluster::new(client).asking_once(asks_once);
         let parts = Parts { cluster, catalog, tasks, runner: runner.clone(), charts, scrubber, metrics };
         let context = Arc::new(Context::new(parts, &poke));
         let again = Duration::from_secs(self.maintenance_poll);
@@ -139,6 +139,14 @@ impl Arguments {
         }
         Ok(store)
     }
+}
+
+/// The client for everything, and one that takes "too many requests" for an answer.
+async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
+    let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
+    let client = kube::Client::try_from(config.clone())?;
+    config.default_retry = false;
+    Ok((client, kube::Client::try_from(config)?))
 }
 
 /// Looks again from time to time at what no watch of ours tells: which pods of ours exist, and charts in a folder.

@@ -33,7 +33,7 @@ impl Cluster {
     /// When the API server refuses for another reason than a disruption budget.
     pub async fn evict(&self, pod: &Eviction) -> Result<Evicted, Error> {
         let Eviction { namespace, name, uid, .. } = pod;
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<Pod> = Api::namespaced(self.asks_once.clone(), namespace);
         // Written out: kube's own `evict` gives the preconditions a name that the API server does not know.
         let preconditions = Preconditions { uid: Some(uid.clone()), ..Preconditions::default() };
         let body = Body {

@@ -15,7 +15,7 @@ use crate::cluster::Error;
 use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Plan, Step, Wait};
-use crate::rollout::Rollouts;
+use crate::rollout::{self, Rollouts};
 use crate::status::{Report, report};
 use crate::telemetry::CloudState;
 
@@ -111,7 +111,7 @@ fn cloud_state(status: &OpenStackDeploymentStatus, plan: &Plan, running: usize) 
     let ready = |condition: &&Condition| condition.type_ == condition::READY && condition.status == "True";
     CloudState {
         ready: status.conditions.iter().any(|condition| ready(&condition)),
-        awaiting: plan.awaiting().count(),
+        awaiting: plan.awaiting().count() + rollout::awaiting(&status.rollouts).count(),
         running,
         failing: plan.decisions.values().filter(|decision| failing(&decision.step)).count(),
         drifted: status.children.values().filter(|child| !child.drift.is_empty()).count(),

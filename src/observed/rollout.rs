@@ -55,8 +55,8 @@ pub struct DaemonPod {
 pub enum PodState {
     /// Ready; since when, where that is known.
     Ready(Option<Timestamp>),
-    /// On its way, or waiting for something else: why it is not ready, where that is told.
-    Starting(String),
+    /// On its way, or waiting for something else: why it is not ready, where that is told, and since when it is there.
+    Starting(String, Option<Timestamp>),
     /// Not ready, and not to become so by itself: why.
     Unhealthy(String),
     /// On its way out.

@@ -19,8 +19,8 @@ pub enum State {
         /// How many go at a time.
         batch: i32,
     },
-    /// A batch is being made anew: nodes, and what the first of them waits for.
-    Batch(Vec<String>, String),
+    /// A batch is being made anew: nodes, what the first of them waits for, and until when that is no reason to stop.
+    Batch(Vec<String>, String, Option<Timestamp>),
     /// A pod of the new revision is unhealthy: on which node, why, and the batch.
     Stopped(String, String, Vec<String>),
     /// A batch is done; the next one begins then.
@@ -44,6 +44,7 @@ impl State {
     pub fn wake(&self) -> Option<Timestamp> {
         match self {
             Self::Pause(until) => Some(*until),
+            Self::Batch(_, _, until) => *until,
             _ => None,
         }
     }
@@ -64,7 +65,7 @@ impl State {
     /// The nodes whose pods are being made anew.
     pub fn batch(&self) -> Vec<String> {
         match self {
-            Self::Batch(nodes, _) | Self::Stopped(_, _, nodes) => nodes.clone(),
+            Self::Batch(nodes, ..) | Self::Stopped(_, _, nodes) => nodes.clone(),
             Self::Evict(pods) => pods.iter().map(|pod| pod.node.clone()).collect(),
             _ => Vec::new(),
         }
@@ -123,7 +124,7 @@ fn in_flight(part: &Part<'_>) -> State {
         return State::Stopped(node.clone(), why.clone(), nodes);
     }
     let why = tally.batch.values().find(|why| !why.is_empty()).cloned().unwrap_or_default();
-    State::Batch(nodes, why)
+    State::Batch(nodes, why, tally.patience)
 }
 
 /// What keeps a component from going on, whatever its pods say: nothing may be made anew of a template that is about to be another one.

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::Scene;
 use crate::observed::{DaemonPod, PodState, Rolling, Workload};
+
+/// How long a new pod may take: images of a gigabyte are pulled in that time, and whatever takes longer a person should look at.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 
 /// What the pods of a component amount to.
 #[derive(Debug, Default)]
@@ -30,6 +33,8 @@ pub(super) struct Tally {
     pub(super) missing: i32,
     /// The first node whose pod of the newest revision is unhealthy, and why.
     pub(super) unhealthy: Option<(String, String)>,
+    /// Until when the first of those on their way is waited for.
+    pub(super) patience: Option<Timestamp>,
     /// Pods of older revisions, in the order in which they go.
     pub(super) stale: Vec<DaemonPod>,
     /// Nodes that are `NotReady` and have a pod of an older revision.
@@ -75,14 +80,28 @@ impl Tally {
                 self.last = self.last.max(*since);
             }
             (_, true) if is_lost => {}
-            (PodState::Unhealthy(why), true) => {
-                self.batch.insert(named(pod), why.clone());
-                self.unhealthy.get_or_insert_with(|| (named(pod), why.clone()));
-            }
-            (PodState::Starting(_), true) if pod.node.is_empty() => self.missing += 1,
-            (PodState::Starting(why), true) => drop(self.batch.insert(named(pod), why.clone())),
+            (PodState::Unhealthy(why), true) => self.fail(pod, why.clone()),
+            (PodState::Starting(..), true) if pod.node.is_empty() => self.missing += 1,
+            (PodState::Starting(why, since), true) => self.start(scene.now, pod, why, *since),
             (PodState::Leaving, true) => {}
         }
+    }
+
+    fn fail(&mut self, pod: &DaemonPod, why: String) {
+        self.batch.insert(named(pod), why.clone());
+        self.unhealthy.get_or_insert_with(|| (named(pod), why));
+    }
+
+    /// One that takes longer than anything should is as good as unhealthy.
+    fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
+        let until = since.and_then(|since| since.checked_add(PATIENCE).ok());
+        if until.is_some_and(|until| until <= now) {
+            let minutes = PATIENCE.as_mins();
+            return self
+                .fail(pod, format!("not ready for {minutes} minutes{}{why}", if why.is_empty() { "" } else { ": " }));
+        }
+        self.batch.insert(named(pod), why.to_owned());
+        self.patience = self.patience.into_iter().chain(until).min();
     }
 
     /// Whether pods are on their way.

@@ -2,8 +2,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::SignedDuration;
 
 use super::*;
-use crate::observed::PodState;
-use crate::plan::tests::world::NOW;
+use crate::observed::{OnDelete, PodState};
+use crate::plan::tests::world::{NOW, World};
 use crate::plan::{Step, Wait};
 use cloud::{COMPUTE, Cloud, SWITCH, batches, daemons};
 
@@ -96,6 +96,21 @@ fn the_first_unhealthy_pod_stops_it_until_it_is_ready_or_the_template_is_another
 }
 
 #[test]
+fn a_pod_that_never_comes_up_stops_it_too() {
+    let mut cloud = Cloud::new(2);
+    cloud.settings.approval = Some(Approval::Automatic);
+    cloud.template(COMPUTE, "r2");
+    cloud.pass();
+    cloud.replace();
+    let late = NOW + SignedDuration::from_mins(15);
+    assert_eq!((cloud.pass().wake, cloud.phase("nova/compute")), (Some(late), Some(RolloutPhase::Rolling)));
+    assert_eq!(cloud.said["nova/compute"].message, "batch n1: it starts");
+    cloud.now = late;
+    assert_eq!(cloud.pass().evict, []);
+    assert!(cloud.said["nova/compute"].message.starts_with("stopped at n1: not ready for 15 minutes: it starts"));
+}
+
+#[test]
 fn pods_that_are_not_ready_anyway_go_first_and_lost_nodes_are_left_out() {
     let mut cloud = Cloud::new(4);
     cloud.settings.approval = Some(Approval::Automatic);
@@ -154,4 +169,42 @@ fn what_two_watches_tell_differently_is_waited_for() {
     assert_eq!(cloud.pass().evict, [], "the newest revision is not told yet");
     cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap().revisions = late;
     assert_eq!(cloud.pass().evict.len(), 1);
+}
+
+#[test]
+fn a_chart_that_has_no_word_for_the_strategy_has_it_set_and_one_that_a_user_set_back_is_left_alone() {
+    let mut cloud = Cloud::new(1);
+    let of = |cloud: &Cloud| {
+        let World { desired, observed, catalog, .. } = &cloud.world;
+        strategies(desired, observed, catalog, &cloud.plan)
+    };
+    assert_eq!(of(&cloud), []);
+    let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
+    set.on_delete = None;
+    let wanted = Strategy { namespace: "openstack".into(), name: "nova".into(), generation: 1, on_delete: true };
+    assert_eq!(of(&cloud), std::slice::from_ref(&wanted));
+    cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Paused);
+    assert_eq!(of(&cloud), [], "helm may be about to set it");
+    cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
+    cloud.world.desired.releases.get_mut("nova").unwrap().values.clear();
+    assert_eq!(of(&cloud), [], "Kubernetes' own way is wanted, and is");
+    cloud.world.observed.workloads.iter_mut().for_each(|set| set.on_delete = Some(OnDelete::default()));
+    assert_eq!(of(&cloud), [Strategy { on_delete: false, ..wanted }]);
+    cloud.settings.approval = Some(Approval::Automatic);
+    cloud.template(COMPUTE, "r2");
+    assert_eq!(cloud.pass().evict, [], "it is Kubernetes' business");
+}
+
+#[test]
+fn a_plan_tells_what_an_upgrade_restarts() {
+    let mut cloud = Cloud::new(3);
+    let told = |cloud: &Cloud| {
+        let World { desired, observed, catalog, .. } = &cloud.world;
+        ahead(desired, observed, catalog, &cloud.plan, &cloud.settings).into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(told(&cloud), []);
+    let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Why::Spec);
+    cloud.plan.decisions.get_mut("nova").unwrap().step = upgrade;
+    let said = "restarts after approval what has another template then: nova/compute on 3 nodes, 1 at a time";
+    assert_eq!(told(&cloud), [("nova".to_owned(), said.to_owned())]);
 }

@@ -15,7 +15,7 @@ impl fmt::Display for State {
                 "its template changed, which restarts it on {}, {batch} at a time: waits for approval (osdpl approve)",
                 nodes_of(*nodes)
             ),
-            Self::Batch(nodes, why) => {
+            Self::Batch(nodes, why, _) => {
                 write!(formatter, "batch {}", list(nodes))?;
                 if why.is_empty() { Ok(()) } else { write!(formatter, ": {why}") }
             }

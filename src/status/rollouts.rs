@@ -62,3 +62,6 @@ fn changed(name: &str, before: &RolloutStatus, now: &RolloutStatus) -> Option<Ev
     let about = Some(About::Object { kind: "Component".into(), name: name.replace('/', "-") });
     Some(Event { about, ..said })
 }
+
+#[cfg(test)]
+mod tests;

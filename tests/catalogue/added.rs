@@ -1,10 +1,13 @@
-//! Services that someone adds to the catalogue.
+//! Services that someone adds to the catalogue, and what the operator rolls of those that are there.
+
+use std::collections::BTreeSet;
 
 use osdpl::catalog::Catalog;
-use osdpl::ceph;
+use osdpl::{ceph, values};
 use serde_json::{Value, json};
 
-use crate::clouds::{files, refusals, resolved};
+use crate::clouds::{catalogue, files, refusals, resolved};
+use crate::written;
 
 #[test]
 fn a_manila_or_gnocchi_that_is_added_to_the_catalogue_is_served_by_rook() {
@@ -35,4 +38,19 @@ fn a_manila_or_gnocchi_that_is_added_to_the_catalogue_is_served_by_rook() {
     let written = ceph::objects(&ceph::example(), "openstack", &releases);
     let names: Vec<&str> = written.iter().map(|object| object.name.as_str()).collect();
     assert!(["ceph-etc", "manila-keyring", "gnocchi-rbd-keyring"].iter().all(|name| names.contains(name)), "{names:?}");
+}
+
+/// helm-toolkit has one strategy for all `DaemonSets` of a release: whoever is not on the list would leave old pods alone for ever.
+#[test]
+fn what_the_operator_rolls_leaves_its_old_pods_alone_and_nothing_else_does() {
+    let (catalogue, key) =
+        (catalogue(), values::Path::parse("pod.lifecycle.upgrades.daemonsets.pod_replacement_strategy"));
+    let key = key.unwrap();
+    let releases = catalogue.services.values().flat_map(|service| &service.releases);
+    let left = releases.filter(|(name, _)| {
+        catalogue.bodies(name).any(|body| values::get(&written(body), &key).is_some_and(|found| found == "OnDelete"))
+    });
+    let left: BTreeSet<&String> = left.map(|(name, _)| name).collect();
+    assert_eq!(left, catalogue.rollout.iter().collect());
+    assert_eq!(catalogue.rollout, ["openvswitch", "ovn", "libvirt", "nova"], "the switch first, nova last");
 }

@@ -243,6 +243,7 @@ fn a_key_that_guests_hold_is_handed_on_and_its_restart_waits_for_approval() {
         );
         world.osdpl(&["approve", &hash]);
         world.until("libvirt is upgraded", deployed(2)).await;
+        world.until_allowed("libvirt/libvirt").await;
         world.keeps_keys(&["libvirt"]).await;
     });
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
-use osdpl::api::reason;
+use osdpl::api::{RolloutPhase, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services};
@@ -87,6 +87,13 @@ fn values_for_some_nodes_split_the_daemons_after_approval_and_change_freely_from
             runs + 1,
             "other values on the same nodes need nobody's word, nor another release"
         );
+        let said = world
+            .until("its pods wait for a word", |cloud| {
+                let said = cloud.status().rollouts.get("nova/compute")?.clone();
+                (said.phase == RolloutPhase::AwaitingApproval).then_some(said)
+            })
+            .await;
+        assert_eq!((said.updated, said.total), (2, 3), "one node's alone are of another template");
         assert_eq!(cloud.child("nova").revision, Some(3));
         let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
         let own = secrets.iter().find(|secret| secret.name_any().starts_with("nova-compute-gpu-")).unwrap();

@@ -8,9 +8,10 @@ use cluster::Rule;
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use osdpl::api::{OpenStackDeployment, Phase, RolloutPhase, RolloutStatus, condition, reason};
 use serde_json::{Value, json};
@@ -41,6 +42,15 @@ impl World {
         self.until(&what, |cloud| (rollout(cloud, component).phase == phase).then(|| cloud.clone())).await
     }
 
+    /// Waits until the pods of a component are made anew, and nobody is asked.
+    pub async fn until_allowed(&self, component: &str) {
+        let rolls = |cloud: &OpenStackDeployment| {
+            let said = rollout(cloud, component);
+            (said.approved && !said.batch.is_empty() && cloud.status().approval.is_none()).then_some(())
+        };
+        self.until(&format!("{component} goes node by node without another word"), rolls).await;
+    }
+
     /// The pods of a component by their nodes.
     async fn daemons(&self, component: &str) -> BTreeMap<String, String> {
         let label = component.split_once('/').unwrap().1;
@@ -51,7 +61,8 @@ impl World {
 
     /// The names of the pods that were evicted since then, in order.
     fn evicted_since(&self, since: Timestamp) -> Vec<String> {
-        let evictions = self.writes_since(since).into_iter().filter(|write| write.subresource == "eviction");
+        let evictions = self.writes_since(since).into_iter();
+        let evictions = evictions.filter(|write| write.subresource == "eviction" && write.code == 201);
         evictions.map(|write| write.name).collect()
     }
 
@@ -192,13 +203,22 @@ fn the_first_node_whose_pod_fails_stops_a_rollout_and_who_wants_kubernetes_own_w
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };
         world.cluster().behaviour("pull", &broken).await.unwrap();
+        let budget = json!({"metadata": {"name": "switches"}, "spec": {"minAvailable": 3, "selector": {"matchLabels": {"component": "server"}}}});
+        let budgets = world.api::<PodDisruptionBudget>();
+        budgets.create(&PostParams::default(), &serde_json::from_value(budget).unwrap()).await.unwrap();
         world.apply(&spec("2", "1", &rollout_of)).await;
+        let held = |cloud: &OpenStackDeployment| {
+            let said = rollout(cloud, SWITCH);
+            (said.phase == RolloutPhase::Waiting && said.message.contains(" on node-1 may not go yet: "))
+                .then_some(said)
+        };
+        let said = world.until("a disruption budget holds the first", held).await;
+        assert!(said.message.contains("disruption budget"), "{}", said.message);
+        assert_eq!(world.evicted_since(began), [""; 0]);
+        budgets.delete("switches", &DeleteParams::default()).await.unwrap();
         let cloud = world.until_rollout(SWITCH, RolloutPhase::Stopped).await;
         let said = rollout(&cloud, SWITCH);
-        assert!(
-            said.message.starts_with("stopped at node-1: ") && said.message.contains("ImagePullBackOff"),
-            "{said:?}"
-        );
+        assert!(said.message.starts_with("stopped at node-") && said.message.contains("ImagePullBackOff"), "{said:?}");
         let cloud = world.until_reason(reason::UNHEALTHY).await;
         assert_eq!(cloud.condition(condition::ROLLED_OUT).unwrap().reason, reason::ROLLOUT_STOPPED);
         let first: Vec<_> = before.values().take(2).cloned().collect();

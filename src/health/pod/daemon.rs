@@ -31,11 +31,12 @@ fn state(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> PodState {
         let since = status.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         return PodState::Ready(since.map(|since| since.0));
     }
+    let since = metadata.creation_timestamp.as_ref().map(|made| made.0);
     let cause = observe(metadata, spec, status).and_then(|unready| unready.cause);
     match cause {
         Some(cause) if matches!(cause.severity, Severity::Stuck | Severity::Lost) => PodState::Unhealthy(cause.message),
-        Some(cause) => PodState::Starting(cause.message),
-        None => PodState::Starting(String::new()),
+        Some(cause) => PodState::Starting(cause.message, since),
+        None => PodState::Starting(String::new(), since),
     }
 }
 
@@ -67,7 +68,7 @@ mod tests {
         let stuck =
             seen(json!({"phase": "Pending", "conditions": condition("False"), "containerStatuses": waiting}), false);
         assert!(matches!(stuck.unwrap().state, PodState::Unhealthy(why) if why.contains("ImagePullBackOff")));
-        assert!(matches!(seen(json!({"phase": "Pending"}), false).unwrap().state, PodState::Starting(_)));
+        assert!(matches!(seen(json!({"phase": "Pending"}), false).unwrap().state, PodState::Starting(..)));
         assert_eq!(seen(json!({"conditions": condition("True")}), true).unwrap().state, PodState::Leaving);
     }
 }

@@ -45,6 +45,16 @@ fn the_counts_are_read_where_each_kind_keeps_them() {
 }
 
 #[test]
+fn of_daemons_that_are_replaced_on_deletion_alone_it_is_counted_how_many_are_of_an_older_template() {
+    let status = json!({"desiredNumberScheduled": 5, "numberReady": 5, "updatedNumberScheduled": 3});
+    let of = |kind, spec: Value| seen(kind, spec, status.clone()).on_delete.map(|own| own.stale);
+    let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
+    assert_eq!(of(WorkloadKind::DaemonSet, on_delete.clone()), Some(2));
+    assert_eq!(of(WorkloadKind::DaemonSet, json!({})), None);
+    assert_eq!(of(WorkloadKind::StatefulSet, on_delete), None);
+}
+
+#[test]
 fn a_deployment_was_available_once_its_newest_template_was_rolled_out() {
     let progressing = |status, reason| {
         json!({"conditions": [

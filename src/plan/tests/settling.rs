@@ -2,7 +2,7 @@
 
 use super::world::*;
 use crate::catalog::WorkloadKind;
-use crate::observed::{BodySeen, ReleaseSeen};
+use crate::observed::{BodySeen, Daemons, OnDelete, ReleaseSeen, Trouble};
 
 #[test]
 fn a_release_in_sync_settles_until_its_workloads_and_jobs_are_done() {
@@ -18,6 +18,26 @@ fn a_release_in_sync_settles_until_its_workloads_and_jobs_are_done() {
     assert_eq!(world.says("store"), "settles: store/server 0/1");
     let world = world.with(|world| world.observed.workloads = vec![available("store", "store/server", 1)]);
     assert_eq!(world.says("store"), "ready");
+}
+
+#[test]
+fn a_batch_that_is_made_anew_leaves_a_release_ready_and_one_that_hangs_does_not() {
+    let mut body = BodySeen::default();
+    body.workloads.insert((WorkloadKind::DaemonSet, "openstack".into(), "store".into()));
+    let says = |ready: i32, stuck: bool| {
+        let mut set = available("store", "store/server", ready);
+        (set.kind, set.desired, set.updated) = (WorkloadKind::DaemonSet, 3, 3);
+        set.on_delete = Some(OnDelete::default());
+        set.trouble = stuck.then(|| Trouble { stuck: true, message: "no image".into() });
+        let mut world = world().see("store", ReleaseSeen { body: Some(body.clone()), ..seen("deployed") });
+        let daemons = Daemons { namespace: "openstack".into(), component: set.component.clone() };
+        world.observed.renewed.insert(daemons, 1);
+        world.observed.workloads.push(set);
+        world.says("store")
+    };
+    assert_eq!(says(2, false), "ready");
+    assert_eq!(says(1, false), "settles: store/server 1/3", "more than a batch is missing");
+    assert_eq!(says(2, true), "settles: store/server 2/3: no image");
 }
 
 #[test]

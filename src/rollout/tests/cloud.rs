@@ -117,7 +117,7 @@ impl Cloud {
             for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Leaving) {
                 self.made += 1;
                 (pod.uid, pod.revision) = (format!("new-{}", self.made), rolling.revisions[&pod.set].clone());
-                pod.state = PodState::Starting("it starts".into());
+                pod.state = PodState::Starting("it starts".into(), Some(self.now));
             }
         }
         self.recount();
@@ -125,7 +125,7 @@ impl Cloud {
 
     pub fn settle(&mut self) {
         let (now, pods) = (self.now, self.rolling.values_mut().flat_map(|rolling| &mut rolling.pods));
-        for pod in pods.filter(|pod| matches!(pod.state, PodState::Starting(_))) {
+        for pod in pods.filter(|pod| matches!(pod.state, PodState::Starting(..))) {
             pod.state = PodState::Ready(Some(now));
         }
     }
