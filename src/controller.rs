@@ -179,6 +179,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     let mut plan =
         if wish.refused { Plan::default() } else { plan(desired, &wish.observed, &context.catalog, &wish.policy, now) };
     pending::hold(&mut plan, &wish.pending);
+    context.guard(&plan, &mut wish, &mut memory).await;
     let repairs = spent::repairs(&plan, &wish.policy);
     context.act(&mut plan, &wish, &mut memory).await;
     let rolled = context.roll(&deployment, &plan, &wish, &mut memory).await;

@@ -22,18 +22,21 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::api::{Approval, Rollout, RolloutPhase, RolloutStatus};
 use crate::catalog::Catalog;
 use crate::desired::{Desired, DesiredRelease};
 use crate::observed::{Daemons, Node, Observed, Rolling};
-use crate::plan::{Plan, Policy};
+use crate::plan::{Plan, Policy, Step};
 use part::Part;
 
 pub use ahead::ahead;
 pub use judge::State;
 pub use strategy::{Strategy, strategies};
+
+/// How long a promise stands after helm's last record: what a watch on the `DaemonSets` tells may come after what one on the records does.
+const KEPT: SignedDuration = SignedDuration::from_mins(5);
 
 /// How many nodes a status names.
 const NAMED: usize = 20;
@@ -135,7 +138,8 @@ fn promised(scene: &Scene<'_>) -> Rollouts {
         let (changing, mut promised) = (changing(name, release), Rollouts::new());
         for component in release.components.keys().filter(|component| part::is_daemons(release, component)) {
             let known = scene.before.get(&component.to_string()).filter(|said| !said.phase.is_on());
-            let standing = known.is_some_and(|said| said.approved_inputs == release.inputs);
+            let standing =
+                known.is_some_and(|said| said.approved_inputs == release.inputs) && !is_kept(scene, name, release);
             if changing || standing {
                 let (release, approved_inputs) = (name.clone(), release.inputs.clone());
                 let said = RolloutStatus { release, approved_inputs, ..known.cloned().unwrap_or_default() };
@@ -145,6 +149,13 @@ fn promised(scene: &Scene<'_>) -> Rollouts {
         promised
     };
     named.flat_map(promise).collect()
+}
+
+/// Whether what was promised has come to its end: helm is through for so long that a template which it changed would have been seen.
+fn is_kept(scene: &Scene<'_>, name: &str, release: &DesiredRelease) -> bool {
+    let since = scene.observed.releases.get(&release.key).and_then(|seen| seen.since);
+    let settled = scene.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
+    settled && since.is_some_and(|since| scene.now.duration_since(since) > KEPT)
 }
 
 /// Whether every word of a person that `now` stands on is written in `stored`.

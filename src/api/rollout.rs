@@ -70,6 +70,9 @@ pub struct RolloutStatus {
     /// The digest of the release's inputs that a person approved before anyone knew their revision.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
+    /// Whether that was the spec's word, which counts as long as the spec says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub automatic: bool,
     /// How many nodes have a pod of that revision.
     #[serde(default)]
     pub updated: i32,

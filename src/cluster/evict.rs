@@ -44,26 +44,35 @@ impl Cluster {
         let answer: Result<serde_json::Value, kube::Error> =
             api.create_subresource("eviction", name, &PostParams::default(), &body).await;
         match answer {
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(Evicted::Going),
-            Err(kube::Error::Api(status)) if status.code == HELD => Ok(Evicted::Refused(status.message)),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Evicted::Going),
+            // Another pod has its name by now.
+            Err(kube::Error::Api(status)) if status.is_conflict() && status.message.contains("UID in precondition") => {
+                Ok(Evicted::Going)
+            }
+            // A disruption budget holds it, or too many ask for one at once.
+            Err(kube::Error::Api(status)) if status.code == HELD || status.is_conflict() => {
+                Ok(Evicted::Refused(status.message))
+            }
             other => other.map(|_| Evicted::Going).because(what),
         }
     }
+
     /// Has a `DaemonSet`'s old pods left alone, or gives them back to Kubernetes, where its chart says nothing about that. What someone else
-    /// says stays: a strategy that helm or a person has set is theirs.
+    /// says stays: a strategy that helm or a person has set is theirs. Returns whether it is as wanted.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn set_strategy(&self, wanted: &Strategy) -> Result<(), Error> {
+    pub async fn set_strategy(&self, wanted: &Strategy) -> Result<bool, Error> {
         let Strategy { namespace, name, on_delete, .. } = wanted;
         let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), namespace);
         // What is not applied any more falls back to Kubernetes' own default.
         let spec = if *on_delete { json!({"updateStrategy": {"type": "OnDelete"}}) } else { json!({}) };
         let body = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec});
         match api.patch(name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await {
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
             other => {
-                other.map(drop).because(|| format!("setting how pods of DaemonSet {namespace}/{name} are replaced"))
+                other.map(|_| true).because(|| format!("setting how pods of DaemonSet {namespace}/{name} are replaced"))
             }
         }
     }

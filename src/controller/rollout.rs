@@ -9,7 +9,9 @@ use super::Context;
 use super::gather::Wish;
 use super::memory::Memory;
 use crate::api::{OpenStackDeployment, RolloutPhase};
+use crate::catalog::Level;
 use crate::cluster::Evicted;
+use crate::desired::Finding;
 use crate::plan::Plan;
 use crate::rollout::{self, Next, Rollouts, Scene, Strategy};
 
@@ -23,10 +25,12 @@ pub struct Rolled {
     said: Option<Rollouts>,
     /// The uids of pods that were evicted and are still shown.
     evicted: BTreeSet<String>,
-    /// The strategies that were set already: what did not take is another's.
+    /// The strategies that were set, until a watch tells.
     set: BTreeSet<Strategy>,
-    /// Until when nothing is evicted, and the words of the refusal.
-    refused: Option<(Timestamp, String)>,
+    /// Those that someone else says otherwise.
+    unguarded: BTreeSet<Strategy>,
+    /// Until when the pod of this uid is not evicted, and the words of the refusal.
+    refused: Option<(Timestamp, String, String)>,
 }
 
 impl Rolled {
@@ -50,7 +54,6 @@ impl Context {
         if wish.refused {
             return Next { rollouts: before, ..Next::default() };
         }
-        self.set_strategies(plan, wish, &mut memory.rolled).await;
         let seen = self.tasks.observe();
         let shown = || seen.rolling.values().flat_map(|rolling| &rolling.pods).map(|pod| &pod.uid);
         memory.rolled.evicted.retain(|uid| shown().any(|shown| shown == uid));
@@ -74,26 +77,44 @@ impl Context {
         next
     }
 
-    /// Sets the strategies that charts can't. What is refused is tried again once the object is another one.
-    async fn set_strategies(&self, plan: &Plan, wish: &Wish, rolled: &mut Rolled) {
+    /// Sets the strategies that live `DaemonSets` lack, before helm brings them another template. What is refused is told, and tried again; what
+    /// someone else says stays, and is told.
+    pub(super) async fn guard(&self, plan: &Plan, wish: &mut Wish, memory: &mut Memory) {
+        if wish.refused || wish.policy.paused {
+            return;
+        }
         let wanted = rollout::strategies(&wish.desired, &wish.observed, &self.catalog, plan);
-        rolled.set.retain(|known| wanted.contains(known));
-        for strategy in wanted.into_iter().filter(|_| !wish.policy.paused) {
-            if rolled.set.contains(&strategy) {
-                continue;
+        let Rolled { set, unguarded, .. } = &mut memory.rolled;
+        set.retain(|known| wanted.contains(known));
+        unguarded.retain(|known| wanted.contains(known));
+        for strategy in wanted {
+            if !set.contains(&strategy) && !unguarded.contains(&strategy) {
+                match self.cluster.set_strategy(&strategy).await {
+                    Ok(true) => {
+                        tracing::info!(daemonset = strategy.name, on_delete = strategy.on_delete, "strategy set");
+                        set.insert(strategy.clone());
+                    }
+                    Ok(false) => drop(unguarded.insert(strategy.clone())),
+                    Err(error) => {
+                        wish.problems.push(error.to_string());
+                        wish.wake = wish.wake.into_iter().chain(super::now().checked_add(AGAIN).ok()).min();
+                    }
+                }
             }
-            match self.cluster.set_strategy(&strategy).await {
-                Ok(()) => tracing::info!(daemonset = strategy.name, on_delete = strategy.on_delete, "strategy set"),
-                Err(error) => tracing::warn!(%error, "strategy not set"),
+            // Of one whose release is not as wanted yet helm is about to say it.
+            if strategy.settled && strategy.on_delete && unguarded.contains(&strategy) {
+                wish.findings.push(unguarded_by_us(&strategy));
             }
-            rolled.set.insert(strategy);
         }
     }
 
     /// Evicts a batch. What is refused is told, and tried again.
     async fn evict(&self, next: &mut Next, rolled: &mut Rolled) {
         let now = super::now();
-        rolled.refused = rolled.refused.take().filter(|(until, _)| *until > now && !next.evict.is_empty());
+        rolled.refused = rolled
+            .refused
+            .take()
+            .filter(|(until, _, uid)| *until > now && next.evict.iter().any(|pod| pod.uid == *uid));
         let mut gone = Vec::new();
         for pod in next.evict.iter().filter(|_| rolled.refused.is_none()) {
             let answer = self.cluster.evict(pod).await;
@@ -108,10 +129,11 @@ impl Context {
                 Err(error) => error.to_string(),
             };
             let until = now.checked_add(AGAIN).unwrap_or(now);
-            rolled.refused = Some((until, format!("pod {} on {} may not go yet: {refusal}", pod.name, pod.node)));
+            let why = format!("pod {} on {} may not go yet: {refusal}", pod.name, pod.node);
+            rolled.refused = Some((until, why, pod.uid.clone()));
             break;
         }
-        let Some((until, why)) = &rolled.refused else { return };
+        let Some((until, why, _)) = &rolled.refused else { return };
         next.wake = next.wake.into_iter().chain([*until]).min();
         let said = next.of.as_ref().and_then(|name| next.rollouts.get_mut(name));
         if let Some(said) = said {
@@ -119,5 +141,16 @@ impl Context {
             said.phase = if said.batch.is_empty() { RolloutPhase::Waiting } else { RolloutPhase::Rolling };
             said.message.clone_from(why);
         }
+    }
+}
+
+fn unguarded_by_us(strategy: &Strategy) -> Finding {
+    let Strategy { namespace, name, .. } = strategy;
+    Finding {
+        level: Level::Warning,
+        field: "spec.nodes.rollout".into(),
+        message: format!(
+            "DaemonSet {namespace}/{name} has another update strategy than OnDelete by another hand, which is respected: Kubernetes replaces its pods by itself, and not in batches; see kubectl -n {namespace} get daemonset {name} --show-managed-fields -o yaml"
+        ),
     }
 }

@@ -25,6 +25,10 @@ pub enum State {
     Stopped(String, String, Vec<String>),
     /// A batch is done; the next one begins then.
     Pause(Timestamp),
+    /// So many pods run where their `DaemonSet` would put none.
+    Misplaced(i32),
+    /// A pod is on its way that nobody touched: a node has come.
+    Joining,
     /// Another component is rolled first.
     Turn(String),
     /// Its release, or one before it, is not as wanted yet.
@@ -52,12 +56,14 @@ impl State {
     /// In one word.
     pub fn phase(&self) -> RolloutPhase {
         match self {
-            Self::Unseen => RolloutPhase::Pending,
+            Self::Unseen | Self::Joining => RolloutPhase::Pending,
             Self::Approval { .. } => RolloutPhase::AwaitingApproval,
             Self::Batch(..) | Self::Evict(_) => RolloutPhase::Rolling,
             Self::Stopped(..) => RolloutPhase::Stopped,
             Self::Pause(_) => RolloutPhase::Pausing,
-            Self::Turn(_) | Self::Release(_) | Self::Paused | Self::Skipped(_) => RolloutPhase::Waiting,
+            Self::Misplaced(_) | Self::Turn(_) | Self::Release(_) | Self::Paused | Self::Skipped(_) => {
+                RolloutPhase::Waiting
+            }
             Self::Done => RolloutPhase::Complete,
         }
     }
@@ -87,6 +93,13 @@ pub(super) fn judge(scene: &Scene<'_>, part: &Part<'_>, turn: Option<&str>) -> S
         return State::Unseen;
     }
     let flies = tally.is_in_flight();
+    let begun = part.before.is_some_and(|said| said.phase.has_begun());
+    if flies && !begun && tally.stale.is_empty() && tally.skipped.is_empty() {
+        return State::Joining;
+    }
+    if !flies && tally.misplaced > 0 {
+        return State::Misplaced(tally.misplaced);
+    }
     if !flies && !tally.agrees() {
         return State::Unseen;
     }
@@ -143,7 +156,9 @@ fn held(scene: &Scene<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(scene: &Scene<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(scene.settings.pause().into());
-    part.tally.last?.checked_add(pause).ok().filter(|until| *until > scene.now)
+    // A node's clock may go far ahead of ours.
+    let last = part.tally.last.filter(|last| scene.now.duration_since(*last) >= -pause)?;
+    last.checked_add(pause).ok().filter(|until| *until > scene.now)
 }
 
 fn evict(scene: &Scene<'_>, part: &Part<'_>) -> State {

@@ -51,7 +51,8 @@ fn of_release<'a>(scene: &Scene<'a>, release: &'a str, wanted: &'a DesiredReleas
         let daemons = Daemons { namespace: wanted.key.namespace.clone(), component: component.clone() };
         let rolling = scene.rolling.get(&daemons);
         let before = scene.before.get(&component.to_string());
-        let tally = Tally::of(scene, &sets, rolling);
+        let batch = before.map(|said| said.batch.as_slice()).unwrap_or_default();
+        let tally = Tally::of(scene, &sets, rolling, batch);
         let mut part = Part { release, wanted, component, rolling, before, tally, approved: false };
         part.approved = part.is_approved(scene);
         part
@@ -77,7 +78,8 @@ impl Part<'_> {
     /// By the spec, by the word of a person about this very revision, or about the change that led to it.
     fn is_approved(&self, scene: &Scene<'_>) -> bool {
         let known = |said: &RolloutStatus| {
-            let revision = said.approved && said.revision == self.tally.revision;
+            // What the spec allowed it does not allow any more.
+            let revision = said.approved && !said.automatic && said.revision == self.tally.revision;
             revision || said.approved_inputs == self.wanted.inputs
         };
         is_automatic(scene.settings)
@@ -98,6 +100,9 @@ impl Part<'_> {
             return known
                 .map(|said| RolloutStatus { approved_inputs: first_of(promised, &said.approved_inputs), ..said });
         }
+        if *state == State::Joining {
+            return self.over();
+        }
         let Tally { total, revision, ready, .. } = &self.tally;
         let few = |mut nodes: Vec<String>| {
             nodes.truncate(NAMED);
@@ -108,6 +113,7 @@ impl Part<'_> {
             release: self.release.to_owned(),
             revision: revision.clone(),
             approved: self.approved,
+            automatic: is_automatic(scene.settings),
             approved_inputs: promised,
             updated: *ready,
             total: *total,

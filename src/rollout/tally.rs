@@ -10,6 +10,9 @@ use crate::observed::{DaemonPod, PodState, Rolling, Workload};
 /// How long a new pod may take: images of a gigabyte are pulled in that time, and whatever takes longer a person should look at.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 
+/// What is wrong with a node that was touched and is not there any more.
+const AWAY: &str = "the node is NotReady since its pod was made anew";
+
 /// What the pods of a component amount to.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -31,6 +34,8 @@ pub(super) struct Tally {
     pub(super) batch: BTreeMap<String, String>,
     /// How many nodes have no pod at all, or one that was not sent there yet.
     pub(super) missing: i32,
+    /// How many pods run where their `DaemonSet` would put none by now: what is made anew there does not come back.
+    pub(super) misplaced: i32,
     /// The first node whose pod of the newest revision is unhealthy, and why.
     pub(super) unhealthy: Option<(String, String)>,
     /// Until when the first of those on their way is waited for.
@@ -42,7 +47,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn of(scene: &Scene<'_>, sets: &[&Workload], rolling: Option<&Rolling>) -> Self {
+    /// `batch` are the nodes of which was said last that their pods are being made anew.
+    pub(super) fn of(scene: &Scene<'_>, sets: &[&Workload], rolling: Option<&Rolling>, batch: &[String]) -> Self {
         let mut tally = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),
             total: sets.iter().map(|set| set.desired).sum(),
@@ -53,15 +59,22 @@ impl Tally {
         let uids = sets.iter().filter_map(|set| set.on_delete.as_ref()).map(|own| own.uid.as_str());
         let uids: BTreeSet<&str> = uids.collect();
         tally.revision = revision(sets, rolling).unwrap_or_default();
-        let mut there = 0;
-        for pod in rolling.pods.iter().filter(|pod| uids.contains(pod.set.as_str())) {
+        let own = || rolling.pods.iter().filter(|pod| uids.contains(pod.set.as_str()));
+        for pod in own() {
             let is_fresh = rolling.revisions.get(&pod.set) == Some(&pod.revision);
             let is_leaving = pod.state == PodState::Leaving || scene.evicted.contains(&pod.uid);
-            // One that leaves is there yet: its node is in the batch.
-            there += 1;
             tally.count(scene, pod, is_fresh, is_leaving);
         }
-        tally.missing += (tally.total - there).max(0);
+        // One that leaves is there yet: its node is in the batch.
+        let there: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
+        let exists = |node: &String| scene.nodes.is_none_or(|nodes| nodes.contains_key(node));
+        let empty = batch.iter().filter(|node| exists(node) && !there.contains(node.as_str()));
+        // A pod where none is wanted must not stand for one that is missing elsewhere.
+        let by_count = tally.total.saturating_sub(count(own().count()));
+        tally.missing += by_count.max(count(empty.count()));
+        let away = own().filter(|pod| is_lost(scene, &pod.node)).count();
+        let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
+        tally.misplaced = misscheduled.saturating_sub(count(away)).max(0);
         // A pod that is not ready harms nobody by going.
         tally.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
         tally
@@ -71,7 +84,8 @@ impl Tally {
         let is_lost = is_lost(scene, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
-            _ if is_leaving && is_lost => {}
+            // It was well until its pod was made anew: that may be why.
+            _ if is_leaving && is_lost => self.fail(pod, AWAY.into()),
             _ if is_leaving => drop(self.batch.insert(named(pod), String::new())),
             (_, false) if is_lost => drop(self.skipped.insert(named(pod))),
             (_, false) => self.stale.push(pod.clone()),
@@ -79,7 +93,7 @@ impl Tally {
                 self.ready += 1;
                 self.last = self.last.max(*since);
             }
-            (_, true) if is_lost => {}
+            (_, true) if is_lost => self.fail(pod, AWAY.into()),
             (PodState::Unhealthy(why), true) => self.fail(pod, why.clone()),
             (PodState::Starting(..), true) if pod.node.is_empty() => self.missing += 1,
             (PodState::Starting(why, since), true) => self.start(scene.now, pod, why, *since),
@@ -113,6 +127,10 @@ impl Tally {
     pub(super) fn agrees(&self) -> bool {
         self.total - self.stale_said == self.fresh
     }
+}
+
+fn count(pods: usize) -> i32 {
+    i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
 /// All of them together: what one of them is changed to is another one.

@@ -132,6 +132,71 @@ fn pods_that_are_not_ready_anyway_go_first_and_lost_nodes_are_left_out() {
 }
 
 #[test]
+fn a_node_that_is_lost_after_its_pod_was_made_anew_stops_it() {
+    for successor in [false, true] {
+        let mut cloud = Cloud::new(3);
+        cloud.settings.approval = Some(Approval::Automatic);
+        cloud.template(COMPUTE, "r2");
+        assert_eq!(cloud.pass().evict[0].node, "n1");
+        if successor {
+            cloud.replace();
+        }
+        cloud.nodes.get_mut("n1").unwrap().missing = true;
+        assert_eq!(cloud.pass().evict, []);
+        assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::Stopped));
+        let why = "stopped at n1: the node is NotReady since its pod was made anew";
+        assert!(cloud.said["nova/compute"].message.starts_with(why), "{:?}", cloud.said);
+    }
+}
+
+#[test]
+fn between_two_pods_of_a_node_nothing_goes_whatever_runs_elsewhere() {
+    let mut cloud = Cloud::new(3);
+    cloud.settings.approval = Some(Approval::Automatic);
+    cloud.template(COMPUTE, "r2");
+    cloud.pass();
+    // n3 is none of its nodes any more, but has a pod: as many pods as are wanted, while n1 has none.
+    cloud.pods(COMPUTE.1).retain(|pod| pod.node != "n1");
+    let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
+    (set.desired, set.misscheduled) = (2, 1);
+    assert_eq!(cloud.pass().evict, []);
+    assert_eq!(cloud.said["nova/compute"].message, "batch n1");
+}
+
+#[test]
+fn a_pod_that_would_not_come_back_is_not_touched() {
+    let mut cloud = Cloud::new(3);
+    cloud.settings.approval = Some(Approval::Automatic);
+    cloud.template(COMPUTE, "r2");
+    let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
+    (set.desired, set.misscheduled) = (2, 1);
+    assert_eq!(cloud.pass().evict, []);
+    let said = &cloud.said["nova/compute"];
+    assert_eq!(said.phase, RolloutPhase::Waiting);
+    assert!(said.message.starts_with("1 of its pods run on nodes where its DaemonSet would put none"), "{said:?}");
+}
+
+#[test]
+fn a_node_that_comes_is_no_rollout_and_what_the_spec_allowed_it_can_take_back() {
+    let mut cloud = Cloud::new(3);
+    cloud.pods(COMPUTE.1).pop();
+    let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
+    set.on_delete = Some(OnDelete { uid: "nova".into(), stale: 1 });
+    let next = cloud.pass();
+    assert_eq!((next.rollouts.len(), next.unseen), (0, false));
+
+    let mut cloud = Cloud::new(3);
+    cloud.settings.approval = Some(Approval::Automatic);
+    cloud.template(COMPUTE, "r2");
+    assert_eq!(cloud.pass().evict.len(), 1);
+    cloud.replace();
+    cloud.settle();
+    cloud.settings.approval = Some(Approval::Manual);
+    assert_eq!(cloud.pass().evict, []);
+    assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::AwaitingApproval));
+}
+
+#[test]
 fn there_is_a_pause_after_a_batch_and_nothing_goes_while_helm_runs_or_the_cloud_is_paused() {
     let mut cloud = Cloud::new(2);
     cloud.settings = Rollout { approval: Some(Approval::Automatic), ..Rollout::default() };
@@ -181,10 +246,13 @@ fn a_chart_that_has_no_word_for_the_strategy_has_it_set_and_one_that_a_user_set_
     assert_eq!(of(&cloud), []);
     let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     set.on_delete = None;
-    let wanted = Strategy { namespace: "openstack".into(), name: "nova".into(), generation: 1, on_delete: true };
+    let wanted =
+        Strategy { namespace: "openstack".into(), name: "nova".into(), generation: 1, on_delete: true, settled: true };
     assert_eq!(of(&cloud), std::slice::from_ref(&wanted));
+    cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Needs(Vec::new()));
+    assert_eq!(of(&cloud), [Strategy { settled: false, ..wanted.clone() }], "before helm brings another template");
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Paused);
-    assert_eq!(of(&cloud), [], "helm may be about to set it");
+    assert_eq!(of(&cloud), []);
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.world.desired.releases.get_mut("nova").unwrap().values.clear();
     assert_eq!(of(&cloud), [], "Kubernetes' own way is wanted, and is");

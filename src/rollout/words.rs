@@ -27,6 +27,11 @@ impl fmt::Display for State {
                 )
             }
             Self::Pause(until) => write!(formatter, "next batch at {until:.0}"),
+            Self::Joining => formatter.write_str("a node has come"),
+            Self::Misplaced(pods) => write!(
+                formatter,
+                "{pods} of its pods run on nodes where its DaemonSet would put none (a taint that they do not tolerate, a label): nothing goes before they are gone, or wanted there"
+            ),
             Self::Turn(other) => write!(formatter, "waits for its turn: {other} is rolled first"),
             Self::Release(release) => write!(formatter, "waits until release {release} is as wanted"),
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
