@@ -39,7 +39,7 @@ const SUBJECT_TOKEN: &str = "x-subject-token";
 pub struct Reach {
     /// `host:port` to connect to, whatever is asked for: a stand-in.
     pub address: Option<String>,
-    /// How long each step may take: to connect, and to answer.
+    /// How long it may take to connect, and to answer.
     pub timeout: Duration,
     /// Certificates in PEM that are trusted beside the system's.
     pub ca: Vec<u8>,
@@ -51,13 +51,20 @@ pub(crate) type Headers = [(&'static str, String)];
 /// Asks.
 pub(crate) struct Http {
     reach: Reach,
+    /// How long an answer may take.
+    patience: Duration,
     /// Made when it is first needed: the system's certificates fill half a megabyte.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
 impl Http {
     pub(crate) fn new(reach: Reach) -> Self {
-        Self { reach, tls: OnceLock::new() }
+        Self { patience: reach.timeout, reach, tls: OnceLock::new() }
+    }
+
+    /// One that waits at least so long for an answer, once it is connected.
+    pub(crate) fn patient(reach: Reach, patience: Duration) -> Self {
+        Self { patience: patience.max(reach.timeout), ..Self::new(reach) }
     }
 
     /// What `GET` brings; `None` where nothing could be connected to.
@@ -86,8 +93,9 @@ impl Http {
                 exchange(stream, request).await
             }
         };
-        let answer = tokio::time::timeout(*timeout, answer).await;
-        Some(answer.map_or_else(|_| Answer::Silence(timeout.as_secs()), |answer| answer.unwrap_or_else(|wrong| wrong)))
+        let silence = |_| Answer::Silence(self.patience.as_secs());
+        let answer = tokio::time::timeout(self.patience, answer).await;
+        Some(answer.map_or_else(silence, |answer| answer.unwrap_or_else(|wrong| wrong)))
     }
 
     async fn encrypted(

@@ -38,6 +38,9 @@ pub const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// The same while instances are on their way.
 const SOON: Duration = Duration::from_secs(2);
 
+/// The longest pause after steps that failed.
+const SELDOM: Duration = Duration::from_mins(5);
+
 /// How soon it starts again after a panic.
 const RESTART: Duration = Duration::from_secs(2);
 
@@ -50,13 +53,42 @@ struct Maintaining {
     cloud: Cloud,
     poke: Arc<Notify>,
     again: Duration,
-    /// One pass at a time: limits are counted. By maintenance, the instances that nova refuses to migrate, with its words.
-    refused: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
+    /// One pass at a time: limits are counted.
+    memory: Mutex<BTreeMap<String, Remembered>>,
+}
+
+/// What is remembered of a maintenance; losing it costs a try.
+#[derive(Default)]
+struct Remembered {
+    /// The instances that nova refuses to migrate, with its words.
+    refused: BTreeMap<String, String>,
+    /// The step that failed last.
+    failed: Option<Failed>,
+}
+
+/// A step that failed.
+struct Failed {
+    /// Why.
+    message: String,
+    /// Until when it is not tried again, as long as the resource is as it was.
+    until: Timestamp,
+    /// How often in a row.
+    count: u32,
+    /// What a person may have changed since.
+    wish: Wish,
+}
+
+/// What a person says: another generation, a deletion, another try.
+type Wish = (Option<i64>, bool, bool);
+
+fn wish(maintenance: &NodeMaintenance) -> Wish {
+    let metadata = &maintenance.metadata;
+    (metadata.generation, metadata.deletion_timestamp.is_some(), maintenance.annotations().contains_key(RETRY))
 }
 
 /// Runs until `stop`; then lets the pass that runs end.
 pub async fn run(context: Arc<Context>, cloud: Cloud, again: Duration, stop: CancellationToken) {
-    let this = Arc::new(Maintaining { context, cloud, poke: Arc::default(), again, refused: Mutex::default() });
+    let this = Arc::new(Maintaining { context, cloud, poke: Arc::default(), again, memory: Mutex::default() });
     while !stop.is_cancelled() {
         // A panic has been printed by the hook already; its text may hold anything.
         if AssertUnwindSafe(control(&this, stop.clone())).catch_unwind().await.is_err() {
@@ -96,30 +128,40 @@ fn failed(_: Arc<NodeMaintenance>, _: &Error, this: Arc<Maintaining>) -> Action 
 /// One pass for one maintenance: as many steps as can be taken at once.
 async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<Maintaining>) -> Result<Action, Error> {
     let name = maintenance.name_any();
-    let mut refused = this.refused.lock().await;
+    let mut memory = this.memory.lock().await;
     let setting = this.context.setting();
+    // Its own words in the status are no reason to try again.
+    let failed = memory.get(&name).and_then(|own| own.failed.as_ref());
+    if let Some(failed) = failed.filter(|failed| failed.wish == wish(&maintenance) && failed.until > Timestamp::now()) {
+        return Ok(at(failed.until));
+    }
     for _ in 0..MOST {
         let Some(now) = this.context.cluster.maintenance(&name).await? else {
-            refused.remove(&name);
+            memory.remove(&name);
             break;
         };
-        let own = refused.entry(name.clone()).or_default();
-        let Some(decision) = this.decision(&now, setting.as_deref(), own).await? else {
+        let own = memory.entry(name.clone()).or_default();
+        let Some(mut decision) = this.decision(&now, setting.as_deref(), &own.refused).await? else {
             return Ok(Action::await_change());
         };
+        if let (Some(failed), Some(_)) = (&own.failed, &decision.act) {
+            decision.status.message.clone_from(&failed.message);
+        }
         let now = this.context.cluster.publish_maintenance(now, &decision.status).await?;
         let Some(act) = decision.act.clone() else { return Ok(this.later(&decision)) };
-        match this.act(&now, &act, setting.as_deref(), own).await {
-            Ok(()) => {}
+        match this.act(&now, &act, setting.as_deref(), &mut own.refused).await {
+            Ok(()) => own.failed = None,
             // Someone else has changed it at the same moment: it is looked at anew.
             Err(Trouble::Cluster(error)) if error.is_conflict() => continue,
             Err(trouble) => {
                 this.context.metrics.maintenance_failed();
                 tracing::warn!(maintenance = name, error = %trouble, "a step failed");
+                let failed = own.fails(trouble.to_string(), wish(&now), this.again);
                 let mut status = decision.status;
-                status.message = trouble.to_string();
+                status.message.clone_from(&failed.message);
+                let until = failed.until;
                 this.context.cluster.publish_maintenance(now, &status).await?;
-                return Ok(Action::requeue(this.again));
+                return Ok(at(until));
             }
         }
         if matches!(act, Act::Migrate(_)) {
@@ -127,6 +169,21 @@ async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<Maintaining>) ->
         }
     }
     Ok(Action::requeue(SOON))
+}
+
+fn at(time: Timestamp) -> Action {
+    let wait = Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default();
+    Action::requeue(wait.max(Duration::from_millis(50)))
+}
+
+impl Remembered {
+    /// Notes that a step failed: each time in a row it is left alone for twice as long.
+    fn fails(&mut self, message: String, wish: Wish, again: Duration) -> &Failed {
+        let count = self.failed.as_ref().map_or(0, |failed| failed.count) + 1;
+        let pause = again.saturating_mul(1 << count.min(8)).min(SELDOM);
+        let until = Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX);
+        self.failed.insert(Failed { message, until, count, wish })
+    }
 }
 
 impl Maintaining {

@@ -19,6 +19,10 @@ const EARLY: Duration = Duration::from_mins(2);
 /// How long a token is used whose end is not told: Keystone's shortest are some minutes.
 const UNTOLD: Duration = Duration::from_mins(5);
 
+/// How long an answer may take: a list of hundreds of instances, or a change of which nova first tells the compute (`rpc_response_timeout` is
+/// 60 s), takes longer than any probe may.
+const PATIENCE: Duration = Duration::from_secs(75);
+
 /// HTTP's codes for a token that does not count, and for a version that is not spoken.
 const UNAUTHORIZED: u16 = 401;
 const NOT_ACCEPTABLE: u16 = 406;
@@ -45,7 +49,7 @@ pub struct Cloud {
 impl Cloud {
     /// Through this.
     pub fn new(reach: Reach) -> Self {
-        Self { http: Arc::new(Http::new(reach)), session: Arc::default() }
+        Self { http: Arc::new(Http::patient(reach, PATIENCE)), session: Arc::default() }
     }
 
     /// What an API answers.
@@ -54,9 +58,6 @@ impl Cloud {
     /// When there is no such API, it can't be reached, gives no token, is too old, or refuses.
     pub async fn call<T>(&self, access: &Access, call: &Call<T>) -> Result<T, Error> {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
-        if call.bare {
-            return self.send(url, call, &[]).await;
-        }
         let token = self.token(access, call.api).await?;
         match self.send(url, call, &headers(call.api, &token)).await {
             // Keystone may have forgotten it, or Nova be another one than before.
@@ -131,7 +132,7 @@ impl Cloud {
         if api == Api::Compute && !session.versed {
             let versions = nova::versions();
             let url = access.url(versions.api).ok_or(Error::Absent(api))?;
-            self.send(url, &versions, &[]).await?.suffice()?;
+            self.send(url, &versions, &[(TOKEN_HEADER, session.token.reveal().to_owned())]).await?.suffice()?;
             session.versed = true;
         }
         Ok(session.token.clone())
@@ -170,13 +171,10 @@ impl Cloud {
             Answer::Status { code: 200..=299, body, .. } => call.read(&body).map_err(|why| Error::Answer { what, why }),
             Answer::Status { code, text, body, .. } => {
                 // Whatever stands between may send back what it was sent.
-                let quiet = |words: String| {
-                    headers
-                        .iter()
-                        .filter(|(name, _)| *name == TOKEN_HEADER)
-                        .fold(words, |words, (_, secret)| words.replace(secret, "***"))
-                };
-                Err(Error::Refused { what, code, answer: text, said: said(&body).map(quiet) })
+                let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
+                let words = String::from_utf8_lossy(&body).into_owned();
+                let quiet = secrets.fold(words, |words, secret| words.replace(secret, "***"));
+                Err(Error::Refused { what, code, answer: text, said: said(quiet.as_bytes()) })
             }
             other => Err(Error::Unreachable { what, why: other.refused(&[]).unwrap_or_default() }),
         }

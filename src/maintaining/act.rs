@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube::ResourceExt;
 
 use super::Maintaining;
-use crate::api::NodeMaintenance;
+use crate::api::{NODE_MAINTENANCE, NodeMaintenance};
 use crate::cluster;
 use crate::maintenance::{Act, Setting};
 use crate::openstack::{self, Api, nova};
@@ -37,7 +37,8 @@ impl Maintaining {
             Act::Migrate(ids) => {
                 for id in ids {
                     match self.nova(setting, &nova::live_migrate(id)).await {
-                        Err(openstack::Error::Refused { answer, said, .. }) => {
+                        // What is no lasting refusal is tried again: nova may just be starting.
+                        Err(openstack::Error::Refused { answer, said, code: 400 | 403 | 404 | 409, .. }) => {
                             refused.insert(id.clone(), said.unwrap_or(answer));
                         }
                         other => other?,
@@ -65,9 +66,13 @@ impl Maintaining {
     }
 
     async fn cordon(&self, node: &str, by: Option<&str>) -> Result<(), cluster::Error> {
-        match self.context.cluster.node(node).await? {
-            Some(node) => self.context.cluster.cordon(&node, by).await,
-            None => Ok(()),
+        let Some(node) = self.context.cluster.node(node).await? else { return Ok(()) };
+        let marked = node.annotations().contains_key(NODE_MAINTENANCE);
+        let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
+        // Someone else has cordoned it since it was looked at: it is theirs.
+        if by.is_some() && cordoned && !marked {
+            return Ok(());
         }
+        self.context.cluster.cordon(&node, by).await
     }
 }

@@ -62,31 +62,24 @@ pub struct Call<T> {
     pub path: String,
     /// What is sent.
     pub body: Option<Value>,
-    /// Whether it speaks of the API itself: it needs neither a token nor a version.
-    pub bare: bool,
     read: Reader<T>,
 }
 
 impl<T: DeserializeOwned> Call<T> {
     /// Asks for JSON.
     pub(super) fn get(api: Api, path: String) -> Self {
-        Self { api, verb: Verb::Get, path, body: None, bare: false, read: json }
+        Self { api, verb: Verb::Get, path, body: None, read: json }
     }
 }
 
 impl Call<()> {
     /// Does something whose answer says no more than that it was taken.
     pub(super) fn act(api: Api, verb: Verb, path: String, body: Option<Value>) -> Self {
-        Self { api, verb, path, body, bare: false, read: |_| Ok(()) }
+        Self { api, verb, path, body, read: |_| Ok(()) }
     }
 }
 
 impl<T> Call<T> {
-    /// The same, of the API itself.
-    pub(super) fn bare(self) -> Self {
-        Self { bare: true, ..self }
-    }
-
     /// What an answer's body says.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Nodes are taken out of the cloud and given back.
 
+mod failing;
 mod troubles;
 
 use k8s_openapi::api::core::v1::Node;

@@ -47,6 +47,8 @@ struct State {
     services: Vec<Value>,
     servers: Vec<Value>,
     migrations: Vec<Value>,
+    /// Whether changes are answered with an error.
+    broken: bool,
     /// Hosts that are mapped into no cell.
     unmapped: Vec<String>,
     agents: Vec<Value>,
@@ -65,6 +67,7 @@ impl Default for Nova {
             services: Vec::new(),
             servers: Vec::new(),
             migrations: Vec::new(),
+            broken: false,
             unmapped: Vec::new(),
             agents: Vec::new(),
             page: 2,
@@ -101,6 +104,11 @@ impl Nova {
     /// What nova-manage's `discover_hosts` does.
     pub fn discover(&self) {
         self.with(|state| state.unmapped.clear());
+    }
+
+    /// Whether changes are answered with an error from now on.
+    pub fn breaks(&self, broken: bool) {
+        self.with(|state| state.broken = broken);
     }
 
     /// An instance on a host.
@@ -189,12 +197,12 @@ impl Nova {
     pub fn answer(&self, asked: &Asked<'_>) -> Answer {
         let path = asked.path.split('?').next().unwrap_or_default();
         let mut state = self.state.lock().unwrap();
+        if asked.token != format!("gaaaa-{}", state.token) {
+            return fault("401 Unauthorized", "error", "The request you have made requires authentication.");
+        }
         if path == "/v2.1/" {
             let newest = format!("{}.{}", state.newest.0, state.newest.1);
             return (OK, json!({"version": {"id": "v2.1", "version": newest, "min_version": "2.1"}}));
-        }
-        if asked.token != format!("gaaaa-{}", state.token) {
-            return fault("401 Unauthorized", "error", "The request you have made requires authentication.");
         }
         if asked.service == "neutron-server" {
             return state.neutron(asked.verb, path, asked.path);
@@ -206,7 +214,7 @@ impl Nova {
             state.reads += 1;
             return state.read(path, asked.path);
         }
-        let (line, answer) = state.change(asked.verb, path, asked.body);
+        let (line, answer) = state.change_or_break(asked.verb, path, asked.body);
         drop(state);
         self.log.send_modify(|log| log.push(line));
         answer

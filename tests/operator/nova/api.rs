@@ -78,6 +78,14 @@ impl State {
         (page, if page.len() < rest.len() { next } else { json!([]) })
     }
 
+    pub(super) fn change_or_break(&mut self, verb: &str, path: &str, body: &Value) -> (String, Answer) {
+        if self.broken {
+            let words = "Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/";
+            return (format!("{verb} in vain"), fault("500 Internal Server Error", "computeFault", words));
+        }
+        self.change(verb, path, body)
+    }
+
     /// What is written down of it, and the answer.
     pub(super) fn change(&mut self, verb: &str, path: &str, body: &Value) -> (String, Answer) {
         let below = path.trim_start_matches("/v2.1/");
