@@ -106,14 +106,10 @@ impl Plane {
         let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
         for left in deployments.list(&ListParams::default()).await.unwrap() {
             let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &left.namespace().unwrap());
-            let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-            api.patch(&left.name_any(), &PatchParams::default(), &loose).await.unwrap();
             remove(&api, &left).await;
         }
         let maintenances: Api<NodeMaintenance> = Api::all(client.clone());
         for left in maintenances.list(&ListParams::default()).await.unwrap() {
-            let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-            maintenances.patch(&left.name_any(), &PatchParams::default(), &loose).await.unwrap();
             remove(&maintenances, &left).await;
         }
         for (group, kind) in CLUSTER_SCOPED {
@@ -140,7 +136,8 @@ impl Plane {
     }
 }
 
-/// Deletes an object, and returns when it is gone.
+/// Deletes an object, whatever finalizers it has, and returns when it is gone. Whoever put them there is dead; but for the API server itself, which
+/// looks for instances of a kind that is deleted, and where it can't list them at that moment tries again minutes later.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,
@@ -153,6 +150,12 @@ where
             Err(kube::Error::Api(status)) if status.is_not_found() => return,
             other => break drop(other.unwrap()),
         }
+    }
+    let loose = Patch::Merge(json!({"metadata": {"uid": uid, "finalizers": null}}));
+    match api.patch(&name, &PatchParams::default(), &loose).await {
+        // It is gone, or another one of its name is there.
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+        other => drop(other.unwrap()),
     }
     let gone = await_condition(api.clone(), &name, conditions::is_deleted(&uid));
     drop(patience(&format!("{name} is gone"), gone).await.unwrap());
