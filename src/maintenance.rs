@@ -37,9 +37,14 @@ use crate::openstack::Access;
 /// What is said before it is known what the cloud says.
 pub const UNREAD: &str = "the cloud's OpenStackDeployment has not been read yet, or is refused (see its status)";
 
+/// Why nova can't be asked where there is no cloud.
+const NO_CLOUD: &str = "there is no OpenStackDeployment whose nova could be asked";
+
 /// What the cloud says of maintenance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setting {
+    /// Whether there is no cloud at all.
+    pub absent: bool,
     /// How to get at the cloud's APIs, where it has them.
     pub access: Option<Access>,
     /// Whether it has Nova, though it may not be known yet how to get at it.
@@ -61,6 +66,7 @@ pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option
     roles.extend(spec.nodes.roles.iter().map(|(name, role)| (name.clone(), role_labels(name, role, catalog))));
     let releases = || catalog.services.values().flat_map(|service| service.releases.values());
     Setting {
+        absent: false,
         access,
         has_nova,
         limits: spec.nodes.maintenance.as_ref().map(|own| own.limits.clone()).unwrap_or_default(),
@@ -71,10 +77,24 @@ pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option
 }
 
 impl Setting {
-    /// Why nova can't be asked though there is one.
-    pub fn blindness(&self) -> Option<&'static str> {
-        let blind = self.has_nova && self.access.as_ref().is_none_or(|access| access.compute.is_none());
-        blind.then_some("nova can't be asked before the password of the cloud's administrator is known (keystone's values, endpoints.identity.auth.admin)")
+    /// What is said where there is no cloud.
+    pub fn none() -> Self {
+        Self { absent: true, ..Self::default() }
+    }
+
+    /// How nova is asked, or why it can't be.
+    ///
+    /// # Errors
+    /// When there is no cloud, no nova in it, or no administrator known.
+    pub fn nova(&self) -> Result<&Access, &'static str> {
+        match &self.access {
+            Some(access) if access.compute.is_some() => Ok(access),
+            _ if self.absent => Err(NO_CLOUD),
+            _ if self.has_nova => Err(
+                "nova can't be asked before the password of the cloud's administrator is known (keystone's values, endpoints.identity.auth.admin)",
+            ),
+            _ => Err("the cloud's OpenStackDeployment has no nova that could be asked"),
+        }
     }
 
     /// The roles that a node of these labels plays.
@@ -197,9 +217,14 @@ impl Case<'_> {
         known && !self.deleting && self.is_ready() && self.holds_node()
     }
 
-    /// Whether nova is to be asked: not about a node of which nothing was changed there.
+    /// Whether nova is to be asked: always on the way back of what was begun, because nova's own word says whether anything is ours there.
     pub fn asks_nova(&self) -> bool {
-        !self.is_returning() || self.touched(MaintenanceStep::DisableCompute)
+        !self.is_returning() || self.begun
+    }
+
+    /// Whether nova has told of a compute before: it is one though nova may not say so now.
+    pub fn is_known_compute(&self) -> bool {
+        self.status.compute.is_some() || self.status.instances.is_some()
     }
 
     /// Whether it has its turn, as far as nova has no say in that: before, nova is not asked.
@@ -230,6 +255,13 @@ impl Case<'_> {
     /// Whether a step was done, or may have been: what is told is written before anything is done.
     fn touched(&self, step: MaintenanceStep) -> bool {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
+    }
+
+    /// Whether the compute service may have been disabled by this maintenance, whatever its steps tell now.
+    fn may_have_disabled(&self) -> bool {
+        // Begin is told before it is done: a status without steps is one that was lost.
+        let lost = self.begun && self.status.steps.is_empty();
+        self.status.compute.is_some() || self.touched(MaintenanceStep::DisableCompute) || lost
     }
 
     /// What nova is told as the reason.

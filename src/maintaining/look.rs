@@ -26,6 +26,7 @@ pub(super) fn node(node: Option<&Node>, setting: Option<&Setting>) -> Option<Nod
         cordoned: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default(),
         mark: node.annotations().get(NODE_MAINTENANCE).cloned(),
         ready,
+        labels: node.labels().clone(),
         roles: setting.map(|setting| setting.roles_of(node.labels())).unwrap_or_default(),
     })
 }
@@ -64,6 +65,7 @@ impl Maintaining {
             facts.compute = Compute::Unknown(UNREAD.into());
             return Ok(());
         };
+        facts.unlisted = self.context.tasks.observe().nodes().is_none();
         let others = self.context.cluster.maintenances().await?;
         facts.rivals = self.rivals(maintenance, &others, setting, case);
         let node = &maintenance.spec.node;
@@ -81,40 +83,43 @@ impl Maintaining {
         if !may {
             return Ok(());
         }
-        if let Some(why) = setting.blindness().filter(|_| case.asks_nova() && self.hosts(node, &pods, setting)) {
-            facts.compute = Compute::Unknown(why.into());
-        } else if let Some(access) =
-            setting.access.as_ref().filter(|access| access.compute.is_some() && case.asks_nova())
-        {
-            // What nova has said once of its instances it has said of a compute.
-            let known = case.is_returning() || case.status.instances.is_some();
-            let hosts = known || self.hosts(node, &pods, setting);
-            facts.compute = match self.host(access, case).await {
-                Ok(Some(host)) => Compute::Known(Box::new(host)),
-                Err(error) if hosts => Compute::Unknown(error.to_string()),
-                Ok(None) | Err(_) => Compute::None,
+        if case.asks_nova() {
+            let node = facts.node.as_ref();
+            let is_one = case.is_returning() || case.is_known_compute() || self.hosts(node, &pods, setting);
+            facts.compute = match setting.nova() {
+                Ok(access) => match self.host(access, case, is_one).await {
+                    Err(error) if is_one => Compute::Unknown(error.to_string()),
+                    Err(_) => Compute::None,
+                    Ok(compute) => compute,
+                },
+                Err(why) if is_one => Compute::Unknown(why.into()),
+                Err(_) => Compute::None,
             };
         }
         Ok(())
     }
 
     /// Whether instances may run on a node, as far as the cluster tells.
-    fn hosts(&self, node: &str, pods: &[Pod], setting: &Setting) -> bool {
+    fn hosts(&self, node: Option<&NodeSeen>, pods: &[Pod], setting: &Setting) -> bool {
         let Some(hosts) = &setting.hosts else { return false };
         let runs = pods.iter().any(|pod| component(pod).as_ref() == Some(hosts));
         let seen = self.context.tasks.observe();
-        let labels = seen.nodes().and_then(|nodes| nodes.get(node)).map(|node| node.labels.clone()).unwrap_or_default();
+        let has = |key: &str, value: &str| node.and_then(|node| node.labels.get(key)).is_some_and(|own| own == value);
         let chosen = seen.workloads().iter().filter(|workload| workload.component == *hosts).any(|workload| {
             let mut wanted = workload.selects.split(',').filter_map(|pair| pair.split_once('='));
-            wanted.all(|(key, value)| labels.get(key).is_some_and(|own| own == value))
+            wanted.all(|(key, value)| has(key, value))
         });
         runs || chosen
     }
 
     /// What nova and neutron say of a node, as far as it is needed on the way.
-    async fn host(&self, access: &Access, case: &Case<'_>) -> Result<Option<Host>, openstack::Error> {
+    async fn host(&self, access: &Access, case: &Case<'_>, is_one: bool) -> Result<Compute, openstack::Error> {
         let services = self.cloud.call(access, &nova::services()).await?.services;
-        let Some(service) = nova::of_node(&services, &case.spec.node).cloned() else { return Ok(None) };
+        let own = services.iter().find(|service| case.status.compute.as_ref() == Some(&service.id));
+        let Some(service) = own.or_else(|| nova::of_node(&services, &case.spec.node)).cloned() else {
+            // On the way back what is not listed is not disabled either.
+            return Ok(Compute::unlisted(&case.spec.node, &services, is_one && !case.is_returning()));
+        };
         let mut host = Host { service, servers: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
         if case.is_returning() {
@@ -125,7 +130,7 @@ impl Maintaining {
             host.servers = self.cloud.servers(access, &name).await?;
             host.migrations = self.cloud.call(access, &nova::migrations(&name)).await?.migrations;
         }
-        Ok(Some(host))
+        Ok(Compute::Known(Box::new(host)))
     }
 
     fn rivals(&self, own: &NodeMaintenance, all: &[NodeMaintenance], setting: &Setting, case: &Case<'_>) -> Vec<Rival> {

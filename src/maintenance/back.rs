@@ -1,8 +1,8 @@
 //! The way back.
 
 use super::report::{Told, report};
-use super::{Act, Case, Compute, Decision, Now, awaits};
-use crate::api::{MaintenancePhase, MaintenanceStep};
+use super::{Act, Again, Case, Compute, Decision, Now, awaits};
+use crate::api::{MAINTENANCE_FINALIZER, MaintenancePhase, MaintenanceStep};
 
 /// The steps, in order.
 const STEPS: [MaintenanceStep; 3] =
@@ -52,7 +52,7 @@ fn uncordon(case: &Case<'_>) -> Now {
 fn agents(case: &Case<'_>) -> Now {
     let node = &case.spec.node;
     let Some(seen) = &case.facts.node else { return Now::Skipped("the node is gone".into()) };
-    let changed = case.touched(MaintenanceStep::Cordon) || case.touched(MaintenanceStep::DisableCompute);
+    let changed = case.touched(MaintenanceStep::Cordon) || case.may_have_disabled();
     if !changed {
         return Now::Skipped("nothing was changed".into());
     }
@@ -63,9 +63,9 @@ fn agents(case: &Case<'_>) -> Now {
         return awaits(format!("waits until these pods on {node} are ready: {}", case.facts.unready.join(", ")));
     }
     match &case.facts.compute {
-        _ if !case.touched(MaintenanceStep::DisableCompute) => {}
         Compute::None => {}
-        Compute::Unknown(why) => return awaits(why.clone()),
+        Compute::Unknown(_) if !case.may_have_disabled() => {}
+        Compute::Unknown(why) => return unknown(case, why),
         // Whatever someone else has disabled is not ours to wait for.
         Compute::Known(host) if !case.is_ours(host.service.disabled_reason.as_deref()) => {}
         Compute::Known(host) if !host.service.is_up() => {
@@ -83,16 +83,26 @@ fn agents(case: &Case<'_>) -> Now {
     Now::Done(String::new())
 }
 
+/// Nova can't say whether the compute service is disabled still.
+fn unknown(case: &Case<'_>, why: &str) -> Now {
+    let gone = case.setting.is_some_and(|setting| setting.absent);
+    let out = format!(
+        "; it is enabled once there is one again; where there will be none, take the finalizer {MAINTENANCE_FINALIZER} off this NodeMaintenance"
+    );
+    Now::Wait(format!("{why}{}", if gone { &out } else { "" }), Again::Later, gone)
+}
+
 fn enable(case: &Case<'_>) -> Now {
     if case.facts.node.is_none() {
         return Now::Skipped("the node is gone; its compute service stays as it is".into());
     }
-    if !case.touched(MaintenanceStep::DisableCompute) {
-        return Now::Skipped("it was not disabled".into());
-    }
     match &case.facts.compute {
-        Compute::None => Now::Skipped("the node is no compute any more".into()),
-        Compute::Unknown(why) => awaits(why.clone()),
+        Compute::None => Now::Skipped("the node is no compute".into()),
+        Compute::Unknown(_) if !case.may_have_disabled() => Now::Skipped("it was not disabled".into()),
+        Compute::Unknown(why) => unknown(case, why),
+        Compute::Known(host) if host.service.is_enabled() && !case.may_have_disabled() => {
+            Now::Skipped("it was not disabled".into())
+        }
         Compute::Known(host) if host.service.is_enabled() => Now::Done(String::new()),
         Compute::Known(host) if case.is_ours(host.service.disabled_reason.as_deref()) => {
             let act = Act::Enable { id: host.service.id.clone() };

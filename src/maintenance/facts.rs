@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::observed::Labels;
 use crate::openstack::{neutron, nova};
 
 /// What is.
@@ -17,6 +18,8 @@ pub struct Facts {
     pub unready: Vec<String>,
     /// Other maintenances.
     pub rivals: Vec<Rival>,
+    /// Whether the nodes can't be listed: then it is not known which roles others take out.
+    pub unlisted: bool,
     /// Instances that nova refuses to migrate, with its words.
     pub refused: BTreeMap<String, String>,
 }
@@ -30,6 +33,8 @@ pub struct NodeSeen {
     pub mark: Option<String>,
     /// Whether its kubelet says that it is ready.
     pub ready: bool,
+    /// Its labels.
+    pub labels: Labels,
     /// The roles that it plays.
     pub roles: BTreeSet<String>,
 }
@@ -44,6 +49,24 @@ pub enum Compute {
     Unknown(String),
     /// It is one.
     Known(Box<Host>),
+}
+
+/// How many hosts are named to who looks for one.
+const NAMED: usize = 5;
+
+impl Compute {
+    /// What a node is of which nova lists no host: none, unless the cluster or nova itself says that instances may run there.
+    pub fn unlisted(node: &str, services: &[nova::Service], is_one: bool) -> Self {
+        if !is_one {
+            return Self::None;
+        }
+        let hosts: Vec<_> = services.iter().take(NAMED).map(|service| service.host.as_str()).collect();
+        let more = if services.len() > NAMED { ", …" } else { "" };
+        Self::Unknown(format!(
+            "nova knows no nova-compute by the name of {node}, or several, though one is to run there; its hosts are: {}{more} (a host has the node's name, or its first label alone)",
+            if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") }
+        ))
+    }
 }
 
 /// A node as nova and neutron know it.

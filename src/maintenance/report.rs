@@ -14,6 +14,7 @@ pub(super) struct Told<'a> {
     steps: Vec<StepStatus>,
     pub(super) phase: MaintenancePhase,
     pub(super) instances: Option<InstancesStatus>,
+    pub(super) compute: Option<String>,
     pub(super) act: Option<Act>,
     /// What is said when all steps are done.
     pub(super) closing: String,
@@ -31,6 +32,7 @@ impl<'a> Told<'a> {
             steps: Vec::new(),
             phase: MaintenancePhase::ReadyToDrain,
             instances: case.status.instances.clone(),
+            compute: case.status.compute.clone(),
             act: None,
             closing: format!(
                 "{node} can be drained (kubectl drain {node} --ignore-daemonsets --delete-emptydir-data); delete this NodeMaintenance when it is back"
@@ -47,8 +49,10 @@ impl<'a> Told<'a> {
         for known in case.status.steps.iter().filter(|known| there::STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // It may have been done in the moment before.
-                StepState::Active if known.name == MaintenanceStep::DisableCompute => (StepState::Done, String::new()),
+                // It may have been done in the moment before, or before nova was away.
+                _ if known.name == MaintenanceStep::DisableCompute && case.may_have_disabled() => {
+                    (StepState::Done, String::new())
+                }
                 StepState::Active if known.name == MaintenanceStep::Cordon => (StepState::Done, String::new()),
                 StepState::Active | StepState::Waiting | StepState::Pending => {
                     (StepState::Skipped, "given up".to_owned())
@@ -141,8 +145,10 @@ pub(super) fn report(mut told: Told<'_>) -> Decision {
         phase: Some(told.phase),
         message,
         instances: told.instances,
+        compute: told.compute,
         steps: told.steps,
         conditions,
+        ..told.case.status.clone()
     };
     Decision { act: told.act, again: told.again, wake: None, status }
 }

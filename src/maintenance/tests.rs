@@ -4,6 +4,9 @@ use super::*;
 use crate::api::{InstancePolicy, MaintenancePhase, MaintenanceWindow};
 use crate::openstack::nova;
 
+mod looks;
+mod memory;
+
 const NOON: &str = "2026-11-21T12:00:00Z";
 
 /// A maintenance of node `n1` that has begun, unless a test says otherwise.
@@ -39,8 +42,12 @@ impl World {
     }
 
     fn decide(&self) -> Decision {
+        decide(&self.case())
+    }
+
+    fn case(&self) -> Case<'_> {
         let Self { spec, status, begun, deleting, retry, setting, facts, now } = self;
-        decide(&Case {
+        Case {
             name: "m",
             spec,
             status,
@@ -51,7 +58,7 @@ impl World {
             setting: setting.as_ref(),
             facts,
             now: *now,
-        })
+        }
     }
 
     fn host(&mut self) -> &mut Host {
@@ -259,20 +266,6 @@ fn at_the_end_of_its_window_a_node_that_is_not_ready_goes_back_and_one_that_is_s
 }
 
 #[test]
-fn a_node_that_is_gone_blocks_the_way_there_and_not_the_way_back() {
-    let mut gone = world().with(|world| {
-        world.disabled(OURS);
-        world.server("a", "MIGRATING");
-    });
-    gone.told();
-    gone.facts.node = None;
-    let there = gone.told();
-    assert!(there.act.is_none() && there.status.message.starts_with("node n1 is gone; delete"), "{there:?}");
-    gone.deleting = true;
-    assert_eq!(gone.told().act, Some(Act::Finish));
-}
-
-#[test]
 fn what_is_half_drained_is_not_held_back_by_the_pods_that_went() {
     let mut ready = world().with(|world| {
         world.facts.node =
@@ -283,11 +276,4 @@ fn what_is_half_drained_is_not_held_back_by_the_pods_that_went() {
     assert_eq!(ready.told().status.phase, Some(MaintenancePhase::ReadyToDrain));
     ready.status.conditions.clear();
     assert_eq!(ready.told().status.message, "a budget");
-}
-
-#[test]
-fn a_nova_whose_administrator_is_not_known_is_no_missing_nova() {
-    let blind = Setting { has_nova: true, ..Setting::default() };
-    assert!(blind.blindness().is_some_and(|why| why.contains("password of the cloud's administrator")));
-    assert_eq!(Setting::default().blindness(), None);
 }

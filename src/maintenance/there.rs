@@ -23,7 +23,7 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
             _ if case.facts.node.is_none() => {
                 Now::Wait(format!("node {} is gone; delete this NodeMaintenance", case.spec.node), Again::Later, true)
             }
-            MaintenanceStep::DisableCompute => disable(case),
+            MaintenanceStep::DisableCompute => disable(case, &mut told),
             MaintenanceStep::Instances => instances(case, &mut told),
             MaintenanceStep::Quorum => quorum(case),
             _ => cordon(case),
@@ -49,7 +49,7 @@ fn phase(step: MaintenanceStep) -> MaintenancePhase {
     }
 }
 
-fn disable(case: &Case<'_>) -> Now {
+fn disable(case: &Case<'_>, told: &mut Told<'_>) -> Now {
     let leaves = case.spec.instances == Some(InstancePolicy::Leave);
     match &case.facts.compute {
         Compute::None => Now::Skipped("the node is no compute".into()),
@@ -58,10 +58,12 @@ fn disable(case: &Case<'_>) -> Now {
         Compute::Known(host) => {
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
+                told.compute = Some(host.service.id.clone());
                 let act = Act::Disable { id: host.service.id.clone(), reason: case.mark() };
                 return Now::Act(act, format!("the compute service of {} is being disabled", host.service.host));
             }
             if case.is_ours(reason) {
+                told.compute = Some(host.service.id.clone());
                 return Now::Done(String::new());
             }
             Now::Skipped(format!("someone else has disabled it: {}", reason.unwrap_or("without a reason")))
