@@ -140,10 +140,12 @@ impl Maintaining {
             let begun = other.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER);
             let node = seen.nodes().and_then(|nodes| nodes.get(&other.spec.node));
             let waits = other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, case.now);
+            let told = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| begun);
             Rival {
                 name: other.name_any(),
                 node: other.spec.node.clone(),
-                roles: node.map(|node| setting.roles_of(&node.labels)).unwrap_or_default(),
+                // Those of a node that is gone, or has lost its labels, are taken out still.
+                roles: node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten().chain(told).collect(),
                 begun,
                 first: !begun && waits && age(other) < age(own),
             }

@@ -1,7 +1,7 @@
 //! The way back.
 
 use super::report::{Told, report};
-use super::{Act, Again, Case, Compute, Decision, Now, awaits};
+use super::{Act, Again, Case, Compute, Decision, Host, Now, awaits};
 use crate::api::{MAINTENANCE_FINALIZER, MaintenancePhase, MaintenanceStep};
 
 /// The steps, in order.
@@ -93,9 +93,7 @@ fn unknown(case: &Case<'_>, why: &str) -> Now {
 }
 
 fn enable(case: &Case<'_>) -> Now {
-    if case.facts.node.is_none() {
-        return Now::Skipped("the node is gone; its compute service stays as it is".into());
-    }
+    let is_ours = |host: &Host| case.is_ours(host.service.disabled_reason.as_deref());
     match &case.facts.compute {
         Compute::None => Now::Skipped("the node is no compute".into()),
         Compute::Unknown(_) if !case.may_have_disabled() => Now::Skipped("it was not disabled".into()),
@@ -104,7 +102,12 @@ fn enable(case: &Case<'_>) -> Now {
             Now::Skipped("it was not disabled".into())
         }
         Compute::Known(host) if host.service.is_enabled() => Now::Done(String::new()),
-        Compute::Known(host) if case.is_ours(host.service.disabled_reason.as_deref()) => {
+        // A node that joins under its name again has nova's old record: it is enabled while the scheduler passes it over as down.
+        Compute::Known(host) if is_ours(host) && case.facts.node.is_none() && host.service.is_up() => awaits(format!(
+            "waits until nova hears no more of nova-compute on {}, whose node is gone",
+            host.service.host
+        )),
+        Compute::Known(host) if is_ours(host) => {
             let act = Act::Enable { id: host.service.id.clone() };
             Now::Act(act, format!("the compute service of {} is being enabled", host.service.host))
         }

@@ -130,6 +130,10 @@ pub(super) fn report(mut told: Told<'_>) -> Decision {
         None => told.closing.clone(),
     });
     let ready = told.phase == MaintenancePhase::ReadyToDrain;
+    let status = &told.case.status;
+    let ready_since = status.ready_since.clone().or_else(|| ready.then(|| seconds(told.case)));
+    let roles = told.case.facts.node.iter().flat_map(|node| node.roles.iter().cloned()).collect::<Vec<_>>();
+    let roles = if roles.is_empty() { status.roles.clone() } else { roles };
     let reason = format!("{:?}", told.phase);
     let conditions = vec![
         told.condition(condition::READY_TO_DRAIN, ready, &reason, &message),
@@ -146,6 +150,8 @@ pub(super) fn report(mut told: Told<'_>) -> Decision {
         message,
         instances: told.instances,
         compute: told.compute,
+        roles,
+        ready_since,
         steps: told.steps,
         conditions,
         ..told.case.status.clone()

@@ -155,7 +155,7 @@ fn counts(count: usize, one: &str, several: &str) -> String {
 fn quorum(case: &Case<'_>) -> Now {
     match case.facts.refusals.first() {
         // Once it could be drained it may be half drained: its own pods are what is missing.
-        Some(refusal) if !case.is_ready() => awaits(refusal.clone()),
+        Some(refusal) if !case.was_ready() => awaits(refusal.clone()),
         _ => Now::Done(String::new()),
     }
 }
