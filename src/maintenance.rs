@@ -21,7 +21,7 @@ mod setting;
 mod there;
 mod turn;
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 pub use facts::{Compute, Facts, Host, NodeSeen, Rival};
 use setting::NO_CLOUD;
@@ -105,6 +105,9 @@ pub struct Decision {
     pub status: NodeMaintenanceStatus,
 }
 
+/// How seldom nova is asked about a node that can be drained: someone may enable its compute service, or move an instance there by force.
+const LOOK_AT_READY: SignedDuration = SignedDuration::from_secs(60);
+
 /// What a step comes to.
 #[derive(Debug)]
 enum Now {
@@ -135,8 +138,19 @@ impl Case<'_> {
         self.deleting || self.has_expired()
     }
 
-    /// Whether all is done that is to be done, and only the node has to be looked at.
+    /// Whether all is done that is to be done, and only the node has to be looked at: of a compute nova is asked from time to time.
     pub fn is_at_rest(&self) -> bool {
+        self.rests() && !self.is_known_compute()
+    }
+
+    /// Until when nova need not be asked, where the node can be drained and nova was asked a moment ago.
+    pub fn rests_until(&self) -> Option<Timestamp> {
+        let looked: Timestamp = self.status.instances.as_ref()?.looked.as_ref()?.parse().ok()?;
+        let until = looked.checked_add(LOOK_AT_READY).ok()?;
+        (self.rests() && until > self.now).then_some(until)
+    }
+
+    fn rests(&self) -> bool {
         let known = self.status.observed_generation == self.generation;
         known && !self.deleting && self.is_ready() && self.holds_node()
     }

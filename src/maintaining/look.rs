@@ -65,6 +65,10 @@ impl Maintaining {
             facts.compute = Compute::Unknown(UNREAD.into());
             return Ok(());
         };
+        facts.apart = self.again;
+        if (Case { facts, ..*case }).rests_until().is_some() {
+            return Ok(());
+        }
         facts.unlisted = self.context.tasks.observe().nodes().is_none();
         let others = self.context.cluster.maintenances().await?;
         facts.rivals = self.rivals(maintenance, &others, setting, case);
@@ -120,17 +124,36 @@ impl Maintaining {
             // On the way back what is not listed is not disabled either.
             return Ok(Compute::unlisted(&case.spec.node, &services, is_one && !case.is_returning()));
         };
-        let mut host = Host { service, servers: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
+        let mut host =
+            Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
         if case.is_returning() {
             if access.network.is_some() {
                 host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
             }
         } else {
+            // First those on their way: what arrives between the two is seen on the host.
+            host.incoming = self.incoming(access, &name).await?;
             host.servers = self.cloud.servers(access, &name).await?;
             host.migrations = self.cloud.call(access, &nova::migrations(&name)).await?.migrations;
         }
         Ok(Compute::Known(Box::new(host)))
+    }
+
+    /// The instances on their way to a host. A record that a nova-compute has left behind when it died tells of none: its instance has no task.
+    async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
+        let moves = self.cloud.call(access, &nova::moves(host)).await?.migrations;
+        let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
+        let ids: BTreeSet<_> = moves.iter().filter(to_here).map(|one| one.server.as_str()).collect();
+        let mut incoming = Vec::new();
+        for id in ids {
+            match self.cloud.call(access, &nova::server(id)).await {
+                Ok(one) if one.server.task.is_some() => incoming.push(format!("{} ({id})", one.server.name)),
+                Err(error) if !error.is_not_found() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(incoming)
     }
 
     fn rivals(&self, own: &NodeMaintenance, all: &[NodeMaintenance], setting: &Setting, case: &Case<'_>) -> Vec<Rival> {

@@ -1,6 +1,7 @@
 //! What is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::observed::Labels;
 use crate::openstack::{neutron, nova};
@@ -20,6 +21,8 @@ pub struct Facts {
     pub rivals: Vec<Rival>,
     /// Whether the nodes can't be listed: then it is not known which roles others take out.
     pub unlisted: bool,
+    /// How long two looks at nova are apart at least, where one is not enough.
+    pub apart: Duration,
     /// Instances that nova refuses to migrate, with its words.
     pub refused: BTreeMap<String, String>,
 }
@@ -76,6 +79,8 @@ pub struct Host {
     pub service: nova::Service,
     /// The instances on it.
     pub servers: Vec<nova::Server>,
+    /// Instances that are on their way to it, by name.
+    pub incoming: Vec<String>,
     /// The live migrations away from it, past ones included.
     pub migrations: Vec<nova::Migration>,
     /// Its network agents.

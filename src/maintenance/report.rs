@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{Act, Again, Case, Decision, Now, there};
+use super::{Act, Again, Case, Compute, Decision, Now, there};
 use crate::api::{
     InstancesStatus, MaintenancePhase, MaintenanceStep, NodeMaintenanceStatus, StepState, StepStatus,
     maintenance_condition as condition,
@@ -112,7 +112,7 @@ impl<'a> Told<'a> {
 }
 
 /// The time as the API server writes it.
-fn seconds(case: &Case<'_>) -> String {
+pub(super) fn seconds(case: &Case<'_>) -> String {
     case.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
@@ -130,6 +130,9 @@ pub(super) fn report(mut told: Told<'_>) -> Decision {
         None => told.closing.clone(),
     });
     let ready = told.phase == MaintenancePhase::ReadyToDrain;
+    if let Some(instances) = told.instances.as_mut().filter(|_| matches!(told.case.facts.compute, Compute::Known(_))) {
+        instances.looked = ready.then(|| seconds(told.case));
+    }
     let status = &told.case.status;
     let ready_since = status.ready_since.clone().or_else(|| ready.then(|| seconds(told.case)));
     let roles = told.case.facts.node.iter().flat_map(|node| node.roles.iter().cloned()).collect::<Vec<_>>();

@@ -65,7 +65,8 @@ impl World {
         if self.facts.compute == Compute::None {
             let service = json!({"id": "s1", "host": "n1", "status": "enabled", "state": "up"});
             let service = serde_json::from_value(service).unwrap();
-            let host = Host { service, servers: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
+            let host =
+                Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
             self.facts.compute = Compute::Known(Box::new(host));
         }
         match &mut self.facts.compute {
@@ -85,7 +86,12 @@ impl World {
     }
 
     fn migration(&mut self, id: i64, server: &str, status: &str) {
-        self.host().migrations.push(nova::Migration { id, server: server.into(), status: status.into() });
+        self.host().migrations.push(nova::Migration {
+            id,
+            server: server.into(),
+            status: status.into(),
+            destination: None,
+        });
     }
 
     /// A decision is carried out as far as it can be here: what is told is kept.
@@ -114,10 +120,12 @@ fn steps_follow_from_what_is() {
     assert_eq!((moving.act, moving.again), (None, Some(Again::Soon)));
     assert_eq!(moving.status.phase, Some(MaintenancePhase::Emptying));
     world.host().servers.clear();
+    assert_eq!(world.told().act, None, "one look is not enough");
     assert_eq!(world.told().act, Some(Act::Cordon));
     world.facts.node = Some(NodeSeen { cordoned: true, mark: Some("m".into()), ready: true, ..NodeSeen::default() });
     let rest = world.told();
     assert_eq!((rest.act, rest.again, rest.status.phase), (None, None, Some(MaintenancePhase::ReadyToDrain)));
+    assert_eq!(rest.wake, Some("2026-11-21T12:01:00Z".parse().unwrap()), "nova is asked again");
     world.deleting = true;
     assert_eq!(world.told().act, Some(Act::Uncordon));
     world.facts.node = Some(NodeSeen::default());

@@ -1,8 +1,10 @@
 //! The way there.
 
+use k8s_openapi::jiff::Timestamp;
+
 use super::guests::guests;
-use super::report::{Told, report};
-use super::{Act, Again, Case, Compute, Decision, Host, Now, awaits, turn};
+use super::report::{Told, report, seconds};
+use super::{Act, Again, Case, Compute, Decision, Host, LOOK_AT_READY, Now, awaits, turn};
 use crate::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
 
 /// The steps, in order.
@@ -15,6 +17,9 @@ pub(super) const STEPS: [MaintenanceStep; 5] = [
 ];
 
 pub(super) fn decide(case: &Case<'_>) -> Decision {
+    if let Some(until) = resting(case) {
+        return Decision { act: None, again: None, wake: Some(until), status: case.status.clone() };
+    }
     let mut told = Told::new(case);
     told.instances = counted(case);
     for step in STEPS {
@@ -36,8 +41,16 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
     let mut decision = report(told);
     let starts = turn::start(case.spec).filter(|start| *start > case.now);
     let ends = turn::end(case.spec).filter(|end| *end > case.now);
-    decision.wake = starts.into_iter().chain(ends).min();
+    let looked = decision.status.instances.as_ref().is_some_and(|instances| instances.looked.is_some());
+    let look = case.now.checked_add(LOOK_AT_READY).ok().filter(|_| looked);
+    decision.wake = starts.into_iter().chain(ends).chain(look).min();
     decision
+}
+
+/// Until when a node that can be drained is left as it is: nova was asked a moment ago, or can't be, which takes nothing back.
+fn resting(case: &Case<'_>) -> Option<Timestamp> {
+    let silent = case.rests() && matches!(case.facts.compute, Compute::Unknown(_));
+    case.rests_until().or_else(|| case.now.checked_add(LOOK_AT_READY).ok().filter(|_| silent))
 }
 
 fn phase(step: MaintenanceStep) -> MaintenancePhase {
@@ -83,6 +96,7 @@ fn counted(case: &Case<'_>) -> Option<InstancesStatus> {
         total,
         remaining,
         after: before.and_then(|before| before.after),
+        looked: before.and_then(|before| before.looked.clone()),
         ..InstancesStatus::default()
     })
 }
@@ -96,7 +110,8 @@ fn instances(case: &Case<'_>, told: &mut Told<'_>) -> Now {
     };
     let left = host.servers.len();
     match case.spec.instances.unwrap_or_default() {
-        _ if left == 0 => Now::Done(String::new()),
+        InstancePolicy::Leave if left == 0 => Now::Done(String::new()),
+        _ if left == 0 => empty(case, host, told),
         InstancePolicy::Leave => Now::Skipped(format!("{} there", counts(left, "stays", "stay"))),
         InstancePolicy::Wait => {
             let names: Vec<_> = host.servers.iter().take(5).map(|server| server.name.as_str()).collect();
@@ -110,6 +125,27 @@ fn instances(case: &Case<'_>, told: &mut Told<'_>) -> Now {
         }
         InstancePolicy::Migrate => migrate(case, host, told),
     }
+}
+
+/// Whether a node on which no instance is stays so: what was on its way to it before its compute service was disabled arrives still, and a
+/// build that was scheduled to it is told of no host until the host has claimed it.
+fn empty(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
+    let Some(instances) = &mut told.instances else { return Now::Done(String::new()) };
+    if !host.incoming.is_empty() {
+        let (count, names) = (host.incoming.len(), host.incoming.join(", "));
+        return Now::Wait(
+            format!("{} on the way to {}: {names}", counts(count, "is", "are"), host.service.host),
+            Again::Soon,
+            false,
+        );
+    }
+    let before = case.status.instances.as_ref().and_then(|before| before.empty_since.clone());
+    let since: Option<Timestamp> = before.as_ref().and_then(|since| since.parse().ok());
+    instances.empty_since = before.filter(|_| since.is_some()).or_else(|| Some(seconds(case)));
+    if since.is_some_and(|since| case.now.duration_since(since).unsigned_abs() >= case.facts.apart) {
+        return Now::Done(String::new());
+    }
+    awaits(format!("no instance is on {} any more; nova is asked once again", host.service.host))
 }
 
 fn migrate(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
@@ -127,10 +163,15 @@ fn migrate(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
     }
     let moving = guests.moving + guests.ask.len();
     let mut words = Vec::new();
-    if moving + guests.queued + guests.busy > 0 {
-        let waits = guests.queued + guests.busy;
+    if moving + guests.queued > 0 {
+        let waits = guests.queued + guests.busy.len();
         let rest = if waits > 0 { format!(", {waits} more after that") } else { String::new() };
         words.push(format!("{} being migrated{rest}", counts(moving, "is", "are")));
+    }
+    if let Some(first) = guests.busy.first().filter(|_| moving == 0) {
+        let others = guests.busy.len() - 1;
+        let others = if others > 0 { format!(" (and {others} more have a task)") } else { String::new() };
+        words.push(format!("instance {first}{others}, and is migrated after that (openstack server set --state active ends a task that hangs)"));
     }
     if let Some(first) = guests.stuck.first() {
         let FailedInstance { name, id, reason } = first;
@@ -141,8 +182,9 @@ fn migrate(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
     }
     let words = words.join("; ");
     if guests.ask.is_empty() {
-        let moves = moving + guests.busy > 0;
-        return Now::Wait(words, if moves { Again::Soon } else { Again::Later }, !moves);
+        // A task that hangs is no progress: what does not move is told as blocked beside it.
+        let (moves, blocked) = (moving > 0, moving == 0 && !guests.stuck.is_empty());
+        return Now::Wait(words, if moves { Again::Soon } else { Again::Later }, blocked);
     }
     Now::Act(Act::Migrate(guests.ask), words)
 }

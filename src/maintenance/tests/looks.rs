@@ -62,3 +62,75 @@ fn nodes_that_can_not_be_listed_are_not_nodes_without_roles() {
     let waits = world().with(|world| (world.begun, world.facts.unlisted) = (false, true)).decide();
     assert!(waits.act.is_none() && waits.status.message.starts_with("the nodes can't be listed"), "{waits:?}");
 }
+
+/// Cordoned by us, and empty.
+fn emptied() -> World {
+    world().with(|world| {
+        world.disabled(OURS);
+        world.facts.apart = std::time::Duration::from_secs(10);
+        world.facts.node =
+            Some(NodeSeen { cordoned: true, mark: Some("m".into()), ready: true, ..NodeSeen::default() });
+    })
+}
+
+#[test]
+fn a_node_is_empty_once_two_looks_apart_have_said_so_and_nothing_is_on_its_way_to_it() {
+    let mut world = emptied();
+    world.host().incoming = vec!["g (g)".into()];
+    let coming = world.told();
+    assert_eq!(coming.status.message, "1 instance is on the way to n1: g (g)");
+    assert_eq!((coming.again, coming.status.phase), (Some(Again::Soon), Some(MaintenancePhase::Emptying)));
+    world.host().incoming.clear();
+    for seconds in [0, 9] {
+        world.now = NOON.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds);
+        let first = world.told();
+        assert_eq!((first.again, first.status.phase), (Some(Again::Later), Some(MaintenancePhase::Emptying)));
+    }
+    world.server("g", "ACTIVE");
+    assert_eq!(world.told().act, Some(Act::Migrate(vec!["g".into()])), "it landed between the two");
+    world.host().servers.clear();
+    assert_eq!(world.told().status.phase, Some(MaintenancePhase::Emptying));
+    world.now += SignedDuration::from_secs(10);
+    assert_eq!(world.told().status.phase, Some(MaintenancePhase::ReadyToDrain));
+}
+
+#[test]
+fn a_node_that_can_be_drained_is_looked_at_again_and_what_changed_takes_it_back() {
+    let mut world = emptied();
+    world.told();
+    world.now += SignedDuration::from_secs(10);
+    let ready = world.told();
+    world.host().service.status = "enabled".into();
+    world.now += SignedDuration::from_secs(59);
+    let rests = world.told();
+    assert_eq!((rests.act, rests.wake, &rests.status), (None, ready.wake, &ready.status), "nova was not asked");
+    assert!(world.case().rests_until().is_some() && !world.case().is_at_rest());
+    world.now += SignedDuration::from_secs(1);
+    let known = std::mem::replace(&mut world.facts.compute, Compute::Unknown("nova is away".into()));
+    assert_eq!(world.told().status, ready.status, "silence takes nothing back");
+    world.facts.compute = known;
+    assert!(matches!(world.told().act, Some(Act::Disable { .. })));
+    assert_eq!(world.status.phase, Some(MaintenancePhase::Disabling));
+    world.disabled(OURS);
+    world.server("g", "ACTIVE");
+    let landed = world.told();
+    assert_eq!(landed.act, Some(Act::Migrate(vec!["g".into()])));
+    assert!(landed.status.conditions.iter().any(|one| one.type_ == "ReadyToDrain" && one.status == "False"));
+}
+
+#[test]
+fn a_record_that_a_dead_nova_compute_left_behind_is_no_progress_and_a_task_is_named() {
+    let mut world = world().with(|world| {
+        world.disabled(OURS);
+        world.server("a", "ACTIVE");
+        world.migration(3, "a", "running");
+    });
+    assert_eq!(world.told().act, Some(Act::Migrate(vec!["a".into()])));
+    world.host().servers[0].task = Some("rebooting".into());
+    let busy = world.told();
+    assert!(busy.status.message.starts_with("instance a (a) is rebooting, and is migrated after that"), "{busy:?}");
+    assert_eq!(busy.again, Some(Again::Later));
+    world.server("d", "SHUTOFF");
+    let blocked = world.told().status;
+    assert!(blocked.conditions.iter().any(|one| one.type_ == "Blocked" && one.status == "True"), "{blocked:?}");
+}

@@ -110,6 +110,7 @@ fn what_can_not_move_blocks_by_name_and_what_others_did_stays_theirs() {
         assert_eq!(server.nova.changes(), ["migrate x", "migrate x"]);
 
         turned_back_in_the_middle(world, &server, &names[1]).await;
+        not_empty_while_something_is_on_its_way_to_it(world, &server, one).await;
         told_when_nova_is_away_or_too_old(world, &server, &names[1]).await;
         nodes.leave().await;
     });
@@ -126,6 +127,21 @@ async fn turned_back_in_the_middle(world: &World, server: &StandIn, node: &str) 
     world.until_given_back("abort").await;
     assert_eq!(world.cordon_of(node).await, (false, None));
     server.nova.release("x");
+}
+
+/// What was scheduled to it before is on its list only once it has arrived, and leaves again then.
+async fn not_empty_while_something_is_on_its_way_to_it(world: &World, server: &StandIn, node: &str) {
+    server.nova.heads_for("x", node);
+    world.maintain("arrives", json!({"node": node})).await;
+    let status = world.until_says("arrives", &format!("1 instance is on the way to {node}: x-name (x)")).await;
+    assert!(!holds(&status, "ReadyToDrain") && status.instances.unwrap().remaining == 0);
+    server.nova.release("x");
+    server.nova.until_changed("migrate x", 4).await;
+    server.nova.release("x");
+    world.until_ready_to_drain("arrives").await;
+    assert_ne!(server.nova.host_of("x"), node);
+    world.gives_back("arrives").await;
+    world.until_given_back("arrives").await;
 }
 
 async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node: &str) {
