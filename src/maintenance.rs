@@ -12,6 +12,7 @@
 //! node with our annotation), so that it goes on after a restart where it was, and what others did stays theirs: a compute service that someone
 //! else has disabled and a node that someone else has cordoned are left as they are.
 
+mod agents;
 mod back;
 mod facts;
 pub mod guard;

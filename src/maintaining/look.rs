@@ -36,6 +36,10 @@ fn is_ready(pod: &Pod) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
+fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
 fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
     let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     (controller.kind == kind).then_some(controller.name.as_str())
@@ -48,9 +52,8 @@ fn component(pod: &Pod) -> Option<Component> {
 
 /// Whether `kubectl drain` evicts it: not what DaemonSets and the kubelet itself run, nor what has ended or goes already.
 fn is_evicted(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
     let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
-    !stays && !["Succeeded", "Failed"].contains(&phase) && pod.metadata.deletion_timestamp.is_none()
+    !stays && !["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
 }
 
 impl Maintaining {
@@ -127,11 +130,11 @@ impl Maintaining {
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        if case.is_returning() {
-            if access.network.is_some() {
-                host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
-            }
-        } else {
+        // On the way there it is remembered who is alive.
+        if access.network.is_some() && (case.is_returning() || host.service.is_enabled()) {
+            host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
+        }
+        if !case.is_returning() {
             // First those on their way: what arrives between the two is seen on the host.
             host.incoming = self.incoming(access, &name).await?;
             host.servers = self.cloud.servers(access, &name).await?;
@@ -207,17 +210,21 @@ impl Maintaining {
 
     async fn budgets(&self, pods: &[&Pod]) -> Result<Vec<Budget>, Error> {
         let all = self.context.cluster.budgets().await?.into_iter().filter_map(|budget| {
-            let selector: Selector = budget.spec.as_ref()?.selector.clone()?.try_into().ok()?;
+            let spec = budget.spec.as_ref()?;
+            let selector: Selector = spec.selector.clone()?.try_into().ok()?;
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
-            pods.iter().find(own)?;
-            let status = budget.status.as_ref()?;
+            let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
+            own.first()?;
+            // As the eviction API has it: one that was made or changed a moment ago allows nothing until it is counted.
+            let status = budget.status.clone().unwrap_or_default();
             let counted = status.observed_generation >= budget.metadata.generation;
             Some(Budget {
                 name: format!("{}/{}", budget.namespace().unwrap_or_default(), budget.name_any()),
-                // As the eviction API has it: one that was changed a moment ago allows nothing until it is counted anew.
                 allowed: if counted { status.disruptions_allowed.unwrap_or_default() } else { 0 },
                 healthy: status.current_healthy.unwrap_or_default(),
                 wanted: status.desired_healthy.unwrap_or_default(),
+                ready: own.iter().any(|pod| is_ready(pod)),
+                always: spec.unhealthy_pod_eviction_policy.as_deref() == Some("AlwaysAllow"),
             })
         });
         Ok(all.collect())

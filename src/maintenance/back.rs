@@ -1,8 +1,9 @@
 //! The way back.
 
+use super::agents::{agents, unknown};
 use super::report::{Told, report};
-use super::{Act, Again, Case, Compute, Decision, Host, Now, awaits};
-use crate::api::{MAINTENANCE_FINALIZER, MaintenancePhase, MaintenanceStep};
+use super::{Act, Case, Compute, Decision, Host, Now, awaits};
+use crate::api::{MaintenancePhase, MaintenanceStep};
 
 /// The steps, in order.
 const STEPS: [MaintenanceStep; 3] =
@@ -18,7 +19,7 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
     for step in STEPS {
         let now = match step {
             MaintenanceStep::Uncordon => uncordon(case),
-            MaintenanceStep::Agents => agents(case),
+            MaintenanceStep::Agents => agents(case, &mut told),
             _ => enable(case),
         };
         if told.take(step, now) {
@@ -46,50 +47,6 @@ fn uncordon(case: &Case<'_>) -> Now {
         Some(node) if node.cordoned => Now::Skipped("someone else has cordoned it".into()),
         Some(_) => Now::Skipped("it was not cordoned".into()),
     }
-}
-
-/// Whether the node and all that it takes to run instances is up.
-fn agents(case: &Case<'_>) -> Now {
-    let node = &case.spec.node;
-    let Some(seen) = &case.facts.node else { return Now::Skipped("the node is gone".into()) };
-    let changed = case.touched(MaintenanceStep::Cordon) || case.may_have_disabled();
-    if !changed {
-        return Now::Skipped("nothing was changed".into());
-    }
-    if !seen.ready {
-        return awaits(format!("waits until node {node} is Ready"));
-    }
-    if !case.facts.unready.is_empty() {
-        return awaits(format!("waits until these pods on {node} are ready: {}", case.facts.unready.join(", ")));
-    }
-    match &case.facts.compute {
-        Compute::None => {}
-        Compute::Unknown(_) if !case.may_have_disabled() => {}
-        Compute::Unknown(why) => return unknown(case, why),
-        // Whatever someone else has disabled is not ours to wait for.
-        Compute::Known(host) if !case.is_ours(host.service.disabled_reason.as_deref()) => {}
-        Compute::Known(host) if !host.service.is_up() => {
-            return awaits(format!("waits until nova hears of nova-compute on {}", host.service.host));
-        }
-        Compute::Known(host) => {
-            let deaf = host.agents.iter().filter(|agent| agent.enabled && !agent.alive);
-            let deaf: Vec<_> = deaf.map(|agent| agent.kind.as_str()).collect();
-            if !deaf.is_empty() {
-                let (names, host) = (deaf.join(", "), &host.service.host);
-                return awaits(format!("waits until neutron hears of {names} on {host}"));
-            }
-        }
-    }
-    Now::Done(String::new())
-}
-
-/// Nova can't say whether the compute service is disabled still.
-fn unknown(case: &Case<'_>, why: &str) -> Now {
-    let gone = case.setting.is_some_and(|setting| setting.absent);
-    let out = format!(
-        "; it is enabled once there is one again; where there will be none, take the finalizer {MAINTENANCE_FINALIZER} off this NodeMaintenance"
-    );
-    Now::Wait(format!("{why}{}", if gone { &out } else { "" }), Again::Later, gone)
 }
 
 fn enable(case: &Case<'_>) -> Now {

@@ -15,6 +15,7 @@ pub(super) struct Told<'a> {
     pub(super) phase: MaintenancePhase,
     pub(super) instances: Option<InstancesStatus>,
     pub(super) compute: Option<String>,
+    pub(super) agents: Vec<String>,
     pub(super) act: Option<Act>,
     /// What is said when all steps are done.
     pub(super) closing: String,
@@ -33,6 +34,7 @@ impl<'a> Told<'a> {
             phase: MaintenancePhase::ReadyToDrain,
             instances: case.status.instances.clone(),
             compute: case.status.compute.clone(),
+            agents: case.status.agents.clone(),
             act: None,
             closing: format!(
                 "{node} can be drained (kubectl drain {node} --ignore-daemonsets --delete-emptydir-data); delete this NodeMaintenance when it is back"
@@ -153,6 +155,7 @@ pub(super) fn report(mut told: Told<'_>) -> Decision {
         message,
         instances: told.instances,
         compute: told.compute,
+        agents: told.agents,
         roles,
         ready_since,
         steps: told.steps,

@@ -6,6 +6,7 @@ use crate::openstack::nova;
 
 mod looks;
 mod memory;
+mod returns;
 
 const NOON: &str = "2026-11-21T12:00:00Z";
 
@@ -129,10 +130,10 @@ fn steps_follow_from_what_is() {
     world.deleting = true;
     assert_eq!(world.told().act, Some(Act::Uncordon));
     world.facts.node = Some(NodeSeen::default());
-    assert_eq!(world.told().status.message, "waits until node n1 is Ready");
+    assert!(world.told().status.message.starts_with("waits until node n1 is Ready; "));
     world.facts.node = Some(NodeSeen { ready: true, ..NodeSeen::default() });
     world.facts.unready = vec!["openstack/libvirt-x".into()];
-    assert_eq!(world.told().status.message, "waits until these pods on n1 are ready: openstack/libvirt-x");
+    assert!(world.told().status.message.starts_with("waits until these pods on n1 are ready: openstack/libvirt-x; "));
     world.facts.unready.clear();
     assert_eq!(world.told().act, Some(Act::Enable { id: "s1".into() }));
     world.host().service.status = "enabled".into();

@@ -72,6 +72,11 @@ fn disable(case: &Case<'_>, told: &mut Told<'_>) -> Now {
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 told.compute = Some(host.service.id.clone());
+                // One that is disabled anew, in the middle, has the agents of the first time.
+                if told.agents.is_empty() {
+                    let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
+                    told.agents = alive.map(|agent| agent.kind.clone()).collect();
+                }
                 let act = Act::Disable { id: host.service.id.clone(), reason: case.mark() };
                 return Now::Act(act, format!("the compute service of {} is being disabled", host.service.host));
             }

@@ -80,6 +80,9 @@ pub struct Service {
     /// Why it is disabled, in the words of who did it.
     #[serde(default)]
     pub disabled_reason: Option<String>,
+    /// When it was heard of last, or changed; UTC without saying so.
+    #[serde(default, rename = "updated_at")]
+    pub updated: Option<String>,
 }
 
 impl Service {

@@ -55,9 +55,18 @@ impl World {
 
     /// One of its pods that is not on this node.
     async fn member_beside(&self, node: &str) -> String {
+        self.member(|at| at != node).await
+    }
+
+    /// The one that is.
+    async fn member_on(&self, node: &str) -> String {
+        self.member(|at| at == node).await
+    }
+
+    async fn member(&self, is: impl Fn(&str) -> bool) -> String {
         let pods = self.api::<Pod>().list(&kube::api::ListParams::default()).await.unwrap();
-        let elsewhere = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) != Some(node);
-        pods.iter().find(elsewhere).unwrap().name_any()
+        let at = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        pods.iter().find(|pod| is(&at(pod))).unwrap().name_any()
     }
 }
 
@@ -203,6 +212,9 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, and 3 must be");
         world.until_says("held", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
+        // What a budget keeps is pods that are ready: the one of the node that fails may go.
+        let own = world.member_on(node).await;
+        world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
         let status = world.until_ready_to_drain("held").await;
         assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is no compute"));
