@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! there   turn → disable the compute service → instances → quorum → cordon: ready to drain
-//! back    uncordon → node, daemons and agents are up → enable the compute service
+//! back    uncordon → node, daemons and agents are up → enable the compute service; agents says when they are
 //! turn    windows, limits by role, who came first      guests  which instance is moved next, and which does not move
 //! guard   quorums and disruption budgets               report  the status
 //! setting what the cloud says of it

@@ -135,9 +135,11 @@ impl Maintaining {
             host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
         }
         if !case.is_returning() {
-            // First those on their way: what arrives between the two is seen on the host.
-            host.incoming = self.incoming(access, &name).await?;
             host.servers = self.cloud.servers(access, &name).await?;
+            if host.servers.is_empty() {
+                // What arrives between these two is seen by the second look, of which `apart` speaks.
+                host.incoming = self.incoming(access, &name).await?;
+            }
             host.migrations = self.cloud.call(access, &nova::migrations(&name)).await?.migrations;
         }
         Ok(Compute::Known(Box::new(host)))

@@ -160,7 +160,6 @@ pub(super) fn report(mut told: Told<'_>) -> Decision {
         ready_since,
         steps: told.steps,
         conditions,
-        ..told.case.status.clone()
     };
     Decision { act: told.act, again: told.again, wake: None, status }
 }
