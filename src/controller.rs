@@ -156,7 +156,6 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return context.yield_to(&deployment, &older).await;
     }
     if deployment.metadata.deletion_timestamp.is_some() {
-        context.unsettle();
         return context.teardown(&deployment, &mut memory).await;
     }
     if context.cluster.set_finalizer(&deployment, true).await? {

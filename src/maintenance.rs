@@ -2,88 +2,33 @@
 //!
 //! ```text
 //! there   turn → disable the compute service → instances → quorum → cordon: ready to drain
-//! back    uncordon → node, daemons and agents are up → enable the compute service
+//! back    uncordon → node, daemons and agents are up → enable the compute service; agents says when they are
 //! turn    windows, limits by role, who came first      guests  which instance is moved next, and which does not move
 //! guard   quorums and disruption budgets               report  the status
+//! setting what the cloud says of it
 //! ```
 //!
 //! Pure room. The next step follows from what is (nova's word on the compute service with its `disabled_reason`, the instances on the host, the
 //! node with our annotation), so that it goes on after a restart where it was, and what others did stays theirs: a compute service that someone
 //! else has disabled and a node that someone else has cordoned are left as they are.
 
+mod agents;
 mod back;
 mod facts;
 pub mod guard;
 mod guests;
 mod report;
+mod setting;
 mod there;
 mod turn;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 pub use facts::{Compute, Facts, Host, NodeSeen, Rival};
+use setting::NO_CLOUD;
+pub use setting::{Setting, UNREAD, setting};
 
-use crate::api::{
-    MaintenanceStep, NodeMaintenanceSpec, NodeMaintenanceStatus, OpenStackDeploymentSpec, StepState,
-    maintenance_condition,
-};
-use crate::catalog::{Catalog, Component};
-use crate::desired::role_labels;
-use crate::observed::Labels;
-use crate::openstack::Access;
-
-/// What is said before it is known what the cloud says.
-pub const UNREAD: &str = "the cloud's OpenStackDeployment has not been read yet, or is refused (see its status)";
-
-/// What the cloud says of maintenance.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Setting {
-    /// How to get at the cloud's APIs, where it has them.
-    pub access: Option<Access>,
-    /// Whether it has Nova, though it may not be known yet how to get at it.
-    pub has_nova: bool,
-    /// How many nodes of a role may be in maintenance at once, where it is not 1.
-    pub limits: BTreeMap<String, u32>,
-    /// The labels of each role.
-    pub roles: BTreeMap<String, Labels>,
-    /// Components that keep a quorum.
-    pub quorum: BTreeSet<Component>,
-    /// The component whose nodes nova knows as hosts.
-    pub hosts: Option<Component>,
-}
-
-/// What a spec means for maintenance.
-pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option<Access>, has_nova: bool) -> Setting {
-    let mut roles: BTreeMap<String, Labels> =
-        catalog.roles.iter().map(|(name, role)| (name.clone(), role.labels.clone())).collect();
-    roles.extend(spec.nodes.roles.iter().map(|(name, role)| (name.clone(), role_labels(name, role, catalog))));
-    let releases = || catalog.services.values().flat_map(|service| service.releases.values());
-    Setting {
-        access,
-        has_nova,
-        limits: spec.nodes.maintenance.as_ref().map(|own| own.limits.clone()).unwrap_or_default(),
-        roles,
-        quorum: releases().flat_map(|release| release.quorum.iter().cloned()).collect(),
-        hosts: releases().find_map(|release| Some(release.hosts.as_ref()?.component.clone())),
-    }
-}
-
-impl Setting {
-    /// Why nova can't be asked though there is one.
-    pub fn blindness(&self) -> Option<&'static str> {
-        let blind = self.has_nova && self.access.as_ref().is_none_or(|access| access.compute.is_none());
-        blind.then_some("nova can't be asked before the password of the cloud's administrator is known (keystone's values, endpoints.identity.auth.admin)")
-    }
-
-    /// The roles that a node of these labels plays.
-    pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
-        let plays =
-            |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));
-        self.roles.iter().filter(|(_, wanted)| plays(wanted)).map(|(name, _)| name.clone()).collect()
-    }
-}
+use crate::api::{MaintenanceStep, NodeMaintenanceSpec, NodeMaintenanceStatus, StepState, maintenance_condition};
 
 /// A maintenance, and all that is known around it.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +106,9 @@ pub struct Decision {
     pub status: NodeMaintenanceStatus,
 }
 
+/// How seldom nova is asked about a node that can be drained: someone may enable its compute service, or move an instance there by force.
+const LOOK_AT_READY: SignedDuration = SignedDuration::from_secs(60);
+
 /// What a step comes to.
 #[derive(Debug)]
 enum Now {
@@ -191,15 +139,31 @@ impl Case<'_> {
         self.deleting || self.has_expired()
     }
 
-    /// Whether all is done that is to be done, and only the node has to be looked at.
+    /// Whether all is done that is to be done, and only the node has to be looked at: of a compute nova is asked from time to time.
     pub fn is_at_rest(&self) -> bool {
+        self.rests() && !self.is_known_compute()
+    }
+
+    /// Until when nova need not be asked, where the node can be drained and nova was asked a moment ago.
+    pub fn rests_until(&self) -> Option<Timestamp> {
+        let looked: Timestamp = self.status.instances.as_ref()?.looked.as_ref()?.parse().ok()?;
+        let until = looked.checked_add(LOOK_AT_READY).ok()?;
+        (self.rests() && until > self.now).then_some(until)
+    }
+
+    fn rests(&self) -> bool {
         let known = self.status.observed_generation == self.generation;
         known && !self.deleting && self.is_ready() && self.holds_node()
     }
 
-    /// Whether nova is to be asked: not about a node of which nothing was changed there.
+    /// Whether nova is to be asked: always on the way back of what was begun, because nova's own word says whether anything is ours there.
     pub fn asks_nova(&self) -> bool {
-        !self.is_returning() || self.touched(MaintenanceStep::DisableCompute)
+        !self.is_returning() || self.begun
+    }
+
+    /// Whether nova has told of a compute before: it is one though nova may not say so now.
+    pub fn is_known_compute(&self) -> bool {
+        self.status.compute.is_some() || self.status.instances.is_some()
     }
 
     /// Whether it has its turn, as far as nova has no say in that: before, nova is not asked.
@@ -209,7 +173,12 @@ impl Case<'_> {
 
     fn has_expired(&self) -> bool {
         let late = turn::end(self.spec).is_some_and(|end| end <= self.now);
-        late && !self.is_ready()
+        late && !self.was_ready()
+    }
+
+    /// Whether the node could be drained once: it may be half drained since, whatever the last look could not tell.
+    fn was_ready(&self) -> bool {
+        self.status.ready_since.is_some() || self.is_ready()
     }
 
     fn is_ready(&self) -> bool {
@@ -230,6 +199,13 @@ impl Case<'_> {
     /// Whether a step was done, or may have been: what is told is written before anything is done.
     fn touched(&self, step: MaintenanceStep) -> bool {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
+    }
+
+    /// Whether the compute service may have been disabled by this maintenance, whatever its steps tell now.
+    fn may_have_disabled(&self) -> bool {
+        // Begin is told before it is done: a status without steps is one that was lost.
+        let lost = self.begun && self.status.steps.is_empty();
+        self.status.compute.is_some() || self.touched(MaintenanceStep::DisableCompute) || lost
     }
 
     /// What nova is told as the reason.

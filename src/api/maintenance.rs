@@ -91,6 +91,18 @@ pub struct NodeMaintenanceStatus {
     /// The instances on the node, where it is a compute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancesStatus>,
+    /// The roles that the node played when it was last seen: they count for the limits while it is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    /// The UUID of the compute service that this maintenance has disabled, or was about to; it is never taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute: Option<String>,
+    /// The types of neutron's agents that were alive when the compute service was disabled: they are awaited on the way back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// When the node could be drained first, RFC 3339; it is never taken back, and the end of the window does not count after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_since: Option<String>,
     /// Every step, in order; those back follow once it leads back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepStatus>,
@@ -136,6 +148,12 @@ pub struct InstancesStatus {
     /// Nova's number of the last migration that was there before: later ones are this maintenance's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
+    /// Since when none is there, and none on its way there, RFC 3339: a second look must say the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_since: Option<String>,
+    /// When nova was asked last while the node could be drained, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked: Option<String>,
 }
 
 /// An instance that does not leave by itself.

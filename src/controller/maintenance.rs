@@ -22,9 +22,9 @@ impl Context {
         }
     }
 
-    /// Says that there is no cloud any more.
+    /// Says that there is no cloud any more: its nova was uninstalled. While it is being removed what was said before stands.
     pub(super) fn unsettle(&self) {
-        self.say(Setting::default());
+        self.say(Setting::none());
     }
 
     fn say(&self, setting: Setting) {
@@ -43,7 +43,7 @@ impl Context {
         let listed =
             |store: &&Store<OpenStackDeployment>| matches!(store.wait_until_ready().now_or_never(), Some(Ok(())));
         let nobody = || self.deployments.get().filter(listed).is_some_and(Store::is_empty);
-        said.or_else(|| nobody().then(Arc::default))
+        said.or_else(|| nobody().then(|| Arc::new(Setting::none())))
     }
 
     /// Tells when that changes.

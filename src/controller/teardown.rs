@@ -60,6 +60,7 @@ impl Context {
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
         self.metrics.gone(&name);
+        self.unsettle();
         Ok(Action::await_change())
     }
 

@@ -26,6 +26,7 @@ pub(super) fn node(node: Option<&Node>, setting: Option<&Setting>) -> Option<Nod
         cordoned: node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default(),
         mark: node.annotations().get(NODE_MAINTENANCE).cloned(),
         ready,
+        labels: node.labels().clone(),
         roles: setting.map(|setting| setting.roles_of(node.labels())).unwrap_or_default(),
     })
 }
@@ -33,6 +34,10 @@ pub(super) fn node(node: Option<&Node>, setting: Option<&Setting>) -> Option<Nod
 fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
 fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
@@ -47,9 +52,8 @@ fn component(pod: &Pod) -> Option<Component> {
 
 /// Whether `kubectl drain` evicts it: not what DaemonSets and the kubelet itself run, nor what has ended or goes already.
 fn is_evicted(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
     let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
-    !stays && !["Succeeded", "Failed"].contains(&phase) && pod.metadata.deletion_timestamp.is_none()
+    !stays && !["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
 }
 
 impl Maintaining {
@@ -64,6 +68,11 @@ impl Maintaining {
             facts.compute = Compute::Unknown(UNREAD.into());
             return Ok(());
         };
+        facts.apart = self.again;
+        if (Case { facts, ..*case }).rests_until().is_some() {
+            return Ok(());
+        }
+        facts.unlisted = self.context.tasks.observe().nodes().is_none();
         let others = self.context.cluster.maintenances().await?;
         facts.rivals = self.rivals(maintenance, &others, setting, case);
         let node = &maintenance.spec.node;
@@ -81,51 +90,75 @@ impl Maintaining {
         if !may {
             return Ok(());
         }
-        if let Some(why) = setting.blindness().filter(|_| case.asks_nova() && self.hosts(node, &pods, setting)) {
-            facts.compute = Compute::Unknown(why.into());
-        } else if let Some(access) =
-            setting.access.as_ref().filter(|access| access.compute.is_some() && case.asks_nova())
-        {
-            // What nova has said once of its instances it has said of a compute.
-            let known = case.is_returning() || case.status.instances.is_some();
-            let hosts = known || self.hosts(node, &pods, setting);
-            facts.compute = match self.host(access, case).await {
-                Ok(Some(host)) => Compute::Known(Box::new(host)),
-                Err(error) if hosts => Compute::Unknown(error.to_string()),
-                Ok(None) | Err(_) => Compute::None,
+        if case.asks_nova() {
+            let node = facts.node.as_ref();
+            let is_one = case.is_returning() || case.is_known_compute() || self.hosts(node, &pods, setting);
+            facts.compute = match setting.nova() {
+                Ok(access) => match self.host(access, case, is_one).await {
+                    Err(error) if is_one => Compute::Unknown(error.to_string()),
+                    Err(_) => Compute::None,
+                    Ok(compute) => compute,
+                },
+                Err(why) if is_one => Compute::Unknown(why.into()),
+                Err(_) => Compute::None,
             };
         }
         Ok(())
     }
 
     /// Whether instances may run on a node, as far as the cluster tells.
-    fn hosts(&self, node: &str, pods: &[Pod], setting: &Setting) -> bool {
+    fn hosts(&self, node: Option<&NodeSeen>, pods: &[Pod], setting: &Setting) -> bool {
         let Some(hosts) = &setting.hosts else { return false };
         let runs = pods.iter().any(|pod| component(pod).as_ref() == Some(hosts));
         let seen = self.context.tasks.observe();
-        let labels = seen.nodes().and_then(|nodes| nodes.get(node)).map(|node| node.labels.clone()).unwrap_or_default();
+        let has = |key: &str, value: &str| node.and_then(|node| node.labels.get(key)).is_some_and(|own| own == value);
         let chosen = seen.workloads().iter().filter(|workload| workload.component == *hosts).any(|workload| {
             let mut wanted = workload.selects.split(',').filter_map(|pair| pair.split_once('='));
-            wanted.all(|(key, value)| labels.get(key).is_some_and(|own| own == value))
+            wanted.all(|(key, value)| has(key, value))
         });
         runs || chosen
     }
 
     /// What nova and neutron say of a node, as far as it is needed on the way.
-    async fn host(&self, access: &Access, case: &Case<'_>) -> Result<Option<Host>, openstack::Error> {
+    async fn host(&self, access: &Access, case: &Case<'_>, is_one: bool) -> Result<Compute, openstack::Error> {
         let services = self.cloud.call(access, &nova::services()).await?.services;
-        let Some(service) = nova::of_node(&services, &case.spec.node).cloned() else { return Ok(None) };
-        let mut host = Host { service, servers: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
+        let own = services.iter().find(|service| case.status.compute.as_ref() == Some(&service.id));
+        let Some(service) = own.or_else(|| nova::of_node(&services, &case.spec.node)).cloned() else {
+            // On the way back what is not listed is not disabled either.
+            return Ok(Compute::unlisted(&case.spec.node, &services, is_one && !case.is_returning()));
+        };
+        let mut host =
+            Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        if case.is_returning() {
-            if access.network.is_some() {
-                host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
-            }
-        } else {
+        // On the way there it is remembered who is alive.
+        if access.network.is_some() && (case.is_returning() || host.service.is_enabled()) {
+            host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
+        }
+        if !case.is_returning() {
             host.servers = self.cloud.servers(access, &name).await?;
+            if host.servers.is_empty() {
+                // What arrives between these two is seen by the second look, of which `apart` speaks.
+                host.incoming = self.incoming(access, &name).await?;
+            }
             host.migrations = self.cloud.call(access, &nova::migrations(&name)).await?.migrations;
         }
-        Ok(Some(host))
+        Ok(Compute::Known(Box::new(host)))
+    }
+
+    /// The instances on their way to a host. A record that a nova-compute has left behind when it died tells of none: its instance has no task.
+    async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
+        let moves = self.cloud.call(access, &nova::moves(host)).await?.migrations;
+        let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
+        let ids: BTreeSet<_> = moves.iter().filter(to_here).map(|one| one.server.as_str()).collect();
+        let mut incoming = Vec::new();
+        for id in ids {
+            match self.cloud.call(access, &nova::server(id)).await {
+                Ok(one) if one.server.task.is_some() => incoming.push(format!("{} ({id})", one.server.name)),
+                Err(error) if !error.is_not_found() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(incoming)
     }
 
     fn rivals(&self, own: &NodeMaintenance, all: &[NodeMaintenance], setting: &Setting, case: &Case<'_>) -> Vec<Rival> {
@@ -135,10 +168,12 @@ impl Maintaining {
             let begun = other.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER);
             let node = seen.nodes().and_then(|nodes| nodes.get(&other.spec.node));
             let waits = other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, case.now);
+            let told = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| begun);
             Rival {
                 name: other.name_any(),
                 node: other.spec.node.clone(),
-                roles: node.map(|node| setting.roles_of(&node.labels)).unwrap_or_default(),
+                // Those of a node that is gone, or has lost its labels, are taken out still.
+                roles: node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten().chain(told).collect(),
                 begun,
                 first: !begun && waits && age(other) < age(own),
             }
@@ -177,17 +212,21 @@ impl Maintaining {
 
     async fn budgets(&self, pods: &[&Pod]) -> Result<Vec<Budget>, Error> {
         let all = self.context.cluster.budgets().await?.into_iter().filter_map(|budget| {
-            let selector: Selector = budget.spec.as_ref()?.selector.clone()?.try_into().ok()?;
+            let spec = budget.spec.as_ref()?;
+            let selector: Selector = spec.selector.clone()?.try_into().ok()?;
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
-            pods.iter().find(own)?;
-            let status = budget.status.as_ref()?;
+            let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
+            own.first()?;
+            // As the eviction API has it: one that was made or changed a moment ago allows nothing until it is counted.
+            let status = budget.status.clone().unwrap_or_default();
             let counted = status.observed_generation >= budget.metadata.generation;
             Some(Budget {
                 name: format!("{}/{}", budget.namespace().unwrap_or_default(), budget.name_any()),
-                // As the eviction API has it: one that was changed a moment ago allows nothing until it is counted anew.
                 allowed: if counted { status.disruptions_allowed.unwrap_or_default() } else { 0 },
                 healthy: status.current_healthy.unwrap_or_default(),
                 wanted: status.desired_healthy.unwrap_or_default(),
+                ready: own.iter().any(|pod| is_ready(pod)),
+                always: spec.unhealthy_pod_eviction_policy.as_deref() == Some("AlwaysAllow"),
             })
         });
         Ok(all.collect())

@@ -1,7 +1,8 @@
 //! The way back.
 
+use super::agents::{agents, unknown};
 use super::report::{Told, report};
-use super::{Act, Case, Compute, Decision, Now, awaits};
+use super::{Act, Case, Compute, Decision, Host, Now, awaits};
 use crate::api::{MaintenancePhase, MaintenanceStep};
 
 /// The steps, in order.
@@ -18,7 +19,7 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
     for step in STEPS {
         let now = match step {
             MaintenanceStep::Uncordon => uncordon(case),
-            MaintenanceStep::Agents => agents(case),
+            MaintenanceStep::Agents => agents(case, &mut told),
             _ => enable(case),
         };
         if told.take(step, now) {
@@ -48,53 +49,22 @@ fn uncordon(case: &Case<'_>) -> Now {
     }
 }
 
-/// Whether the node and all that it takes to run instances is up.
-fn agents(case: &Case<'_>) -> Now {
-    let node = &case.spec.node;
-    let Some(seen) = &case.facts.node else { return Now::Skipped("the node is gone".into()) };
-    let changed = case.touched(MaintenanceStep::Cordon) || case.touched(MaintenanceStep::DisableCompute);
-    if !changed {
-        return Now::Skipped("nothing was changed".into());
-    }
-    if !seen.ready {
-        return awaits(format!("waits until node {node} is Ready"));
-    }
-    if !case.facts.unready.is_empty() {
-        return awaits(format!("waits until these pods on {node} are ready: {}", case.facts.unready.join(", ")));
-    }
-    match &case.facts.compute {
-        _ if !case.touched(MaintenanceStep::DisableCompute) => {}
-        Compute::None => {}
-        Compute::Unknown(why) => return awaits(why.clone()),
-        // Whatever someone else has disabled is not ours to wait for.
-        Compute::Known(host) if !case.is_ours(host.service.disabled_reason.as_deref()) => {}
-        Compute::Known(host) if !host.service.is_up() => {
-            return awaits(format!("waits until nova hears of nova-compute on {}", host.service.host));
-        }
-        Compute::Known(host) => {
-            let deaf = host.agents.iter().filter(|agent| agent.enabled && !agent.alive);
-            let deaf: Vec<_> = deaf.map(|agent| agent.kind.as_str()).collect();
-            if !deaf.is_empty() {
-                let (names, host) = (deaf.join(", "), &host.service.host);
-                return awaits(format!("waits until neutron hears of {names} on {host}"));
-            }
-        }
-    }
-    Now::Done(String::new())
-}
-
 fn enable(case: &Case<'_>) -> Now {
-    if case.facts.node.is_none() {
-        return Now::Skipped("the node is gone; its compute service stays as it is".into());
-    }
-    if !case.touched(MaintenanceStep::DisableCompute) {
-        return Now::Skipped("it was not disabled".into());
-    }
+    let is_ours = |host: &Host| case.is_ours(host.service.disabled_reason.as_deref());
     match &case.facts.compute {
-        Compute::None => Now::Skipped("the node is no compute any more".into()),
-        Compute::Unknown(why) => awaits(why.clone()),
+        Compute::None => Now::Skipped("the node is no compute".into()),
+        Compute::Unknown(_) if !case.may_have_disabled() => Now::Skipped("it was not disabled".into()),
+        Compute::Unknown(why) => unknown(case, why),
+        Compute::Known(host) if host.service.is_enabled() && !case.may_have_disabled() => {
+            Now::Skipped("it was not disabled".into())
+        }
         Compute::Known(host) if host.service.is_enabled() => Now::Done(String::new()),
-        Compute::Known(host) if case.is_ours(host.service.disabled_reason.as_deref()) => {
+        // A node that joins under its name again has nova's old record: it is enabled while the scheduler passes it over as down.
+        Compute::Known(host) if is_ours(host) && case.facts.node.is_none() && host.service.is_up() => awaits(format!(
+            "waits until nova hears no more of nova-compute on {}, whose node is gone",
+            host.service.host
+        )),
+        Compute::Known(host) if is_ours(host) => {
             let act = Act::Enable { id: host.service.id.clone() };
             Now::Act(act, format!("the compute service of {} is being enabled", host.service.host))
         }

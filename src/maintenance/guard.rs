@@ -24,6 +24,19 @@ pub struct Budget {
     pub healthy: i32,
     /// How many must be.
     pub wanted: i32,
+    /// Whether one of its pods on the node is ready: those that are not may go under other rules.
+    pub ready: bool,
+    /// Whether a pod that is not ready may go at any time (`unhealthyPodEvictionPolicy: AlwaysAllow`).
+    pub always: bool,
+}
+
+impl Budget {
+    /// Whether an eviction on the node is refused, as the eviction API has it: a pod that is not ready may go without being allowed for where as
+    /// many are healthy as must be, which is what the policy `IfHealthyBudget`, the default, says.
+    fn refuses(&self) -> bool {
+        let is_kept = self.wanted > 0 && self.healthy >= self.wanted;
+        self.allowed < 1 && (self.ready || !(self.always || is_kept))
+    }
 }
 
 /// What forbids it, a line each. Pods on nodes that others are taking out count as gone.
@@ -39,7 +52,7 @@ pub fn refusals(node: &str, away: &BTreeSet<String>, sets: &[Members], budgets: 
             )
         })
     });
-    let budgets = budgets.iter().filter(|budget| budget.allowed < 1).map(|budget| {
+    let budgets = budgets.iter().filter(|budget| budget.refuses()).map(|budget| {
         let Budget { name, healthy, wanted, .. } = budget;
         format!(
             "PodDisruptionBudget {name} allows no eviction: {healthy} of its pods are healthy, and {wanted} must be; have its other pods ready"
@@ -71,7 +84,8 @@ mod tests {
             !refused(&[("n1", false), ("n2", true), ("n3", true)], &[]),
             "the one that goes is the one that is not ready"
         );
-        let budget = |allowed| Budget { name: "o/db".into(), allowed, healthy: 2, wanted: 2 };
+        let budget =
+            |allowed| Budget { name: "o/db".into(), allowed, healthy: 2, wanted: 2, ready: true, always: false };
         let none = BTreeSet::new();
         assert_eq!(refusals("n1", &none, &[], &[budget(1)]), Vec::<String>::new());
         let told = refusals("n1", &none, &[], &[budget(0)]);
@@ -79,5 +93,19 @@ mod tests {
             told[0]
                 .starts_with("PodDisruptionBudget o/db allows no eviction: 2 of its pods are healthy, and 2 must be")
         );
+    }
+
+    #[test]
+    fn a_budget_does_not_keep_the_pod_that_is_broken() {
+        let refused = |healthy, ready, always| {
+            let budget = Budget { name: "o/db".into(), allowed: 0, healthy, wanted: 2, ready, always };
+            !refusals("n1", &BTreeSet::new(), &[], &[budget]).is_empty()
+        };
+        assert!(refused(2, true, true), "a ready one is counted whatever the policy");
+        assert!(!refused(2, false, false), "the node that fails is the one that is repaired");
+        assert!(refused(1, false, false));
+        assert!(!refused(1, false, true));
+        let uncounted = Budget { name: "o/db".into(), allowed: 0, healthy: 0, wanted: 0, ready: false, always: false };
+        assert_eq!(refusals("n1", &BTreeSet::new(), &[], &[uncounted]).len(), 1);
     }
 }

@@ -18,8 +18,8 @@ pub(super) struct Guests {
     pub ask: Vec<String>,
     /// How many are on their way.
     pub moving: usize,
-    /// How many have something else done with them, which ends.
-    pub busy: usize,
+    /// These have something else done with them, mostly for a moment: a line each, with nova's word for it.
+    pub busy: Vec<String>,
     /// How many could be migrated, and wait until others are.
     pub queued: usize,
     /// These do not leave by themselves.
@@ -33,10 +33,11 @@ pub(super) fn guests(case: &Case<'_>, host: &Host, after: i64) -> Guests {
     for server in &host.servers {
         let last = host.migrations.iter().filter(|one| one.server == server.id).max_by_key(|one| one.id);
         let task = server.task.as_deref();
-        if server.status == "MIGRATING" || task == Some("migrating") || last.is_some_and(Migration::is_running) {
+        // Nova has set the task before it answers: a record that runs without one was left behind by a nova-compute that died.
+        if server.status == "MIGRATING" || task == Some("migrating") {
             guests.moving += 1;
-        } else if task.is_some() {
-            guests.busy += 1;
+        } else if let Some(task) = task {
+            guests.busy.push(format!("{} ({}) is {task}", server.name, server.id));
         } else if let Some(why) = stuck(case, server, last.filter(|last| last.id > after)) {
             guests.stuck.push(FailedInstance { id: server.id.clone(), name: server.name.clone(), reason: why });
         } else {

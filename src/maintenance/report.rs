@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::{Act, Again, Case, Decision, Now, there};
+use super::{Act, Again, Case, Compute, Decision, Now, there};
 use crate::api::{
     InstancesStatus, MaintenancePhase, MaintenanceStep, NodeMaintenanceStatus, StepState, StepStatus,
     maintenance_condition as condition,
@@ -14,6 +14,8 @@ pub(super) struct Told<'a> {
     steps: Vec<StepStatus>,
     pub(super) phase: MaintenancePhase,
     pub(super) instances: Option<InstancesStatus>,
+    pub(super) compute: Option<String>,
+    pub(super) agents: Vec<String>,
     pub(super) act: Option<Act>,
     /// What is said when all steps are done.
     pub(super) closing: String,
@@ -31,6 +33,8 @@ impl<'a> Told<'a> {
             steps: Vec::new(),
             phase: MaintenancePhase::ReadyToDrain,
             instances: case.status.instances.clone(),
+            compute: case.status.compute.clone(),
+            agents: case.status.agents.clone(),
             act: None,
             closing: format!(
                 "{node} can be drained (kubectl drain {node} --ignore-daemonsets --delete-emptydir-data); delete this NodeMaintenance when it is back"
@@ -47,8 +51,10 @@ impl<'a> Told<'a> {
         for known in case.status.steps.iter().filter(|known| there::STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // It may have been done in the moment before.
-                StepState::Active if known.name == MaintenanceStep::DisableCompute => (StepState::Done, String::new()),
+                // It may have been done in the moment before, or before nova was away.
+                _ if known.name == MaintenanceStep::DisableCompute && case.may_have_disabled() => {
+                    (StepState::Done, String::new())
+                }
                 StepState::Active if known.name == MaintenanceStep::Cordon => (StepState::Done, String::new()),
                 StepState::Active | StepState::Waiting | StepState::Pending => {
                     (StepState::Skipped, "given up".to_owned())
@@ -108,7 +114,7 @@ impl<'a> Told<'a> {
 }
 
 /// The time as the API server writes it.
-fn seconds(case: &Case<'_>) -> String {
+pub(super) fn seconds(case: &Case<'_>) -> String {
     case.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
@@ -126,6 +132,13 @@ pub(super) fn report(mut told: Told<'_>) -> Decision {
         None => told.closing.clone(),
     });
     let ready = told.phase == MaintenancePhase::ReadyToDrain;
+    if let Some(instances) = told.instances.as_mut().filter(|_| matches!(told.case.facts.compute, Compute::Known(_))) {
+        instances.looked = ready.then(|| seconds(told.case));
+    }
+    let status = &told.case.status;
+    let ready_since = status.ready_since.clone().or_else(|| ready.then(|| seconds(told.case)));
+    let roles = told.case.facts.node.iter().flat_map(|node| node.roles.iter().cloned()).collect::<Vec<_>>();
+    let roles = if roles.is_empty() { status.roles.clone() } else { roles };
     let reason = format!("{:?}", told.phase);
     let conditions = vec![
         told.condition(condition::READY_TO_DRAIN, ready, &reason, &message),
@@ -141,6 +154,10 @@ pub(super) fn report(mut told: Told<'_>) -> Decision {
         phase: Some(told.phase),
         message,
         instances: told.instances,
+        compute: told.compute,
+        agents: told.agents,
+        roles,
+        ready_since,
         steps: told.steps,
         conditions,
     };

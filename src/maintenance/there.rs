@@ -1,8 +1,10 @@
 //! The way there.
 
+use k8s_openapi::jiff::Timestamp;
+
 use super::guests::guests;
-use super::report::{Told, report};
-use super::{Act, Again, Case, Compute, Decision, Host, Now, awaits, turn};
+use super::report::{Told, report, seconds};
+use super::{Act, Again, Case, Compute, Decision, Host, LOOK_AT_READY, Now, awaits, turn};
 use crate::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
 
 /// The steps, in order.
@@ -15,6 +17,9 @@ pub(super) const STEPS: [MaintenanceStep; 5] = [
 ];
 
 pub(super) fn decide(case: &Case<'_>) -> Decision {
+    if let Some(until) = resting(case) {
+        return Decision { act: None, again: None, wake: Some(until), status: case.status.clone() };
+    }
     let mut told = Told::new(case);
     told.instances = counted(case);
     for step in STEPS {
@@ -23,7 +28,7 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
             _ if case.facts.node.is_none() => {
                 Now::Wait(format!("node {} is gone; delete this NodeMaintenance", case.spec.node), Again::Later, true)
             }
-            MaintenanceStep::DisableCompute => disable(case),
+            MaintenanceStep::DisableCompute => disable(case, &mut told),
             MaintenanceStep::Instances => instances(case, &mut told),
             MaintenanceStep::Quorum => quorum(case),
             _ => cordon(case),
@@ -36,8 +41,16 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
     let mut decision = report(told);
     let starts = turn::start(case.spec).filter(|start| *start > case.now);
     let ends = turn::end(case.spec).filter(|end| *end > case.now);
-    decision.wake = starts.into_iter().chain(ends).min();
+    let looked = decision.status.instances.as_ref().is_some_and(|instances| instances.looked.is_some());
+    let look = case.now.checked_add(LOOK_AT_READY).ok().filter(|_| looked);
+    decision.wake = starts.into_iter().chain(ends).chain(look).min();
     decision
+}
+
+/// Until when a node that can be drained is left as it is: nova was asked a moment ago, or can't be, which takes nothing back.
+fn resting(case: &Case<'_>) -> Option<Timestamp> {
+    let silent = case.rests() && matches!(case.facts.compute, Compute::Unknown(_));
+    case.rests_until().or_else(|| case.now.checked_add(LOOK_AT_READY).ok().filter(|_| silent))
 }
 
 fn phase(step: MaintenanceStep) -> MaintenancePhase {
@@ -49,7 +62,7 @@ fn phase(step: MaintenanceStep) -> MaintenancePhase {
     }
 }
 
-fn disable(case: &Case<'_>) -> Now {
+fn disable(case: &Case<'_>, told: &mut Told<'_>) -> Now {
     let leaves = case.spec.instances == Some(InstancePolicy::Leave);
     match &case.facts.compute {
         Compute::None => Now::Skipped("the node is no compute".into()),
@@ -58,10 +71,17 @@ fn disable(case: &Case<'_>) -> Now {
         Compute::Known(host) => {
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
+                told.compute = Some(host.service.id.clone());
+                // One that is disabled anew, in the middle, has the agents of the first time.
+                if told.agents.is_empty() {
+                    let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
+                    told.agents = alive.map(|agent| agent.kind.clone()).collect();
+                }
                 let act = Act::Disable { id: host.service.id.clone(), reason: case.mark() };
                 return Now::Act(act, format!("the compute service of {} is being disabled", host.service.host));
             }
             if case.is_ours(reason) {
+                told.compute = Some(host.service.id.clone());
                 return Now::Done(String::new());
             }
             Now::Skipped(format!("someone else has disabled it: {}", reason.unwrap_or("without a reason")))
@@ -81,6 +101,7 @@ fn counted(case: &Case<'_>) -> Option<InstancesStatus> {
         total,
         remaining,
         after: before.and_then(|before| before.after),
+        looked: before.and_then(|before| before.looked.clone()),
         ..InstancesStatus::default()
     })
 }
@@ -94,7 +115,8 @@ fn instances(case: &Case<'_>, told: &mut Told<'_>) -> Now {
     };
     let left = host.servers.len();
     match case.spec.instances.unwrap_or_default() {
-        _ if left == 0 => Now::Done(String::new()),
+        InstancePolicy::Leave if left == 0 => Now::Done(String::new()),
+        _ if left == 0 => empty(case, host, told),
         InstancePolicy::Leave => Now::Skipped(format!("{} there", counts(left, "stays", "stay"))),
         InstancePolicy::Wait => {
             let names: Vec<_> = host.servers.iter().take(5).map(|server| server.name.as_str()).collect();
@@ -108,6 +130,27 @@ fn instances(case: &Case<'_>, told: &mut Told<'_>) -> Now {
         }
         InstancePolicy::Migrate => migrate(case, host, told),
     }
+}
+
+/// Whether a node on which no instance is stays so: what was on its way to it before its compute service was disabled arrives still, and a
+/// build that was scheduled to it is told of no host until the host has claimed it.
+fn empty(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
+    let Some(instances) = &mut told.instances else { return Now::Done(String::new()) };
+    if !host.incoming.is_empty() {
+        let (count, names) = (host.incoming.len(), host.incoming.join(", "));
+        return Now::Wait(
+            format!("{} on the way to {}: {names}", counts(count, "is", "are"), host.service.host),
+            Again::Soon,
+            false,
+        );
+    }
+    let before = case.status.instances.as_ref().and_then(|before| before.empty_since.clone());
+    let since: Option<Timestamp> = before.as_ref().and_then(|since| since.parse().ok());
+    instances.empty_since = before.filter(|_| since.is_some()).or_else(|| Some(seconds(case)));
+    if since.is_some_and(|since| case.now.duration_since(since).unsigned_abs() >= case.facts.apart) {
+        return Now::Done(String::new());
+    }
+    awaits(format!("no instance is on {} any more; nova is asked once again", host.service.host))
 }
 
 fn migrate(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
@@ -125,10 +168,15 @@ fn migrate(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
     }
     let moving = guests.moving + guests.ask.len();
     let mut words = Vec::new();
-    if moving + guests.queued + guests.busy > 0 {
-        let waits = guests.queued + guests.busy;
+    if moving + guests.queued > 0 {
+        let waits = guests.queued + guests.busy.len();
         let rest = if waits > 0 { format!(", {waits} more after that") } else { String::new() };
         words.push(format!("{} being migrated{rest}", counts(moving, "is", "are")));
+    }
+    if let Some(first) = guests.busy.first().filter(|_| moving == 0) {
+        let others = guests.busy.len() - 1;
+        let others = if others > 0 { format!(" (and {others} more have a task)") } else { String::new() };
+        words.push(format!("instance {first}{others}, and is migrated after that (openstack server set --state active ends a task that hangs)"));
     }
     if let Some(first) = guests.stuck.first() {
         let FailedInstance { name, id, reason } = first;
@@ -139,8 +187,9 @@ fn migrate(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
     }
     let words = words.join("; ");
     if guests.ask.is_empty() {
-        let moves = moving + guests.busy > 0;
-        return Now::Wait(words, if moves { Again::Soon } else { Again::Later }, !moves);
+        // A task that hangs is no progress: what does not move is told as blocked beside it.
+        let (moves, blocked) = (moving > 0, moving == 0 && !guests.stuck.is_empty());
+        return Now::Wait(words, if moves { Again::Soon } else { Again::Later }, blocked);
     }
     Now::Act(Act::Migrate(guests.ask), words)
 }
@@ -153,7 +202,7 @@ fn counts(count: usize, one: &str, several: &str) -> String {
 fn quorum(case: &Case<'_>) -> Now {
     match case.facts.refusals.first() {
         // Once it could be drained it may be half drained: its own pods are what is missing.
-        Some(refusal) if !case.is_ready() => awaits(refusal.clone()),
+        Some(refusal) if !case.was_ready() => awaits(refusal.clone()),
         _ => Now::Done(String::new()),
     }
 }

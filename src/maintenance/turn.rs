@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Act, Again, Case, Compute, Now, UNREAD, awaits};
+use super::{Act, Again, Case, Compute, NO_CLOUD, Now, UNREAD, awaits};
 use crate::api::{InstancePolicy, NodeMaintenanceSpec};
 
 /// When it may begin.
@@ -29,6 +29,14 @@ pub(super) fn turn(case: &Case<'_>) -> Now {
         let message = format!("there is no node {node}; delete this NodeMaintenance, and make one with the right name");
         return Now::Wait(message, Again::Later, true);
     };
+    if case.facts.unlisted {
+        return awaits("the nodes can't be listed: which roles are in maintenance already is not known".into());
+    }
+    if setting.absent && case.spec.instances != Some(InstancePolicy::Leave) {
+        return awaits(format!(
+            "whether there are instances on {node} is not known: {NO_CLOUD}; instances: Leave takes it out all the same"
+        ));
+    }
     if let Some(rival) = case.facts.rivals.iter().find(|rival| rival.node == *node && (rival.begun || rival.first)) {
         return awaits(format!("waits for NodeMaintenance {}, which is about the same node", rival.name));
     }

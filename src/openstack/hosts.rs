@@ -84,7 +84,8 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
             up: up().count(),
-            without_node,
+            // When they were heard of is no difference.
+            without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
     }
 

@@ -20,6 +20,9 @@ pub struct Agent {
     /// Whether its administrator wants it to work.
     #[serde(rename = "admin_state_up")]
     pub enabled: bool,
+    /// When it was heard of last; UTC without saying so.
+    #[serde(default, rename = "heartbeat_timestamp")]
+    pub heard: Option<String>,
 }
 
 /// Agents.

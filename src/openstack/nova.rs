@@ -80,6 +80,9 @@ pub struct Service {
     /// Why it is disabled, in the words of who did it.
     #[serde(default)]
     pub disabled_reason: Option<String>,
+    /// When it was heard of last, or changed; UTC without saying so.
+    #[serde(default, rename = "updated_at")]
+    pub updated: Option<String>,
 }
 
 impl Service {
@@ -204,6 +207,9 @@ pub struct Migration {
     pub server: String,
     /// `queued`, `preparing`, `running`, `completed`, `error`, `failed`, `cancelled` …
     pub status: String,
+    /// The host that it leads to, once one is chosen.
+    #[serde(default, rename = "dest_compute")]
+    pub destination: Option<String>,
 }
 
 impl Migration {
@@ -214,7 +220,8 @@ impl Migration {
 
     /// Whether it has not ended.
     pub fn is_running(&self) -> bool {
-        !self.has_failed() && !["completed", "done", "finished", "confirmed"].contains(&self.status.as_str())
+        !self.has_failed()
+            && !["completed", "done", "finished", "confirmed", "reverted"].contains(&self.status.as_str())
     }
 }
 
@@ -229,6 +236,23 @@ pub struct Migrations {
 pub fn migrations(host: &str) -> Call<Migrations> {
     let path = format!("/v2.1/os-migrations?migration_type=live-migration&source_compute={}", escaped(host));
     Call::get(Api::Compute, path)
+}
+
+/// The moves of instances to or from a host, cold ones and evacuations included: Nova filters by no destination alone.
+pub fn moves(host: &str) -> Call<Migrations> {
+    Call::get(Api::Compute, format!("/v2.1/os-migrations?host={}", escaped(host)))
+}
+
+/// An instance by its UUID.
+#[derive(Clone, Debug, Deserialize)]
+pub struct One {
+    /// It.
+    pub server: Server,
+}
+
+/// One instance, whoever owns it.
+pub fn server(id: &str) -> Call<One> {
+    Call::get(Api::Compute, format!("/v2.1/servers/{}", escaped(id)))
 }
 
 /// A hypervisor of a host that is mapped into a cell: others are not told.

@@ -52,7 +52,7 @@ fn pages_go_on_after_the_last_instance_while_there_is_a_link() {
 
 #[test]
 fn a_migration_runs_has_failed_or_is_done() {
-    let of = |status: &str| nova::Migration { id: 1, server: "a".into(), status: status.into() };
+    let of = |status: &str| nova::Migration { id: 1, server: "a".into(), status: status.into(), destination: None };
     for running in ["accepted", "queued", "preparing", "running", "post-migrating"] {
         assert!(of(running).is_running() && !of(running).has_failed(), "{running}");
     }

@@ -185,7 +185,11 @@ async fn returned_only_once_its_agents_are_up(world: &World, server: &StandIn, n
     let status = world.until_says("first", &format!("waits until nova hears of nova-compute on {node}")).await;
     assert_eq!(step(&status, MaintenanceStep::Uncordon).0, StepState::Done);
     assert_eq!(world.cordon_of(node).await, (false, None));
+    // Nova says `up` until a minute after it was heard of.
+    server.nova.set_service(node, "updated_at", "2020-01-01T00:00:00.000000".into());
     server.nova.set_service(node, "state", "up".into());
+    world.until_says("first", &format!("waits until nova hears of nova-compute on {node} again")).await;
+    server.nova.set_service(node, "updated_at", "2999-01-01T00:00:00.000000".into());
     world.until_says("first", &format!("waits until neutron hears of Open vSwitch agent on {node}")).await;
     assert!(!server.nova.service(node).0, "not before its agents are up");
     server.nova.set_agent(node, true);

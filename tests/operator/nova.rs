@@ -133,6 +133,11 @@ impl Nova {
         self.with(|state| state.moves = moves);
     }
 
+    /// Someone has an instance migrated to this host, slowly.
+    pub fn heads_for(&self, id: &str, host: &str) {
+        self.with(|state| state.head(id, host));
+    }
+
     /// A slow migration is done.
     pub fn release(&self, id: &str) {
         self.with(|state| state.arrive(id));

@@ -55,9 +55,18 @@ impl World {
 
     /// One of its pods that is not on this node.
     async fn member_beside(&self, node: &str) -> String {
+        self.member(|at| at != node).await
+    }
+
+    /// The one that is.
+    async fn member_on(&self, node: &str) -> String {
+        self.member(|at| at == node).await
+    }
+
+    async fn member(&self, is: impl Fn(&str) -> bool) -> String {
         let pods = self.api::<Pod>().list(&kube::api::ListParams::default()).await.unwrap();
-        let elsewhere = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) != Some(node);
-        pods.iter().find(elsewhere).unwrap().name_any()
+        let at = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        pods.iter().find(|pod| is(&at(pod))).unwrap().name_any()
     }
 }
 
@@ -110,6 +119,7 @@ fn what_can_not_move_blocks_by_name_and_what_others_did_stays_theirs() {
         assert_eq!(server.nova.changes(), ["migrate x", "migrate x"]);
 
         turned_back_in_the_middle(world, &server, &names[1]).await;
+        not_empty_while_something_is_on_its_way_to_it(world, &server, one).await;
         told_when_nova_is_away_or_too_old(world, &server, &names[1]).await;
         nodes.leave().await;
     });
@@ -126,6 +136,21 @@ async fn turned_back_in_the_middle(world: &World, server: &StandIn, node: &str) 
     world.until_given_back("abort").await;
     assert_eq!(world.cordon_of(node).await, (false, None));
     server.nova.release("x");
+}
+
+/// What was scheduled to it before is on its list only once it has arrived, and leaves again then.
+async fn not_empty_while_something_is_on_its_way_to_it(world: &World, server: &StandIn, node: &str) {
+    server.nova.heads_for("x", node);
+    world.maintain("arrives", json!({"node": node})).await;
+    let status = world.until_says("arrives", &format!("1 instance is on the way to {node}: x-name (x)")).await;
+    assert!(!holds(&status, "ReadyToDrain") && status.instances.unwrap().remaining == 0);
+    server.nova.release("x");
+    server.nova.until_changed("migrate x", 4).await;
+    server.nova.release("x");
+    world.until_ready_to_drain("arrives").await;
+    assert_ne!(server.nova.host_of("x"), node);
+    world.gives_back("arrives").await;
+    world.until_given_back("arrives").await;
 }
 
 async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node: &str) {
@@ -187,6 +212,9 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, and 3 must be");
         world.until_says("held", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
+        // What a budget keeps is pods that are ready: the one of the node that fails may go.
+        let own = world.member_on(node).await;
+        world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
         let status = world.until_ready_to_drain("held").await;
         assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is no compute"));

@@ -61,11 +61,21 @@ impl State {
                 (OK, json!({"servers": page, "servers_links": links}))
             }
             "/v2.1/os-migrations" => {
-                let host = query(whole, "source_compute").unwrap_or_default();
-                let all: Vec<_> = self.migrations.iter().filter(|one| one["source_compute"] == host).collect();
+                // It filters by no destination alone, and ignores what it does not know.
+                let (source, host) = (query(whole, "source_compute"), query(whole, "host"));
+                let of = |one: &&Value| {
+                    source.is_none_or(|source| one["source_compute"] == source)
+                        && host.is_none_or(|host| one["source_compute"] == host || one["dest_compute"] == host)
+                };
+                let all: Vec<_> = self.migrations.iter().filter(of).collect();
                 (OK, json!({"migrations": all}))
             }
-            _ => fault("404 Not Found", "itemNotFound", "The resource could not be found."),
+            _ => {
+                let id = path.strip_prefix("/v2.1/servers/").unwrap_or_default();
+                let one = self.servers.iter().find(|server| server["id"] == id);
+                let absent = || fault("404 Not Found", "itemNotFound", "The resource could not be found.");
+                one.map_or_else(absent, |server| (OK, json!({"server": server})))
+            }
         }
     }
 
@@ -142,18 +152,28 @@ impl State {
         ("202 Accepted", Value::Null)
     }
 
-    /// The scheduler's choice: another host that is enabled and heard of.
+    /// A live migration to a host that the scheduler chose before.
+    pub(super) fn head(&mut self, id: &str, host: &str) {
+        let number = self.migrations.len() + 1;
+        let server = find(&mut self.servers, id).unwrap();
+        (server["status"], server[TASK]) = ("MIGRATING".into(), "migrating".into());
+        self.migrations.push(json!({"id": number, "instance_uuid": id, "source_compute": server[HOST],
+            "dest_compute": host, "migration_type": "live-migration", "status": "running"}));
+    }
+
+    /// The scheduler's choice: another host that is enabled and heard of, or the one that was chosen before.
     pub(super) fn arrive(&mut self, id: &str) {
         let Some(server) = find(&mut self.servers, id) else { return };
         let fits = |service: &&Value| {
             service["host"] != server[HOST] && service["status"] == "enabled" && service["state"] == "up"
         };
-        let there = self.services.iter().find(fits).map(|service| service["host"].clone());
+        let own = self.migrations.iter_mut().rev().find(|migration| migration["instance_uuid"] == id).unwrap();
+        let chosen = Some(own["dest_compute"].clone()).filter(Value::is_string);
+        let there = chosen.or_else(|| self.services.iter().find(fits).map(|service| service["host"].clone()));
         let status = if there.is_some() { "completed" } else { "error" };
         let here = there.unwrap_or_else(|| server[HOST].clone());
         (server[HOST], server["status"], server[TASK]) = (here, "ACTIVE".into(), Value::Null);
-        let own = self.migrations.iter_mut().rev().find(|migration| migration["instance_uuid"] == id);
-        own.unwrap()["status"] = status.into();
+        own["status"] = status.into();
     }
 
     pub(super) fn neutron(&mut self, verb: &str, path: &str, whole: &str) -> Answer {
