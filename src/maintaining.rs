@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each pass asks for what it needs and keeps nothing of it; nova is asked while a maintenance waits for something that nova alone knows, and
-//! not while a node is ready to be drained. What goes wrong here is logged, counted and told in the maintenance's status, and stops nothing else.
+//! seldom while a compute is ready to be drained. What goes wrong here is logged, counted and told in the maintenance's status, and stops nothing else.
 
 #![allow(clippy::disallowed_methods, reason = "the shell's clock: windows, and when something was done")]
 
