@@ -10,6 +10,7 @@
 //! rollouts  the pods of daemons that are being rolled, while they are
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
+//! show      what a task has found, handed on
 //! ```
 //!
 //! Nothing here writes to the API server of Kubernetes.
@@ -23,6 +24,7 @@ mod problems;
 mod releases;
 mod rollouts;
 mod shard;
+mod show;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -25,7 +25,7 @@ use crate::cluster::{Cluster, Error};
 use crate::desired::{self, Desired, Facts, Finding, Selection, resolve};
 use crate::helm::Instance;
 use crate::nodes::{self, Change, Survey};
-use crate::observed::{Key, Observed, Owner, RunningSeen};
+use crate::observed::{Daemons, Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::rollout;
 use crate::scrub::Scrubber;
@@ -101,63 +101,65 @@ pub async fn preview(
     observed.endpoints = Arc::new(assume::answered(catalog, live, &selection.releases));
     observed.terminating = terminating(client, &namespaces, &mut unknown).await;
     observed.external_ready = selection.external.keys().cloned().collect();
-    let deleting = deployment.metadata.deletion_timestamp.is_some();
     let cluster = Cluster::reader(client.clone());
-    let found = if deleting || selection.is_refused() {
-        facts::Found::default()
-    } else {
-        let question =
-            facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: seen.claims() };
-        let mut found = question.facts(&cluster, charts, &mut unknown).await?;
+    let question =
+        facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: seen.claims() };
+    let mut found = facts::Found::default();
+    if !is_leaving(deployment) && !selection.is_refused() {
+        found = question.facts(&cluster, charts, &mut unknown).await?;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
-        found
-    };
-    let mut desired = if deleting {
-        Desired { findings: selection.findings.clone(), ..Desired::default() }
-    } else {
-        resolve(spec, catalog, &selection, &found.facts)
-    };
-    let (scrubber, ceph) = (Scrubber::new(secrets(&found.facts)), of_ceph(catalog, &selection, &found.facts));
-    let guessed = found.guessed;
-    let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
-    let mut recorded = assume::recorded(&cluster, &desired, &observed).await?;
-    assume::up_to_date(&mut desired, &observed, &mut recorded, &guessed);
-    if charts.is_none() {
-        assume::same_images(&mut desired, &observed, &recorded);
     }
-    let said = live.and_then(|live| live.status.as_ref()).map(|status| rollout::renewed(&status.rollouts, &desired));
-    observed.renewed = said.unwrap_or_default();
-    let plan = if refused {
-        frozen(&desired, &observed)
-    } else {
-        plan(&desired, &observed, catalog, &policy(deployment), super::now())
-    };
-    let mut findings = desired.findings.clone();
+    let facts::Found { facts, guessed } = found;
+    let mut desired = wanted(deployment, spec, catalog, &selection, &facts);
+    let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
+    let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
+    observed.renewed = renewed(live, &desired);
+    let wished = || plan(&desired, &observed, catalog, &policy(deployment), super::now());
+    let plan = if refused { frozen(&desired, &observed) } else { wished() };
     let survey = survey(deployment, spec, catalog, &seen);
-    findings.extend(survey.findings);
-    let exact = guessed.is_empty();
-    let restarts = rollout::ahead(&desired, &observed, catalog, &plan, &spec.nodes.rollout);
-    let nodes = if refused || spec.paused { BTreeMap::new() } else { survey.changes };
-    let spec = spec.clone();
     Ok(Preview {
-        spec,
+        findings: desired.findings.iter().cloned().chain(survey.findings).collect(),
+        ceph: of_ceph(catalog, &selection, &facts),
+        scrubber: Scrubber::new(secrets(&facts)),
+        restarts: rollout::ahead(&desired, &observed, catalog, &plan, &spec.nodes.rollout),
+        nodes: if refused || spec.paused { BTreeMap::new() } else { survey.changes },
+        exact: guessed.is_empty(),
+        spec: spec.clone(),
         selection,
-        facts: found.facts,
+        facts,
         desired,
         observed,
         plan,
         recorded,
-        ceph,
-        findings,
-        nodes,
-        restarts,
         refused,
-        exact,
         unknown,
         unseen,
         tasks,
-        scrubber,
     })
+}
+
+fn is_leaving(deployment: &OpenStackDeployment) -> bool {
+    deployment.metadata.deletion_timestamp.is_some()
+}
+
+/// What is wanted: nothing of one that is being deleted.
+fn wanted(
+    deployment: &OpenStackDeployment,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    facts: &Facts,
+) -> Desired {
+    if is_leaving(deployment) {
+        return Desired { findings: selection.findings.clone(), ..Desired::default() };
+    }
+    resolve(spec, catalog, selection, facts)
+}
+
+/// What a rollout that the status tells of leaves missing for now.
+fn renewed(live: Option<&OpenStackDeployment>, desired: &Desired) -> BTreeMap<Daemons, i32> {
+    let status = live.and_then(|live| live.status.as_ref());
+    status.map(|status| rollout::renewed(&status.rollouts, desired)).unwrap_or_default()
 }
 
 /// Where the values of each release are what Ceph says, and which object does.
@@ -170,9 +172,7 @@ fn of_ceph(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<
 /// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone.
 fn survey(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog, seen: &Seen) -> Survey {
     match seen.nodes() {
-        Some(all) if deployment.metadata.deletion_timestamp.is_some() => {
-            Survey { changes: nodes::farewell(all), ..Survey::default() }
-        }
+        Some(all) if is_leaving(deployment) => Survey { changes: nodes::farewell(all), ..Survey::default() },
         Some(all) => nodes::survey(spec, catalog, all),
         None => Survey::default(),
     }

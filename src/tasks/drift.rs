@@ -23,6 +23,7 @@ use head::Head;
 use store::{Store, Suspect};
 
 use super::problems::Problems;
+use super::show::show;
 use super::watch::{What, follow_objects};
 use super::{Options, Spawner};
 use crate::drift::{Kind, Tolerated, Trace};
@@ -100,7 +101,7 @@ impl Looker {
                     fetching.extend(wanted);
                     // A half picture would tell that something is over, and a moment later that it is not.
                     if fetching.is_empty() {
-                        show(found, &sender, &poke);
+                        show(Some(Arc::new(found)), &sender, &poke);
                     }
                 }
             }
@@ -157,17 +158,4 @@ impl Looker {
 fn is_cared(key: &Key, seen: &ReleaseSeen, attended: Option<&BTreeSet<Key>>) -> bool {
     let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
     ours && attended.is_none_or(|attended| attended.contains(key))
-}
-
-fn show(found: Found, sender: &watch::Sender<Option<Arc<Found>>>, poke: &Notify) {
-    let different = sender.send_if_modified(|shown| {
-        let different = shown.as_deref() != Some(&found);
-        if different {
-            *shown = Some(Arc::new(found));
-        }
-        different
-    });
-    if different {
-        poke.notify_one();
-    }
 }

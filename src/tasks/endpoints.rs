@@ -18,6 +18,7 @@ use board::{Board, Done, Due, Judgement};
 
 use super::Spawner;
 use super::problems::Problems;
+use super::show::show;
 use crate::endpoint::{Answer, Login, Target, Types, Url, trouble, types};
 use crate::http::{Http, Reach};
 use crate::observed::{EndpointSeen, Key};
@@ -80,7 +81,7 @@ async fn run(
         board.want(&wanted.borrow_and_update(), Instant::now());
         let due = board.due(Instant::now(), AT_ONCE.saturating_sub(asking.len()));
         asking.extend(due.into_iter().map(|due| ask(Arc::clone(&http), due)));
-        show(board.found(), &sender, &poke);
+        show(Arc::new(board.found()), &sender, &poke);
         let next = board.next();
         let pause = next.map(|next| next.saturating_duration_since(Instant::now())).unwrap_or_default();
         tokio::select! {
@@ -114,18 +115,5 @@ async fn log_in(http: &Http, url: &Url, login: &Login) -> (Judgement, Option<Typ
     match &answer {
         Answer::Status { body, .. } => (Judgement::Well, types(body)),
         Answer::Silence(_) | Answer::Certificate(_) | Answer::Broken(_) => (Judgement::Well, None),
-    }
-}
-
-fn show(found: Found, sender: &watch::Sender<Arc<Found>>, poke: &Notify) {
-    let different = sender.send_if_modified(|shown| {
-        let different = **shown != found;
-        if different {
-            *shown = Arc::new(found);
-        }
-        different
-    });
-    if different {
-        poke.notify_one();
     }
 }

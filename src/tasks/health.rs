@@ -25,6 +25,7 @@ use super::partial::{
     Claim, Class, CronJob, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet,
 };
 use super::problems::Problems;
+use super::show::show;
 use super::watch::{News, follow};
 use super::{Options, Spawner};
 use crate::api::NODE_LABELS;
@@ -230,16 +231,7 @@ async fn paint(
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
         // At the start the whole picture is awaited, so that a restart shows what was shown before.
         if let Some(picture) = picture.filter(|_| fetches.is_empty() || sender.borrow().is_some()) {
-            let different = sender.send_if_modified(|shown| {
-                let different = shown.as_deref() != Some(&picture);
-                if different {
-                    *shown = Some(Arc::new(picture));
-                }
-                different
-            });
-            if different {
-                poke.notify_one();
-            }
+            show(Some(Arc::new(picture)), &sender, &poke);
         }
         tokio::select! {
             () = shared.changed.notified() => tokio::time::sleep(BURST).await,

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 
 use super::Spawner;
 use super::problems::Problems;
+use super::show::show;
 use crate::http::{Cloud, Reach};
 use crate::nodes::several;
 use crate::openstack::{Access, Answer, Error, Forgotten, Heard, Hosts, Question, nova};
@@ -61,7 +62,7 @@ async fn run(
                 Some(Heard { question, answer })
             }
         };
-        show(heard, &sender, &poke);
+        show(heard.map(Arc::new), &sender, &poke);
         tokio::select! {
             changed = wanted.changed() => {
                 if changed.is_err() {
@@ -114,17 +115,4 @@ async fn forget(cloud: &Cloud, access: &Access, service: &nova::Service) -> Resu
         return Err(format!("nova has instances on {host}: {names}; evacuate or delete them"));
     }
     cloud.forget_host(access, host, &service.id).await.map_err(|error| error.to_string())
-}
-
-fn show(heard: Option<Heard>, sender: &watch::Sender<Option<Arc<Heard>>>, poke: &Notify) {
-    let different = sender.send_if_modified(|shown| {
-        let different = shown.as_deref() != heard.as_ref();
-        if different {
-            *shown = heard.map(Arc::new);
-        }
-        different
-    });
-    if different {
-        poke.notify_one();
-    }
 }

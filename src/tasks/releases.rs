@@ -22,6 +22,7 @@ use records::Records;
 
 use super::partial::RecordHead;
 use super::problems::Problems;
+use super::show::show;
 use super::watch::{News, follow};
 use super::{Options, OwnerOf, Spawner};
 use crate::observed::{Key, Owner, ReleaseSeen};
@@ -108,7 +109,7 @@ impl Painter {
                 look_again = bodies.has_failures() || releases.values().any(may_live_elsewhere);
                 // At the start all bodies are awaited, so that a restart shows what was shown before.
                 if fetching.is_empty() || self.sender.borrow().is_some() {
-                    self.show(releases);
+                    show(Some(Arc::new(releases)), &self.sender, &self.poke);
                 }
             }
             tokio::select! {
@@ -116,19 +117,6 @@ impl Painter {
                 Some(fetched) = fetching.next() => bodies.keep(fetched),
                 () = tokio::time::sleep(LOOK_AGAIN), if look_again => {}
             }
-        }
-    }
-
-    fn show(&self, releases: Releases) {
-        let different = self.sender.send_if_modified(|shown| {
-            let different = shown.as_deref() != Some(&releases);
-            if different {
-                *shown = Some(Arc::new(releases));
-            }
-            different
-        });
-        if different {
-            self.poke.notify_one();
         }
     }
 }

@@ -14,6 +14,7 @@ use super::Spawner;
 use super::partial::{ControllerRevision, Partial, Pod};
 use super::problems::Problems;
 use super::shard::Shard;
+use super::show::show;
 use super::watch::follow;
 use crate::health::pod;
 use crate::observed::{DaemonPod, Daemons, Rolling};
@@ -85,24 +86,11 @@ async fn run(
             return;
         }
         let found = watched.iter().filter_map(|(daemons, watched)| Some((daemons.clone(), watched.found()?)));
-        show(found.collect(), &sender, &poke);
+        show(Arc::new(found.collect()), &sender, &poke);
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() { return },
             () = changed.notified() => tokio::time::sleep(BURST).await,
         }
-    }
-}
-
-fn show(found: Found, sender: &watch::Sender<Arc<Found>>, poke: &Notify) {
-    let different = sender.send_if_modified(|shown| {
-        let different = **shown != found;
-        if different {
-            *shown = Arc::new(found);
-        }
-        different
-    });
-    if different {
-        poke.notify_one();
     }
 }
 

@@ -10,8 +10,25 @@ use crate::endpoint;
 use crate::observed::{EndpointSeen, Key, Observed, ReleaseSeen};
 use crate::values::{Path, Values, get, set};
 
+/// The newest recorded values of the releases that are not up to date, once every benefit of the doubt was given; `has_charts` is whether charts
+/// were read, so that images are known.
+pub async fn settled(
+    cluster: &Cluster,
+    desired: &mut Desired,
+    observed: &Observed,
+    guessed: &BTreeSet<String>,
+    has_charts: bool,
+) -> Result<BTreeMap<String, Result<Values, String>>, Error> {
+    let mut recorded = recorded(cluster, desired, observed).await?;
+    up_to_date(desired, observed, &mut recorded, guessed);
+    if !has_charts {
+        same_images(desired, observed, &recorded);
+    }
+    Ok(recorded)
+}
+
 /// The newest recorded values of every release of ours whose digest is not the wanted one.
-pub async fn recorded(
+async fn recorded(
     cluster: &Cluster,
     desired: &Desired,
     observed: &Observed,
@@ -34,7 +51,7 @@ fn is_same(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
 
 /// Takes releases of which something stays a guess for up to date when their recorded values are the wanted ones, and for changed by the
 /// spec otherwise: whatever can't be known is taken to be as it was.
-pub fn up_to_date(
+fn up_to_date(
     desired: &mut Desired,
     observed: &Observed,
     recorded: &mut BTreeMap<String, Result<Values, String>>,
@@ -60,7 +77,7 @@ pub fn up_to_date(
 }
 
 /// Takes the images for those of the newest revision where the values name the same ones: what the charts name themselves is not at hand.
-pub fn same_images(desired: &mut Desired, observed: &Observed, recorded: &BTreeMap<String, Result<Values, String>>) {
+fn same_images(desired: &mut Desired, observed: &Observed, recorded: &BTreeMap<String, Result<Values, String>>) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     for (name, release) in &mut desired.releases {
         let (Some(seen), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
