@@ -13,32 +13,16 @@ use std::collections::BTreeSet;
 use clouds::{at, catalogue, clouds, files, refusals, resolved};
 use osdpl::catalog::Body;
 use osdpl::credentials;
+use osdpl::desired::{Known, known};
 use osdpl::values::{self, Values};
 use serde_json::{Value, json};
 
-/// Paths that no chart lists in its own values, yet reads; `*` stands for one key, `**` for any number.
-const UNLISTED: [(&str, &str); 21] = [
-    ("endpoints.*.namespace", "read for every endpoint, listed for few"),
-    ("endpoints.*.host_fqdn_override.*.**", "read for every endpoint by its class"),
-    ("conf.ceph.global.*", "configuration files take any option"),
-    ("endpoints.*.scheme.public", "read for every endpoint by its class"),
-    ("endpoints.*.port.*.public", "read for every endpoint by its class"),
-    ("extraObjects.**", "a free map that the values show in a comment only"),
-    ("conf.*.DEFAULT.debug", "configuration files take any option"),
-    ("conf.heat.DEFAULT.auth_encryption_key", "configuration files take any option"),
-    ("conf.glance.DEFAULT.show_image_direct_url", "configuration files take any option"),
-    ("conf.neutron.DEFAULT.router_distributed", "configuration files take any option"),
-    ("conf.neutron.DEFAULT.dhcp_agents_per_network", "configuration files take any option"),
-    ("conf.nova.DEFAULT.vif_plugging_*", "configuration files take any option"),
-    ("conf.dhcp_agent.DEFAULT.dnsmasq_dns_servers", "configuration files take any option"),
-    ("conf.plugins.ml2_conf.ovn.*", "configuration files take any option"),
-    ("conf.ceph.pools.volumes.*", "cinder looks a pool up by its name"),
-    ("conf.auto_bridge_add.br-ex", "a free map of bridges and interfaces"),
-    ("conf.ceph.secret_uuid", "read by nova's templates in place of conf.ceph.cinder.secret_uuid, which is listed"),
+/// Paths that no chart lists in its own values, that are no user's to fill either ([`known`]), and that its templates read; `*` stands for
+/// one key or the end of one, `**` for any number.
+const UNLISTED: &[(&str, &str)] = &[
     ("annotations.pod.**", "a free map that the toolkit reads by the pod's name"),
     ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),
     ("release_uuid", "an annotation of every pod that the values leave null"),
-    ("conf.horizon.local_settings.config.csrf_trusted_origins", "a list of any origins"),
 ];
 
 /// The values of a body as written, expressions and all.
@@ -77,7 +61,8 @@ fn every_value_goes_to_a_key_that_its_chart_reads() {
         for body in catalog.bodies(name) {
             let values = written(body);
             let set = values::leaves(&values).into_iter().map(|(path, _)| path).chain(body.unset.iter().cloned());
-            let unread = set.filter(|path| !catalog.knows(&release.chart, path) && !is_unlisted(path));
+            let keys = &catalog.keys[&release.chart];
+            let unread = set.filter(|path| matches!(known(keys, path), Known::No(_)) && !is_unlisted(path));
             wrong.extend(unread.map(|path| format!("{name}: {path}")));
         }
     }
