@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use cluster::Cluster;
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -80,6 +81,7 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
 fn writes(cluster: &Cluster) -> anyhow::Result<u64> {
     let (namespace, account) = SYSTEM;
     let user = format!("system:serviceaccount:{namespace}:{account}");
-    let count = cluster.audit()?.iter().filter(|entry| entry.user == user && entry.is_write()).count();
+    let count =
+        cluster.audit(Timestamp::UNIX_EPOCH)?.iter().filter(|entry| entry.user == user && entry.is_write()).count();
     Ok(count.try_into()?)
 }

@@ -10,6 +10,9 @@ use crate::Error;
 use crate::folder::Folder;
 use crate::options::Audit;
 
+/// What stands before the time of the answer.
+const ANSWERED: &str = "\"stageTimestamp\":\"";
+
 /// One answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
@@ -44,18 +47,25 @@ impl AuditEntry {
     }
 }
 
-/// Reads a whole audit log, oldest first by the time of arrival. A last line still being written is left out.
-pub fn read(path: &Path) -> Result<Vec<AuditEntry>, Error> {
+/// Reads what an audit log has since `since`, oldest first by the time of arrival. A last line still being written is left out.
+pub fn read(path: &Path, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
     let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
-    let mut entries = parse(&text).map_err(|reason| Error::Malformed { path: path.into(), reason })?;
+    let mut entries = parse(&text, since).map_err(|reason| Error::Malformed { path: path.into(), reason })?;
+    entries.retain(|entry| entry.received >= since);
     entries.sort_by_key(|entry| entry.received);
     Ok(entries)
 }
 
-fn parse(text: &str) -> Result<Vec<AuditEntry>, String> {
+fn parse(text: &str, since: Timestamp) -> Result<Vec<AuditEntry>, String> {
+    // As the API server writes a time: always as long, so that texts compare as times do.
+    let since = format!("{since:.6}");
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let mut entries = Vec::new();
     for (index, line) in whole.lines().enumerate() {
+        // A log of many stories is read over and over: what was answered before is not decoded.
+        if line.split_once(ANSWERED).is_some_and(|(_, time)| time.split('"').next() < Some(since.as_str())) {
+            continue;
+        }
         let raw: Raw = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", index + 1))?;
         if raw.stage == "ResponseComplete" {
             entries.push(raw.into());
@@ -152,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_entry_says_who_did_what_to_which_object_and_when() {
-        let entries = parse(&format!("{LINE}\n")).unwrap();
+        let entries = parse(&format!("{LINE}\n"), Timestamp::UNIX_EPOCH).unwrap();
         let [entry] = entries.as_slice() else { panic!("{entries:?}") };
         assert_eq!((entry.verb.as_str(), entry.user.as_str(), entry.code), ("delete", "admin", 200));
         assert_eq!(
@@ -164,18 +174,25 @@ mod tests {
 
     #[test]
     fn a_line_still_being_written_is_left_for_later() {
-        assert_eq!(parse(&format!("{LINE}\n{}", &LINE[..40])).unwrap().len(), 1);
+        assert_eq!(parse(&format!("{LINE}\n{}", &LINE[..40]), Timestamp::UNIX_EPOCH).unwrap().len(), 1);
     }
 
     #[test]
     fn only_answered_requests_count() {
         let started = LINE.replace("ResponseComplete", "ResponseStarted");
-        assert!(parse(&format!("{started}\n")).unwrap().is_empty());
+        assert!(parse(&format!("{started}\n"), Timestamp::UNIX_EPOCH).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_was_answered_before_is_left_out_and_what_was_answered_then_is_not() {
+        let since = |text: &str| parse(&format!("{LINE}\n"), text.parse().unwrap()).unwrap().len();
+        assert_eq!(since("2026-11-21T00:00:00.25Z"), 1);
+        assert_eq!(since("2026-11-21T00:00:00.250001Z"), 0);
     }
 
     #[test]
     fn a_broken_line_is_named_by_number() {
-        let error = parse(&format!("{LINE}\nnonsense\n")).unwrap_err();
+        let error = parse(&format!("{LINE}\nnonsense\n"), Timestamp::UNIX_EPOCH).unwrap_err();
         assert!(error.starts_with("line 2: "), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 
 use crate::components::Component;
@@ -199,13 +200,13 @@ impl Cluster {
         self.program(Program::Kubectl)
     }
 
-    /// Every request in the audit log so far, oldest first. Needs [`Options::audit`].
+    /// Every request in the audit log so far that arrived at `since` or later, oldest first. Needs [`Options::audit`].
     ///
     /// # Errors
     /// When the log is not switched on, or cannot be read.
-    pub fn audit(&self) -> Result<Vec<AuditEntry>, Error> {
+    pub fn audit(&self, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
         self.only_ours("reading the audit log")?;
-        audit::read(&self.folder.audit_log())
+        audit::read(&self.folder.audit_log(), since)
     }
 
     /// Makes pods misbehave, by a rule under a name of the caller's choosing; in force on return. Replaces an

@@ -1,6 +1,7 @@
 //! The audit log, by which other tests prove order and count writes; and service accounts' own rights.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -15,7 +16,7 @@ async fn writes_are_in_the_audit_log_in_order_with_their_author_and_reads_are_no
         place.create::<ConfigMap>(json!({ "metadata": { "name": name } })).await;
     }
     place.api::<Secret>().get_opt("none").await.unwrap();
-    let entries = place.cluster.audit().unwrap();
+    let entries = place.cluster.audit(Timestamp::UNIX_EPOCH).unwrap();
     let here: Vec<_> = entries.iter().filter(|entry| entry.namespace == "audited" && entry.user == "admin").collect();
     assert!(here.iter().all(|entry| entry.is_write()), "{here:?}");
     let maps: Vec<_> = here.iter().filter(|entry| entry.resource == "configmaps").collect();
