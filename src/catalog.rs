@@ -74,6 +74,8 @@ pub struct Service {
 pub struct Release {
     /// The chart's name.
     pub chart: String,
+    /// The namespace that it is usually in; the resource's where `None`.
+    pub namespace: Option<String>,
     /// Whether the release is part of the service, given the features.
     pub when: Option<Expression>,
     /// The components that must be available before it may be submitted.

@@ -191,7 +191,7 @@ pub struct ReleaseOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
-    /// The namespace of the release; the resource's where unset. A release that is installed does not move.
+    /// The namespace of the release; where unset the one that the catalogue has for it (cert-manager), else the resource's. A release that is installed does not move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,

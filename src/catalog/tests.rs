@@ -46,7 +46,7 @@ fn a_catalogue_is_read_and_every_chart_gets_the_keys_it_knows() {
 fn everything_wrong_is_said_with_its_place() {
     let front = files(&[])["values/services/front.yaml"].clone();
     let with = |from: &str, to: &str| front.replace(from, to);
-    let cases: [(&str, String, &str); 14] = [
+    let cases: [(&str, String, &str); 15] = [
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nservcies: []\n".into(),
@@ -116,6 +116,11 @@ fn everything_wrong_is_said_with_its_place() {
             "values/services/front.yaml",
             with("    plainJobs", "    unset: ['a..b']\n    plainJobs"),
             "values/services/front.yaml: releases.front.unset: \"a..b\" is no path: a key is empty",
+        ),
+        (
+            "values/services/front.yaml",
+            with("    plainJobs", "    namespace: Front\n    plainJobs"),
+            "values/services/front.yaml: releases.front.namespace: \"Front\" is no name of a namespace; write lower-case letters",
         ),
     ];
     for (path, text, expected) in cases {

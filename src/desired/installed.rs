@@ -54,7 +54,8 @@ pub fn anchored(
         let message = match (installed, other) {
             (Some((at, _)), _) => {
                 anchor(&mut anchored.spec, service, name, at);
-                moved(&field, name, at, key, &selection.namespace)
+                let home = super::select::home(&selection.namespace, catalog, service, name);
+                moved(&field, name, at, key, home)
             }
             (None, Some(other)) => format!(
                 "{field}: helm release {key} is installed for {other}, and {name} can't be put over it; give {name} another name"

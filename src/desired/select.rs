@@ -26,7 +26,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     for service in &services {
         for (release, entry) in catalog.services.get(service).into_iter().flat_map(|service| &service.releases) {
             if holds(entry.when.as_ref(), &scope, &format!("spec.services.{service}"), &mut findings) {
-                releases.insert(release.clone(), key(namespace, spec, service, release));
+                releases.insert(release.clone(), key(namespace, spec, catalog, service, release));
             }
         }
     }
@@ -147,7 +147,7 @@ fn external(
             service.clone(),
             ExternalService {
                 service: how.service.clone(),
-                namespace: key(namespace, spec, service, release).namespace,
+                namespace: key(namespace, spec, catalog, service, release).namespace,
                 host: wanted.host.clone(),
                 port: wanted.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(how.port),
                 port_name: how.port_name.clone(),
@@ -157,13 +157,20 @@ fn external(
     external
 }
 
-fn key(namespace: &str, spec: &OpenStackDeploymentSpec, service: &str, release: &str) -> Key {
+/// What the spec says, else what the catalogue says, else the resource's namespace and the release's own name.
+fn key(namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog, service: &str, release: &str) -> Key {
     let overrides = overrides(spec, service, release);
     let named = |field: Option<&String>, usual: &str| field.cloned().unwrap_or_else(|| usual.to_owned());
     Key {
-        namespace: named(overrides.and_then(|o| o.namespace.as_ref()), namespace),
+        namespace: named(overrides.and_then(|o| o.namespace.as_ref()), home(namespace, catalog, service, release)),
         name: named(overrides.and_then(|o| o.name.as_ref()), release),
     }
+}
+
+/// The namespace that a release has of itself.
+pub(super) fn home<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, release: &str) -> &'a str {
+    let entry = catalog.services.get(service).and_then(|service| service.releases.get(release));
+    entry.and_then(|entry| entry.namespace.as_deref()).unwrap_or(namespace)
 }
 
 /// What expressions see, without credentials. Services and releases that are not wanted are there too, so that no expression trips over them.
@@ -181,7 +188,7 @@ fn variables(
         let outside = external.get(service).map(|e| json!({"host": e.host, "port": e.port, "service": e.service}));
         services.insert(service.clone(), json!({"enabled": enabled.contains(service), "external": outside}));
         for release in entry.releases.keys() {
-            let key = key(namespace, spec, service, release);
+            let key = key(namespace, spec, catalog, service, release);
             releases.insert(release.clone(), json!({"name": key.name, "namespace": key.namespace, "enabled": false}));
         }
     }

@@ -46,6 +46,10 @@ pub struct Release {
     /// The chart's name; the release's where unset.
     #[serde(default)]
     pub chart: Option<String>,
+    /// The namespace that it is usually in, for charts that belong beside the cloud (cert-manager, rook-ceph); the resource's where unset.
+    /// What the spec says of the release comes first.
+    #[serde(default)]
+    pub namespace: Option<String>,
     /// A CEL condition over the features; the release is always part of the service where unset.
     #[serde(default)]
     pub when: Option<String>,

@@ -77,6 +77,29 @@ fn a_name_that_is_taken_back_or_changed_is_refused_as_well() {
 }
 
 #[test]
+fn a_release_is_where_the_catalogue_has_it_unless_the_spec_says_otherwise() {
+    let store = crate::catalog::tests::files(&[])["values/services/store.yaml"].clone();
+    let store = store.replace("  store:\n", "  store:\n    namespace: data\n");
+    let catalog = Catalog::load(&crate::catalog::tests::files(&[("values/services/store.yaml", &store)])).unwrap();
+    let selected = |services: Value| {
+        let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
+        let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        (selection, spec)
+    };
+    let (selection, _) = selected(json!({}));
+    assert_eq!(selection.releases["store"], key("data/store"));
+    assert_eq!(selection.releases["front"], key("openstack/front"));
+    assert_eq!(selection.variables["releases"]["store"]["namespace"], "data");
+    let (selection, spec) = selected(json!({"store": {"releases": {"store": {"namespace": "mine"}}}}));
+    assert_eq!(selection.releases["store"], key("mine/store"));
+    let releases = [(key("data/store"), seen(Some("store"), "store"))].into();
+    let observed = Observed { releases, ..Observed::default() };
+    let told = &anchored(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
+    assert!(told.contains("; remove namespace, or, to begin anew"), "{told}");
+}
+
+#[test]
 fn what_is_not_installed_may_have_any_name_but_an_installed_ones() {
     let base = json!({"store": {"releases": {"store": {"name": "base"}}}});
     assert_eq!(judged(&base, &[("openstack/front", "front")]).0, BTreeMap::new());

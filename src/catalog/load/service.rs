@@ -1,0 +1,100 @@
+//! Services and their releases.
+
+use std::collections::BTreeMap;
+
+use super::Loader;
+use crate::catalog::{DaemonSet, Endpoint, Error, Fragment, Need, Release, Service, file};
+use crate::values::Path;
+
+impl Loader<'_> {
+    pub(super) fn service(&mut self, name: &str, entry: file::Service) -> Service {
+        self.named("values/services/", name, &entry.service);
+        let path = format!("values/services/{name}.yaml");
+        let releases = entry.releases.into_iter();
+        let releases = releases.map(|(name, release)| (name.clone(), self.release(&path, &name, release))).collect();
+        let file::Service { description, group, credentials, external, .. } = entry;
+        Service { file: path, description, group, releases, credentials, external }
+    }
+
+    fn release(&mut self, path: &str, name: &str, entry: file::Release) -> Release {
+        let field = format!("releases.{name}");
+        let when = self.condition(path, &format!("{field}.when"), entry.when);
+        let mut needs = Vec::new();
+        for (index, need) in entry.needs.into_iter().enumerate() {
+            let field = format!("{field}.needs[{index}]");
+            if let Some(component) = self.component(path, &field, &need.component) {
+                needs.push(Need { component, when: self.condition(path, &field, need.when) });
+            }
+        }
+        let mut components = BTreeMap::new();
+        for (text, kind) in entry.components {
+            components
+                .extend(self.component(path, &format!("{field}.components"), &text).map(|component| (component, kind)));
+        }
+        let endpoint = entry.endpoint.and_then(|entry| self.endpoint(path, &format!("{field}.endpoint"), entry));
+        let guests = self.condition(path, &format!("{field}.guests"), entry.guests);
+        let daemonsets = entry.daemonsets.into_iter();
+        let daemonsets =
+            daemonsets.filter_map(|(name, own)| Some((name.clone(), self.daemonset(path, &field, &name, own)?)));
+        let daemonsets = daemonsets.collect();
+        let base = self.body(path, &field, entry.values, &entry.unset);
+        let fragments = entry.fragments.into_iter().enumerate().map(|(index, own)| {
+            let field = format!("{field}.fragments[{index}]");
+            let when = self.condition(path, &format!("{field}.when"), own.when);
+            let body = self.body(path, &field, own.values, &own.unset);
+            Fragment { file: path.into(), field, why: own.why, when, bodies: [(name.to_owned(), body)].into() }
+        });
+        Release {
+            fragments: fragments.collect(),
+            chart: entry.chart.unwrap_or_else(|| name.to_owned()),
+            namespace: entry.namespace.inspect(|namespace| self.namespace(path, &field, namespace)),
+            when,
+            needs,
+            awaits: self.components(path, &format!("{field}.awaits"), &entry.awaits),
+            components,
+            endpoint,
+            quorum: self.components(path, &format!("{field}.quorum"), &entry.quorum),
+            hosts: entry.hosts,
+            daemonsets,
+            plain_jobs: entry.plain_jobs,
+            kept_secrets: entry.kept_secrets,
+            guests,
+            timeout: entry.timeout,
+            server_side: entry.server_side,
+            base,
+        }
+    }
+
+    fn namespace(&mut self, path: &str, field: &str, namespace: &str) {
+        let is_label = |text: &str| crate::expr::matches(text, "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$");
+        if !is_label(namespace) {
+            let problem = format!(
+                "{field}.namespace: {namespace:?} is no name of a namespace; write lower-case letters, digits and dashes, 63 at most"
+            );
+            self.errors.push(Error::Other { file: path.into(), problem });
+        }
+    }
+
+    fn endpoint(&mut self, path: &str, field: &str, entry: file::Endpoint) -> Option<Endpoint> {
+        let file::Endpoint { component, endpoint, service, port_name, port, path: asked, accept, keystone } = entry;
+        let component = self.component(path, &format!("{field}.component"), &component)?;
+        Some(Endpoint { component, endpoint, service, port_name, port, path: asked, accept, keystone })
+    }
+
+    fn daemonset(&mut self, path: &str, field: &str, name: &str, entry: file::DaemonSet) -> Option<DaemonSet> {
+        let field = format!("{field}.daemonsets.{name}");
+        let component = self.component(path, &format!("{field}.component"), &entry.component)?;
+        let when = self.condition(path, &format!("{field}.when"), entry.when);
+        let mut shared = Vec::new();
+        for text in &entry.shared {
+            match Path::parse(text) {
+                Ok(path) => shared.push(path),
+                Err(error) => {
+                    let field = format!("{field}.shared");
+                    self.errors.push(Error::Path { file: path.into(), field, error });
+                }
+            }
+        }
+        Some(DaemonSet { form: entry.form, component, when, shared })
+    }
+}
