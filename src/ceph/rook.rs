@@ -128,7 +128,6 @@ pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consum
         "glance" => vec![Consumer::Glance],
         "cinder" => vec![Consumer::Cinder, Consumer::CinderBackup],
         "nova" | "libvirt" => vec![Consumer::Nova],
-        // The catalogue has neither; one that is added to it is served.
         "manila" => vec![Consumer::Manila],
         "gnocchi" => vec![Consumer::Gnocchi],
         _ => Vec::new(),
