@@ -9,6 +9,7 @@ pub mod file;
 mod fragment;
 mod keys;
 mod load;
+mod secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,7 @@ pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Fragment};
 pub use keys::{KeyTree, KeyType};
+pub use secrets::{MARK as SECRET_MARK, SecretField};
 
 use crate::drift::Tolerated;
 use crate::expr::Expression;
@@ -272,6 +274,12 @@ impl Catalog {
     pub fn of_ceph(&self, release: &str) -> BTreeSet<Path> {
         let whole = self.bodies(release).flat_map(|body| body.template.whole());
         whole.filter(|(_, expression)| crate::ceph::is_of_ceph(expression)).map(|(path, _)| path).collect()
+    }
+
+    /// The keys of Secrets that these features name, in the order of their fields.
+    pub fn secrets(&self, features: &Values) -> Vec<SecretField> {
+        let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
+        known.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
     }
 
     /// Whether `chart` is known to have a key at `path`; `true` for charts whose keys are not known.

@@ -161,7 +161,8 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     if context.cluster.set_finalizer(&deployment, true).await? {
         return Ok(Action::await_change());
     }
-    context.inputs.watch(&gather::references(&deployment.spec, &deployment.namespace().unwrap_or_default()));
+    let namespace = deployment.namespace().unwrap_or_default();
+    context.inputs.watch(&gather::references(&deployment.spec, &context.catalog, &namespace));
     ceph::watch(&context.inputs, &deployment.spec);
     if context.inputs.is_reading() {
         // Nothing is planned from objects that were not read yet; the first answer pokes.

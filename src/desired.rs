@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use claims::{ClaimClasses, claim_classes};
+pub use features::secrets;
 pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
 pub use nulls::lost_nulls;
@@ -33,7 +34,7 @@ pub use select::select;
 pub use unknown::{Known, known};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
-use crate::catalog::{Component, Group, Level, WorkloadKind};
+use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::Declared;
 use crate::observed::Key;
 use crate::values::{Layer, Path, Values};
@@ -68,6 +69,8 @@ pub struct Selection {
     pub namespace: String,
     /// The features: defaults, presets and spec merged.
     pub features: Values,
+    /// The keys of Secrets that the features name.
+    pub secrets: Vec<SecretField>,
     /// The enabled services that run in the cluster.
     pub services: BTreeSet<String>,
     /// The enabled services that run outside, with what pods wait for.
@@ -111,6 +114,8 @@ pub struct Facts {
     pub ceph: Option<Declared>,
     /// What the objects named by `valuesFrom` hold, or why they can't be read.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
+    /// The keys of Secrets that features name, by name and key, or why they can't be read.
+    pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
     /// Credentials that can't be had, by service and name, and what to do.
     pub missing: BTreeMap<(String, String), String>,
     /// What the spec asks of releases that can't be done to them, by release.

@@ -2,9 +2,12 @@
 //!
 //! Pure room. Expressions are compiled when the catalogue is loaded, so a wrong one is a load error, never a surprise at reconcile.
 //! Only files of the catalogue, presets and features are read this way; users' values are not, because scripts hold `${…}`.
+//! Beside CEL's own functions there are `keyed`, `merge` and `secret`: see the table in `src/expr/functions.rs`.
 
+mod functions;
 mod scalar;
 
+pub use functions::{FUNCTIONS, Secrets};
 pub use scalar::Template;
 
 use std::fmt;
@@ -47,6 +50,16 @@ pub enum Error {
         /// What went wrong, without values.
         problem: String,
     },
+    /// It reads a Secret that is not at hand.
+    #[error("`{expression}` reads key {key:?} of Secret {name}, which is not at hand")]
+    Secret {
+        /// The expression as written.
+        expression: String,
+        /// The Secret's name.
+        name: String,
+        /// The key in its data.
+        key: String,
+    },
     /// It gives something other than what is needed here.
     #[error("`{expression}` must give {wanted}")]
     Type {
@@ -67,6 +80,7 @@ impl Error {
             Self::Syntax { expression, .. }
             | Self::Variable { expression, .. }
             | Self::Evaluation { expression, .. }
+            | Self::Secret { expression, .. }
             | Self::Type { expression, .. }
             | Self::Unclosed(expression) => expression,
         }
@@ -88,13 +102,12 @@ impl Expression {
             expression: expression.clone(),
             problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
         })?;
-        let unknown =
-            program.references().variables().into_iter().find(|name| !VARIABLES.contains(name)).map(str::to_owned);
+        // `list.exists(item, …)` has a variable of its own.
+        let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
+        let unknown = program.references().variables().into_iter().find(|name| !is_known(name)).map(str::to_owned);
         match unknown {
-            Some(name) if !source.contains(&format!("({name},")) => {
-                Err(Error::Variable { expression, name, known: VARIABLES.join(", ") })
-            }
-            _ => Ok(Self { source: expression, program }),
+            Some(name) => Err(Error::Variable { expression, name, known: VARIABLES.join(", ") }),
+            None => Ok(Self { source: expression, program }),
         }
     }
 
@@ -104,7 +117,13 @@ impl Expression {
     /// When a key is missing, types do not fit, or the result is nothing that JSON can hold.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.clone(), problem };
-        let result = self.program.execute(&scope.0).map_err(|error| failed(describe(&error)))?;
+        let result = self.program.execute(&scope.0).map_err(|error| match &error {
+            cel::ExecutionError::FunctionError { function, message } if function == functions::SECRET => {
+                let (name, key) = message.split_once('/').unwrap_or((message, ""));
+                Error::Secret { expression: self.source.clone(), name: name.to_owned(), key: key.to_owned() }
+            }
+            error => failed(describe(error)),
+        })?;
         to_json(result).ok_or_else(|| failed("the result is neither a scalar nor a list nor a map".into()))
     }
 
@@ -118,9 +137,10 @@ impl Expression {
             .ok_or_else(|| Error::Type { expression: self.source.clone(), wanted: "true or false" })
     }
 
-    /// Whether the result holds a secret: whatever touches a credential does.
+    /// Whether the result holds a secret: whatever touches a credential or a Secret does.
     pub fn is_secret(&self) -> bool {
-        self.program.references().has_variable("credentials")
+        let references = self.program.references();
+        references.has_variable("credentials") || references.has_function(functions::SECRET)
     }
 
     /// The expression as written.
@@ -139,9 +159,15 @@ impl fmt::Debug for Expression {
 pub struct Scope(Context<'static>);
 
 impl Scope {
-    /// A scope with these variables.
+    /// A scope with these variables and no Secrets.
     pub fn new(variables: &Map<String, Value>) -> Self {
+        Self::with_secrets(variables, Secrets::new())
+    }
+
+    /// A scope with these variables, and what `secret(…)` reads.
+    pub fn with_secrets(variables: &Map<String, Value>, secrets: Secrets) -> Self {
         let mut context = Context::default();
+        functions::add(&mut context, secrets);
         for (name, value) in variables {
             context.add_variable_from_value(name.as_str(), from_json(value));
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::rules::{MAINTENANCE_RULES, RULES, Rule};
 use super::{NodeMaintenance, OpenStackDeployment};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, SECRET_MARK};
 
 /// Why there is no CRD.
 #[derive(Debug, thiserror::Error)]
@@ -97,11 +97,13 @@ fn features_of(catalog: &Catalog) -> Result<Map<String, Value>, SchemaError> {
 ///
 /// * No `default`: the API server would write it into the spec, where it shadows later defaults and looks like the user's own word.
 /// * No `nullable`: outside of free-form `values` a null means nothing, so the API server drops it, or refuses it in a server-side apply.
+/// * No mark at references to Secrets: it is ours.
 /// * No `additionalProperties: false`: a structural schema may not say it; the API server knows every property and refuses or prunes others.
 fn structural(schema: &mut Value) {
     let Value::Object(schema) = schema else { return };
     schema.remove("default");
     schema.remove("nullable");
+    schema.remove(SECRET_MARK);
     if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
         schema.remove("additionalProperties");
     }

@@ -13,6 +13,11 @@ pub fn check(catalog: &Catalog) -> Vec<Error> {
     presets(catalog, &mut errors);
     rollout(catalog, &mut errors);
     credentials(catalog, &mut errors);
+    conditions(catalog, &mut errors);
+    for feature in catalog.features.values() {
+        let wrong = super::secrets::check(feature).into_iter();
+        errors.extend(wrong.map(|problem| Error::Other { file: feature.file.clone(), problem }));
+    }
     errors.extend(cycle(catalog).map(Error::Cycle));
     errors
 }
@@ -63,6 +68,20 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
         .chain(catalog.presets.values().flat_map(|preset| &preset.fragments))
         .chain(catalog.features.values().flat_map(|feature| &feature.fragments))
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
+}
+
+/// Whether a condition holds can be seen, so none may ask a secret.
+fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
+    let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
+    let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));
+    let presets = catalog.presets.values().map(|preset| (&preset.file, &preset.checks));
+    let checks = features.chain(presets);
+    let checks = checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when)));
+    for (file, when) in fragments.chain(checks).filter(|(_, when)| when.is_secret()) {
+        let problem =
+            format!("the condition `{}` asks a secret, and its answer shows; ask the spec instead", when.source());
+        errors.push(Error::Other { file: file.clone(), problem });
+    }
 }
 
 fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {

@@ -13,7 +13,9 @@
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
 //! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services`, `releases` and, in values, `credentials`, `ceph`
-//! (see [`crate::ceph::variables`]) and `release`.
+//! (see [`crate::ceph::variables`]) and `release`. Beside CEL's own functions there are `keyed(list, 'name')` (a list of maps as a map by that
+//! field), `merge([map, …])`, and, in values, `secret(ref)`: the text of a key of a Secret that the spec names at a place which the
+//! feature's schema marks with `x-osdpl-secret: true` (an object with the required strings `name` and `key`).
 
 mod service;
 

@@ -141,3 +141,16 @@ fn what_is_rolled_exists_once_and_has_daemons() {
         assert!(errors.starts_with(expected), "{expected}\n{errors}");
     }
 }
+
+#[test]
+fn conditions_that_ask_a_secret_and_marks_at_anything_but_a_reference_are_refused() {
+    let feature = "feature: colour\ndescription: x\nschema: {type: object, properties: {name: {type: string, x-osdpl-secret: true}}}\n\
+                   default: {name: red}\nfragments:\n- when: \"secret({'name': 'a', 'key': 'b'}) == 'x'\"\n";
+    let errors = Catalog::load(&files(&[("values/features/colour.yaml", feature)])).unwrap_err().to_string();
+    for expected in [
+        "values/features/colour.yaml: schema.properties.name: x-osdpl-secret marks an object with the required strings name and key",
+        "values/features/colour.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` asks a secret, and its answer shows",
+    ] {
+        assert!(errors.contains(expected), "{errors}");
+    }
+}

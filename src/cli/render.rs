@@ -87,7 +87,8 @@ pub fn offline(deployment: &OpenStackDeployment, catalog: &Catalog) -> anyhow::R
     Ok((selection, desired))
 }
 
-/// Credentials that look like real ones, follow from their names, and are worth nothing; and a Ceph of the same kind.
+/// Credentials that look like real ones, follow from their names, and are worth nothing; a Ceph of the same kind, and what features name of
+/// Secrets.
 pub fn made_up(catalog: &Catalog, selection: &Selection) -> Facts {
     let ceph = ceph::Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
@@ -103,6 +104,11 @@ pub fn made_up(catalog: &Catalog, selection: &Selection) -> Facts {
         };
         let Ok(value) = credentials::generate(recipe, random);
         facts.credentials.entry(service).or_default().insert(name, value);
+    }
+    for field in &selection.secrets {
+        let mut text = crate::values::digest([field.name.as_str(), field.key.as_str()]);
+        text.truncate(32);
+        facts.secrets.insert((field.name.clone(), field.key.clone()), Ok(text));
     }
     facts
 }

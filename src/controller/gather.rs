@@ -13,7 +13,7 @@ use super::pending::Pending;
 use crate::api::{
     APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, RoleStatus, SKIP_HOOKS, ValuesKind,
 };
-use crate::catalog::{Catalog, Level};
+use crate::catalog::{Catalog, Level, SecretField};
 use crate::ceph::Declared;
 use crate::cluster::{Error, Inputs, Reference};
 use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, resolve, select};
@@ -211,6 +211,27 @@ pub fn values_from(
     sources.map(read).collect()
 }
 
+/// What the keys of Secrets hold that features name.
+pub fn feature_secrets(
+    inputs: &Inputs,
+    selection: &Selection,
+) -> BTreeMap<(String, String), Result<String, Unavailable>> {
+    let read = |field: &SecretField| {
+        let reference = secret(&selection.namespace, &field.name);
+        let text = inputs.get(&reference, &field.key).and_then(|bytes| {
+            let place = format!("{reference}, key {:?}", field.key);
+            String::from_utf8(bytes)
+                .map_err(|_| Unavailable::Unusable(format!("{place}: is no UTF-8 text; store text")))
+        });
+        ((field.name.clone(), field.key.clone()), text)
+    };
+    selection.secrets.iter().map(read).collect()
+}
+
+fn secret(namespace: &str, name: &str) -> Reference {
+    Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
 /// The catalogue's names of releases, wanted or not.
 pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
     let all = selection.variables.get("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
@@ -222,14 +243,15 @@ pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
 }
 
 /// The objects that a spec names.
-pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> BTreeSet<Reference> {
+pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, namespace: &str) -> BTreeSet<Reference> {
     let reference = |kind, name: &String| Reference { kind, namespace: namespace.to_owned(), name: name.clone() };
     let services = spec.services.values();
     let values =
         services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
     let values = values.map(|source| reference(source.kind, &source.name));
     let credentials = services.flat_map(|service| service.credentials.values());
-    let credentials = credentials.map(|key| reference(ValuesKind::Secret, &key.name));
+    let features = desired::secrets(spec, catalog).into_iter().map(|field| secret(namespace, &field.name));
+    let credentials = credentials.map(|key| secret(namespace, &key.name)).chain(features);
     values.chain(credentials).chain(super::ceph::references(spec, namespace)).collect()
 }
 

@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::Context;
-use super::gather::values_from;
+use super::gather::{feature_secrets, values_from};
 use super::memory::Memory;
 use super::pending::Pending;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
@@ -40,6 +40,7 @@ impl Context {
         facts.credentials = credentials.known;
         facts.missing = credentials.missing;
         facts.values_from = values_from(&self.inputs, spec, &namespace);
+        facts.secrets = feature_secrets(&self.inputs, selection);
         (facts.charts, *wake) = self.charts.facts(spec, &self.catalog, selection);
         *pending = super::pending::remembered(deployment, &self.catalog, &mut facts.charts);
         facts.claim_classes = desired::claim_classes(self.tasks.observe().claims(), &selection.releases);

@@ -26,7 +26,7 @@ impl Context {
     }
 }
 
-/// Every secret that the facts hold: credentials, Ceph's keys, and all texts that came out of Secrets.
+/// Every secret that the facts hold: credentials, Ceph's keys, what features name, and all texts that came out of Secrets.
 pub fn secrets(facts: &Facts) -> Vec<&str> {
     let mut secrets: Vec<&str> = facts.credentials.values().flat_map(BTreeMap::values).map(String::as_str).collect();
     for ((kind, ..), values) in &facts.values_from {
@@ -34,6 +34,7 @@ pub fn secrets(facts: &Facts) -> Vec<&str> {
             secrets.extend(crate::values::leaves(values).into_iter().filter_map(|(_, value)| value.as_str()));
         }
     }
+    secrets.extend(facts.secrets.values().flatten().map(String::as_str));
     secrets.extend(facts.ceph.iter().flat_map(|ceph| &ceph.secrets).map(|secret| secret.0.as_str()));
     secrets
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Finding;
 use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::{Catalog, Level, did_you_mean};
+use crate::catalog::{Catalog, Level, SecretField, did_you_mean};
 use crate::values::{Values, merge};
 
 /// The features as they hold.
@@ -29,6 +29,11 @@ pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut 
         }
     }
     features
+}
+
+/// The keys of Secrets that the features of a spec name, wherever they come from; none of a feature that is refused.
+pub fn secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
+    catalog.secrets(&merged(spec, catalog, &mut Vec::new()))
 }
 
 fn refused(field: &str, message: String) -> Finding {

@@ -2,7 +2,7 @@
 
 use super::{Facts, Finding, Selection, Unavailable, images, overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
-use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, credentials_in};
+use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, SecretField, credentials_in};
 use crate::expr::Scope;
 use crate::values::{Layer, Origin, Path, Values, fold};
 
@@ -15,6 +15,8 @@ pub(super) struct Source<'a> {
     pub name: &'a str,
     pub release: &'a Release,
     pub scope: &'a Scope,
+    /// The keys of Secrets that the features name.
+    pub secrets: &'a [SecretField],
 }
 
 /// The layers of release `name`, low to high, and what went wrong.
@@ -30,7 +32,8 @@ pub fn layers(
 ) -> Result<Vec<Layer>, Vec<Finding>> {
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
     let scope = super::resolve::scope(selection, facts, name);
-    let mut layers = Source { spec, catalog, facts, service, name, release, scope: &scope }.layers()?;
+    let secrets = &selection.secrets;
+    let mut layers = Source { spec, catalog, facts, service, name, release, scope: &scope, secrets }.layers()?;
     let per_node = super::per_node::layer(spec, catalog, name, &scope, &fold(&layers), &mut Vec::new());
     layers.extend(per_node);
     Ok(layers)
@@ -82,8 +85,11 @@ impl Source<'_> {
         }
     }
 
-    /// A credential, or a Ceph, that can't be had says so itself: the expression that wanted it is not to blame.
+    /// A Secret, a credential, or a Ceph, that can't be had says so itself: the expression that wanted it is not to blame.
     fn problem(&self, place: String, error: &crate::expr::Error) -> Finding {
+        if let crate::expr::Error::Secret { name, key, .. } = error {
+            return self.unread(place, name, key);
+        }
         let declared = self.facts.ceph.as_ref();
         let blame = |name: &str| declared.and_then(|declared| declared.blame(name));
         if let Some(message) = crate::ceph::named_in(error.expression()).find_map(blame) {
@@ -97,6 +103,24 @@ impl Source<'_> {
         let (field, message) = missing.unwrap_or_else(|| {
             (place, format!("{error}; the catalogue expects something that this spec does not give"))
         });
+        Finding { level: Level::Error, field, message }
+    }
+
+    /// A key of a Secret that is not at hand: the field that names it says why.
+    fn unread(&self, place: String, name: &str, key: &str) -> Finding {
+        let field = self.secrets.iter().find(|field| field.name == name && field.key == key);
+        let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
+        let (field, message) = match (field, problem) {
+            (Some(field), Some(Err(problem))) => (field.field.clone(), problem.to_string()),
+            (Some(field), _) => (field.field.clone(), format!("key {key:?} of Secret {name} is being read")),
+            (None, _) => (
+                place,
+                format!(
+                    "key {key:?} of Secret {name} is not read, because no field of a feature's schema that is marked with {SECRET_MARK} names it; \
+                     mark the field in the catalogue"
+                ),
+            ),
+        };
         Finding { level: Level::Error, field, message }
     }
 

@@ -38,7 +38,8 @@ pub fn resolve_release(
     let (service, release) = catalog.release(name)?;
     let scope = scope(selection, facts, name);
     let own = overrides(spec, service, name);
-    let source = Source { spec, catalog, facts, service, name, release, scope: &scope };
+    let secrets = &selection.secrets;
+    let source = Source { spec, catalog, facts, service, name, release, scope: &scope, secrets };
     let (layers, blocked) = layered(&source, findings);
     let values = fold(&layers);
     let secret: Vec<Path> = layers.into_iter().flat_map(|layer| layer.secret).collect();
@@ -136,7 +137,9 @@ pub(super) fn scope(selection: &Selection, facts: &Facts, name: &str) -> Scope {
     }
     let release = selection.variables.get("releases").and_then(|releases| releases.get(name)).cloned();
     variables.insert("release".into(), release.unwrap_or(Value::Object(Map::new())));
-    Scope::new(&variables)
+    let read =
+        |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
+    Scope::with_secrets(&variables, facts.secrets.iter().filter_map(read).collect())
 }
 
 fn awaits(release: &Release, catalog: &Catalog, selection: &Selection) -> BTreeSet<String> {

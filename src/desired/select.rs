@@ -38,6 +38,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     let mut selection = Selection {
         name: name.into(),
         namespace: namespace.into(),
+        secrets: catalog.secrets(&features),
         features,
         services,
         external,

@@ -206,3 +206,33 @@ fn a_credential_that_cannot_be_had_says_so() {
     let blocked = desired.releases["front"].blocked.as_ref().unwrap();
     assert_eq!(blocked.message, "credential front.user: Secret openstack/s does not exist");
 }
+
+/// A feature that names a key of a Secret, and takes it to one release.
+const LOCK: &str = "feature: lock\ndescription: x\nschema:\n  type: object\n  properties:\n    key:\n      type: object\n      x-osdpl-secret: true\n      \
+     required: [name, key]\n      properties: {name: {type: string}, key: {type: string}}\ndefault: {}\nfragments:\n- when: has(features.lock.key)\n  \
+     releases: {front: {values: {conf: {lock: 'k:${secret(features.lock.key)}'}}}}\n";
+
+#[test]
+fn a_key_of_a_secret_that_a_feature_names_reaches_values_and_never_shows() {
+    let catalog = Catalog::load(&crate::catalog::tests::files(&[("values/features/lock.yaml", LOCK)])).unwrap();
+    let spec = spec(json!({"features": {"lock": {"key": {"name": "vault", "key": "front"}}}}));
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    assert_eq!(selection.secrets.len(), 1);
+    let with = |answer: Option<Result<String, Unavailable>>| {
+        let secrets = answer.map(|answer| (("vault".to_owned(), "front".to_owned()), answer));
+        resolve(&spec, &catalog, &selection, &Facts { secrets: secrets.into_iter().collect(), ..facts() })
+    };
+    let desired = with(Some(Ok("t0psecret".into())));
+    let front = &desired.releases["front"];
+    assert_eq!(front.values["conf"]["lock"], "k:t0psecret");
+    assert_eq!(redacted(&front.values, &front.secret)["conf"]["lock"], "<redacted>");
+    let rotated = with(Some(Ok("an0ther".into())));
+    assert_ne!(front.inputs, rotated.releases["front"].inputs);
+    assert_eq!(desired.releases["store"].inputs, rotated.releases["store"].inputs);
+    let missing = with(Some(Err(Unavailable::Missing("Secret openstack/vault does not exist; create it".into()))));
+    let blocked = missing.releases["front"].blocked.as_ref().unwrap();
+    assert_eq!(blocked.message, "spec.features.lock.key: Secret openstack/vault does not exist; create it");
+    assert!(missing.releases["store"].blocked.is_none());
+    let unread = with(None).releases.remove("front").unwrap().blocked.unwrap();
+    assert_eq!(unread.message, "spec.features.lock.key: key \"front\" of Secret vault is being read");
+}

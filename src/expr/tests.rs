@@ -63,3 +63,56 @@ fn failures_never_print_values() {
 fn comprehension_variables_are_known() {
     assert!(Expression::compile("spec.presets.exists(p, p == 'ha')").is_ok());
 }
+
+fn failed(expression: &str, variables: Value) -> Error {
+    Expression::compile(expression).unwrap().evaluate(&Scope::new(&map(variables))).unwrap_err()
+}
+
+#[test]
+fn a_list_becomes_a_map_by_one_of_its_fields_and_maps_become_one() {
+    let (values, secret) = evaluated(json!({
+        "keyed": "${keyed([{'name': 'a', 'size': 1}, {'name': 'b'}], 'name')}",
+        "none": "${keyed([], 'name')}",
+        "made": "${keyed(spec.presets.map(p, {'name': p, 'on': true}), 'name')}",
+        "merged": "${merge([{'a': {'b': 1, 'c': 1}}, {'a': {'c': null}, 'd': [2]}])}",
+    }));
+    assert_eq!(
+        values,
+        json!({"keyed": {"a": {"size": 1}, "b": {}}, "none": {}, "made": {"compute": {"on": true}},
+               "merged": {"a": {"b": 1, "c": null}, "d": [2]}})
+    );
+    assert!(secret.is_empty());
+    for wrong in ["keyed([{'name': 'a'}, {'name': 'a'}], 'name')", "keyed([1], 'name')", "keyed([{'n': 'a'}], 'name')"]
+    {
+        assert!(failed(wrong, json!({})).to_string().ends_with("function `keyed` failed"), "{wrong}");
+    }
+    assert!(failed("merge([1])", json!({})).to_string().ends_with("function `merge` failed"));
+}
+
+#[test]
+fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
+    let variables = map(
+        json!({"features": {"identity": {"ldap": [{"name": "corp", "password": {"name": "ldap", "key": "bind"}}]}}}),
+    );
+    let secrets = Secrets::from([(("ldap".to_owned(), "bind".to_owned()), "s3cret".to_owned())]);
+    let scope = Scope::with_secrets(&variables, secrets);
+    let values = json!({"domains": "${keyed(features.identity.ldap.map(d, {'name': d.name, 'pass': secret(d.password)}), 'name')}",
+                        "url": "u:${secret({'name': 'ldap', 'key': 'bind'})}@h"});
+    let (values, secret) = Template::compile(&map(values)).unwrap().evaluate(&scope).unwrap();
+    assert_eq!(Value::Object(values), json!({"domains": {"corp": {"pass": "s3cret"}}, "url": "u:s3cret@h"}));
+    assert_eq!(secret.iter().map(ToString::to_string).collect::<Vec<_>>(), ["domains", "url"]);
+}
+
+#[test]
+fn a_secret_that_is_not_at_hand_is_named() {
+    let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap", "key": "bind"}}}));
+    let (name, key) = ("ldap".to_owned(), "bind".to_owned());
+    assert_eq!(error, Error::Secret { expression: "secret(spec.ref)".into(), name, key });
+    let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap"}}}));
+    assert_eq!(error.to_string(), "`secret(spec.ref)` can't be evaluated: there is no key `key`");
+}
+
+#[test]
+fn every_unknown_variable_is_found_beside_those_of_comprehensions() {
+    assert!(Expression::compile("spec.presets.exists(a, a == zzz)").is_err());
+}

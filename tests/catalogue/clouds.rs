@@ -81,6 +81,10 @@ pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: Declared) -> Desired
         let value = format!("the-{service}-{name}");
         facts.credentials.entry(service).or_default().insert(name, value);
     }
+    for field in &selection.secrets {
+        let text = format!("the-{}-{}", field.name, field.key);
+        facts.secrets.insert((field.name.clone(), field.key.clone()), Ok(text));
+    }
     resolve(&spec, catalog, &selection, &facts)
 }
 

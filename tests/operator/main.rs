@@ -16,6 +16,7 @@ mod drift;
 mod dump;
 mod endpoints;
 mod faults;
+mod feature_secrets;
 mod foreign;
 mod helm;
 mod history;

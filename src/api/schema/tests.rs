@@ -26,7 +26,7 @@ fn a_feature_whose_schema_is_none_is_named() {
 #[test]
 fn what_a_crd_may_not_say_is_left_out() {
     let mut schema = json!({"type": "object", "default": {}, "additionalProperties": false, "properties": {
-        "default": {"type": "string", "nullable": true}, "list": {"type": "array", "items": {"type": "string", "default": "x"}}}});
+        "default": {"type": "string", "nullable": true, "x-osdpl-secret": true}, "list": {"type": "array", "items": {"type": "string", "default": "x"}}}});
     structural(&mut schema);
     let kept = json!({"type": "object", "properties": {
         "default": {"type": "string"}, "list": {"type": "array", "items": {"type": "string"}}}});

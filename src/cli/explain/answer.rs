@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Cloud;
 use super::places::Places;
-use crate::catalog::{Catalog, credentials_in};
+use crate::catalog::{Catalog, SecretField, credentials_in};
 use crate::ceph::is_of_ceph;
 use crate::credentials::{given, secret_name};
 use crate::desired::{Known, known, layers, redacted};
@@ -121,8 +121,21 @@ impl Question<'_> {
             }
         });
         let of_ceph = is_of_ceph(expression).then(of_ceph).flatten();
-        let all: Vec<String> = of_ceph.into_iter().chain(credentials).collect();
+        let all: Vec<String> = of_ceph.into_iter().chain(credentials).chain(self.secrets(expression)).collect();
         (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// The keys of Secrets that an expression can read: those that the features which it names have.
+    fn secrets(&self, expression: &str) -> Vec<String> {
+        if !expression.contains("secret(") {
+            return Vec::new();
+        }
+        let is_named = |field: &&SecretField| {
+            let feature = field.field.trim_start_matches("spec.features.").split('.').next().unwrap_or_default();
+            expression.contains(&format!("features.{feature}."))
+        };
+        let named = self.cloud.selection.secrets.iter().filter(is_named);
+        named.map(|field| format!("Secret {}, key {}, which {} names", field.name, field.key, field.field)).collect()
     }
 
     fn chart(&self, release: &str) -> Chart {

@@ -1,0 +1,118 @@
+//! Secrets in features: where a feature's schema lets the spec name a key of a Secret.
+//!
+//! Such a place is an object with the strings `name` and `key` that is marked with [`MARK`]. Only what stands at marked places is read from
+//! the cluster, so that no text of a spec can become a reference by looking like one.
+
+use serde_json::Value;
+
+use super::Feature;
+
+/// Marks a schema whose values are references to keys of Secrets; not part of the CRD.
+pub const MARK: &str = "x-osdpl-secret";
+
+/// A key of a Secret that a feature names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretField {
+    /// The field of the spec: `spec.features.identity.ldap[0].passwordSecret`.
+    pub field: String,
+    /// The Secret's name.
+    pub name: String,
+    /// The key in its data.
+    pub key: String,
+}
+
+/// The references in a feature's value, in the order of its fields; what is not of the schema's shape holds none.
+pub fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
+    let mut found = Vec::new();
+    walk(schema, value, &format!("spec.features.{feature}"), &mut found);
+    found
+}
+
+fn walk(schema: &Value, value: &Value, field: &str, found: &mut Vec<SecretField>) {
+    if schema[MARK] == true {
+        if let (Some(name), Some(key)) = (value["name"].as_str(), value["key"].as_str()) {
+            found.push(SecretField { field: field.to_owned(), name: name.to_owned(), key: key.to_owned() });
+        }
+        return;
+    }
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        walk(&schema["items"], item, &format!("{field}[{index}]"), found);
+    }
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let known = schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]);
+        walk(known, value, &format!("{field}.{key}"), found);
+    }
+}
+
+/// What is wrong with the marks in a feature's schema, each with its place.
+pub(super) fn check(feature: &Feature) -> Vec<String> {
+    let mut wrong = Vec::new();
+    marks(&feature.schema, "schema", &mut wrong);
+    wrong
+}
+
+fn marks(schema: &Value, place: &str, wrong: &mut Vec<String>) {
+    if !schema[MARK].is_null() {
+        let is_needed = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+        let is_text = |name: &str| schema["properties"][name]["type"] == "string" && is_needed(name);
+        if schema[MARK] != true || schema["type"] != "object" || !is_text("name") || !is_text("key") {
+            wrong.push(format!(
+                "{place}: {MARK} marks an object with the required strings name and key; make it one, or take the mark away"
+            ));
+        }
+    }
+    for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+        marks(below, &format!("{place}.properties.{name}"), wrong);
+    }
+    for below in ["items", "additionalProperties"] {
+        if schema[below].is_object() {
+            marks(&schema[below], &format!("{place}.{below}"), wrong);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reference() -> Value {
+        let text = json!({"type": "string"});
+        json!({"type": "object", MARK: true, "required": ["name", "key"], "properties": {"name": text, "key": text}})
+    }
+
+    #[test]
+    fn references_are_found_at_marked_places_alone() {
+        let mut plain = reference();
+        plain.as_object_mut().unwrap().remove(MARK);
+        let schema = json!({"type": "object", "properties": {
+            "list": {"type": "array", "items": {"type": "object", "properties": {"password": reference()}}},
+            "map": {"type": "object", "additionalProperties": reference()},
+            "plain": plain,
+        }});
+        let value = json!({
+            "list": [{}, {"password": {"name": "a", "key": "b"}}, {"password": "a"}],
+            "map": {"x": {"name": "c", "key": "d"}, "y": {"name": "c"}},
+            "plain": {"name": "e", "key": "f"},
+        });
+        let found: Vec<String> = secrets("colour", &schema, &value)
+            .into_iter()
+            .map(|secret| format!("{} {}/{}", secret.field, secret.name, secret.key))
+            .collect();
+        assert_eq!(found, ["spec.features.colour.list[1].password a/b", "spec.features.colour.map.x c/d"]);
+    }
+
+    #[test]
+    fn a_mark_at_anything_else_is_refused_with_its_place() {
+        let mut wrong = Vec::new();
+        let schema = json!({"properties": {"good": reference(), "list": {"items": {"type": "string", MARK: true}}}});
+        marks(&schema, "schema", &mut wrong);
+        assert_eq!(
+            wrong,
+            [
+                "schema.properties.list.items: x-osdpl-secret marks an object with the required strings name and key; make it one, or take the mark away"
+            ]
+        );
+    }
+}

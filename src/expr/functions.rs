@@ -1,0 +1,71 @@
+//! What expressions can do beyond CEL's own functions.
+//!
+//! | call | gives |
+//! |---|---|
+//! | `keyed(list, 'name')` | the map of a list's maps by what each says of `name`, each without it: providers, domains, pools |
+//! | `merge([a, b])` | the maps as one, by helm's rules: maps merge, all else is replaced, a null stays a null |
+//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
+//!
+//! A list that an expression makes of a map has no fixed order, and an order that changes restarts pods: let the spec have lists, and key them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use cel::objects::Key;
+use cel::{Context, ExecutionError, Value};
+
+use super::{from_json, to_json};
+
+/// The function that reads Secrets.
+pub const SECRET: &str = "secret";
+
+/// The functions of our own, beside those of CEL.
+pub const FUNCTIONS: [&str; 3] = ["keyed", "merge", SECRET];
+
+/// Texts out of Secrets, by the Secret's name and key.
+pub type Secrets = BTreeMap<(String, String), String>;
+
+/// Adds the functions to a context.
+pub(super) fn add(context: &mut Context<'_>, secrets: Secrets) {
+    context.add_function("keyed", |items: Arc<Vec<Value>>, field: Arc<String>| keyed(&items, &field));
+    context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
+    context.add_function(SECRET, move |reference: Value| secret(&secrets, &reference));
+}
+
+fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
+    let failed = || ExecutionError::function_error("keyed", "an item is no map with that field, or two have the same");
+    let mut found: HashMap<String, Value> = HashMap::new();
+    for item in items {
+        let Value::Map(map) = item else { return Err(failed()) };
+        let mut rest = HashMap::clone(&map.map);
+        let Some(Value::String(name)) = rest.remove(&Key::from(field)) else { return Err(failed()) };
+        if found.insert(name.to_string(), Value::Map(rest.into())).is_some() {
+            return Err(failed());
+        }
+    }
+    Ok(Value::Map(found.into()))
+}
+
+fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
+    let failed = || ExecutionError::function_error("merge", "an item is no map");
+    let mut merged = serde_json::Map::new();
+    for map in maps {
+        let Some(serde_json::Value::Object(map)) = to_json(map.clone()) else { return Err(failed()) };
+        crate::values::merge(&mut merged, map);
+    }
+    Ok(from_json(&merged.into()))
+}
+
+/// What is missing goes into the error by name: [`super::Error::Secret`] is made of it.
+fn secret(secrets: &Secrets, reference: &Value) -> Result<Value, ExecutionError> {
+    let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
+    let text = |field: &str| match map.get(&Key::from(field)) {
+        Some(Value::String(text)) => Ok(text.to_string()),
+        _ => Err(ExecutionError::no_such_key(field)),
+    };
+    let reference = (text("name")?, text("key")?);
+    match secrets.get(&reference) {
+        Some(text) => Ok(Value::String(text.clone().into())),
+        None => Err(ExecutionError::function_error(SECRET, format!("{}/{}", reference.0, reference.1))),
+    }
+}

@@ -1,0 +1,106 @@
+//! What features that concern many services set, refuse and hide: a table, in `cross_cutting.yaml`.
+
+use std::collections::BTreeMap;
+
+use osdpl::desired::redacted;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::clouds::{at, catalogue, refusals, resolved};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    sets: Vec<Sets>,
+    secrets: Vec<Secret>,
+    says: Vec<Says>,
+}
+
+/// Features, and what releases have at paths then.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sets {
+    features: Value,
+    releases: BTreeMap<String, BTreeMap<String, Value>>,
+}
+
+/// Features, and a text out of a Secret that a release has then.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Secret {
+    features: Value,
+    release: String,
+    text: String,
+}
+
+/// Features and services, and how a finding about them begins.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Says {
+    features: Value,
+    #[serde(default)]
+    services: Value,
+    text: String,
+}
+
+fn table() -> Table {
+    osdpl::yaml::parse("cross_cutting.yaml", include_str!("cross_cutting.yaml")).unwrap()
+}
+
+/// A compute cloud with public endpoints and these features.
+fn public(features: &Value) -> Value {
+    let gateway = json!({"name": "gate", "namespace": "gateways"});
+    let mut all = json!({"publicEndpoints": {"enabled": true, "gateway": gateway}});
+    all.as_object_mut().unwrap().extend(features.as_object().unwrap().clone());
+    json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "example.org", "features": all})
+}
+
+#[test]
+fn each_feature_sets_what_it_says() {
+    let catalog = catalogue();
+    for Sets { features, releases } in table().sets {
+        let desired = resolved(&catalog, &public(&features));
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
+        for (release, paths) in releases {
+            for (path, expected) in paths {
+                let found = at(&desired.releases[&release].values, &path);
+                assert_eq!(found, Some(&expected), "{features}: {release} {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_word_no_feature_sets_anything() {
+    let catalog = catalogue();
+    let desired = resolved(&catalog, &public(&json!({})));
+    for Sets { features, releases } in table().sets {
+        for (release, paths) in releases {
+            let found = |path: &String| at(&desired.releases[&release].values, path).cloned();
+            assert!(paths.iter().any(|(path, value)| found(path).as_ref() != Some(value)), "{features} {release}");
+        }
+    }
+}
+
+#[test]
+fn what_came_out_of_a_secret_never_shows() {
+    let catalog = catalogue();
+    for Secret { features, release, text } in table().secrets {
+        let desired = resolved(&catalog, &public(&features));
+        let release = &desired.releases[&release];
+        assert!(Value::Object(release.values.clone()).to_string().contains(&text), "{features}");
+        assert!(!Value::Object(redacted(&release.values, &release.secret)).to_string().contains(&text), "{features}");
+    }
+}
+
+#[test]
+fn each_check_speaks() {
+    let catalog = catalogue();
+    for Says { features, services, text } in table().says {
+        let services = if services.is_null() { json!({}) } else { services };
+        let spec =
+            json!({"openstackRelease": "2026.1", "presets": ["compute"], "features": features, "services": services});
+        let said: Vec<String> = resolved(&catalog, &spec).findings.iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|said| said.starts_with(&text)), "{features}: {text}\n{said:#?}");
+    }
+}

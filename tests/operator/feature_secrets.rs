@@ -1,0 +1,67 @@
+//! Keys of Secrets that features name.
+
+use k8s_openapi::api::core::v1::{Event, Secret};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use osdpl::api::reason;
+use serde_json::json;
+
+use crate::cloud::{Told, services};
+use crate::world::{World, story};
+
+const MARIADB: &str = "mariadb";
+
+/// What the Secret holds at first, and later.
+const PASSWORDS: [&str; 2] = ["f1rst-secret-of-the-store", "s3cond-secret-of-the-store"];
+
+/// Where the values have it.
+const PLACE: &str = "/endpoints/identity/auth/mariadb/password";
+
+/// Fails when one of the passwords shows in a status, an event, the log, or what the commands print.
+async fn shows_none(world: &World) {
+    let deployments = world.deployments().list(&ListParams::default()).await.unwrap();
+    let mut told = vec![world.operator_log(), world.osdpl(&["plan"])];
+    told.push(world.osdpl(&["explain", MARIADB, "endpoints.identity.auth.mariadb.password"]));
+    assert!(
+        told[2].contains("Secret far, key pw, which spec.features.database.backup.remote.passwordSecret names"),
+        "{}",
+        told[2]
+    );
+    told.extend(deployments.iter().map(|deployment| serde_json::to_string(&deployment.status()).unwrap()));
+    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
+    told.extend(events.iter().map(|event| format!("{:?}", event.message)));
+    for text in told {
+        assert!(PASSWORDS.iter().all(|password| !text.contains(password)), "a secret shows: {text}");
+    }
+}
+
+#[test]
+fn a_secret_that_a_feature_names_is_awaited_told_and_followed() {
+    story("feature-secret", async |world| {
+        let mut spec = services(&[MARIADB, "memcached"]);
+        let store = json!({"authUrl": "https://keystone.far.example.org/v3", "username": "backup", "passwordSecret": {"name": "far", "key": "pw"}});
+        spec["features"] = json!({"database": {"backup": {"remote": store}}});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let told = world
+            .until("mariadb alone says what it lacks", |cloud| {
+                let child = cloud.child(MARIADB);
+                (cloud.child("memcached").ready && child.reason == reason::INPUTS).then(|| child.message.clone())
+            })
+            .await;
+        assert!(told.starts_with("spec.features.database.backup.remote.passwordSecret: Secret "), "{told}");
+        assert!(told.ends_with("/far does not exist; create it with the key \"pw\""), "{told}");
+
+        let secret: Secret =
+            serde_json::from_value(json!({"metadata": {"name": "far"}, "stringData": {"pw": PASSWORDS[0]}})).unwrap();
+        world.api().create(&PostParams::default(), &secret).await.unwrap();
+        world.until_ready().await;
+        assert_eq!(world.helm_values(MARIADB).pointer(PLACE), Some(&json!(PASSWORDS[0])));
+        assert_eq!(world.helm_runs().len(), 2);
+
+        let rotated = Patch::Merge(json!({"stringData": {"pw": PASSWORDS[1]}}));
+        world.api::<Secret>().patch("far", &PatchParams::default(), &rotated).await.unwrap();
+        world.until("it is upgraded", |cloud| (world.helm_runs().len() == 3 && cloud.is_ready()).then_some(())).await;
+        assert_eq!(world.helm_values(MARIADB).pointer(PLACE), Some(&json!(PASSWORDS[1])), "that release alone");
+        shows_none(world).await;
+    });
+}
