@@ -2,32 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use osdpl::catalog::Catalog;
 use osdpl::{ceph, values};
 use serde_json::{Value, json};
 
-use crate::clouds::{catalogue, files, refusals, resolved};
+use crate::clouds::{at, catalogue, refusals, resolved};
 use crate::written;
 
 #[test]
-fn a_manila_or_gnocchi_that_is_added_to_the_catalogue_is_served_by_rook() {
-    let mut files = files();
-    for service in ["manila", "gnocchi"] {
-        let pool = format!("values: {{pool: \"${{ceph.{service}.pool}}\", user: \"${{ceph.{service}.user}}\"}}");
-        let text =
-            format!("service: {service}\ndescription: Added.\ngroup: openstack\nreleases:\n  {service}:\n    {pool}\n");
-        files.insert(format!("values/services/{service}.yaml"), text);
-    }
-    let catalog = Catalog::load(&files).unwrap_or_else(|errors| panic!("{errors}"));
+fn manila_and_gnocchi_are_served_by_rook() {
     let spec = json!({
-        "openstackRelease": "2026.1", "services": {"manila": {"enabled": true}, "gnocchi": {"enabled": true}},
+        "openstackRelease": "2026.1", "presets": ["storage"], "services": {"manila": {"enabled": true}, "gnocchi": {"enabled": true}},
         "features": {"storage": {"backend": "ceph", "ceph": {"mode": "rook"}}},
     });
-    let desired = resolved(&catalog, &spec);
+    let desired = resolved(&catalogue(), &spec);
     assert_eq!(refusals(&desired), Vec::<String>::new());
-    assert_eq!(desired.releases["manila"].values["user"], "manila");
+    let values = |release: &str, path: &str| at(&desired.releases[release].values, path).cloned();
+    assert_eq!(values("manila", "conf.manila.cephfs.cephfs_auth_id"), Some(json!("manila")));
+    assert_eq!(values("gnocchi", "conf.gnocchi.storage.ceph_pool"), Some(json!("gnocchi.metrics")));
     let rook = ceph::Rook::of(&json!({"mode": "rook"})).unwrap();
-    let consumers = ceph::consumers(desired.releases.keys().map(String::as_str));
+    let consumers = ceph::consumers(["manila", "gnocchi"].into_iter());
     let asked: Vec<(&str, String, Value)> =
         rook.manifests(&consumers).into_iter().map(|asked| (asked.kind, asked.name, asked.spec)).collect();
     let kinds: Vec<String> = asked.iter().map(|(kind, name, _)| format!("{kind} {name}")).collect();
