@@ -26,6 +26,7 @@ const UNLISTED: &[(&str, &str)] = &[
     ("images.tags.ceilometer_db_sync", "the toolkit's db-sync Job reads it; ceilometer's values lack it, and its Job has no image then"),
     ("manifests.job_ks_endpoints", "the toolkit drops waits for Jobs that are off; ceilometer waits for one that it does not have"),
     ("pod.priorityClassName.*", "a free map that the toolkit reads by the component's name"),
+    ("cortex-postgres.auth.password", "a key of a chart within the chart"),
     ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),
     ("release_uuid", "an annotation of every pod that the values leave null"),
 ];
