@@ -33,7 +33,6 @@ const UNLISTED: &[(&str, &str)] = &[
     ),
     ("conf.ks_domains", "keystone's domains with a configuration of their own, which its values only comment on"),
     ("network_policy.*.spec.**", "a whole NetworkPolicy, which the toolkit takes as it is"),
-    ("pod.tolerations.*.tolerations", "the toolkit reads them; ovn's values have only the switch"),
     ("pod.priorityClassName.*", "a free map that the toolkit reads by the component's name"),
     ("cortex-postgres.auth.password", "a key of a chart within the chart"),
     ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),
