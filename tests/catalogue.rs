@@ -23,8 +23,16 @@ use serde_json::{Value, json};
 /// one key or the end of one, `**` for any number.
 const UNLISTED: &[(&str, &str)] = &[
     ("annotations.pod.**", "a free map that the toolkit reads by the pod's name"),
-    ("images.tags.ceilometer_db_sync", "the toolkit's db-sync Job reads it; ceilometer's values lack it, and its Job has no image then"),
-    ("manifests.job_ks_endpoints", "the toolkit drops waits for Jobs that are off; ceilometer waits for one that it does not have"),
+    (
+        "images.tags.ceilometer_db_sync",
+        "the toolkit's db-sync Job reads it; ceilometer's values lack it, and its Job has no image then",
+    ),
+    (
+        "manifests.job_ks_endpoints",
+        "the toolkit drops waits for Jobs that are off; ceilometer waits for one that it does not have",
+    ),
+    ("conf.ks_domains", "keystone's domains with a configuration of their own, which its values only comment on"),
+    ("network_policy.*.spec.**", "a whole NetworkPolicy, which the toolkit takes as it is"),
     ("pod.priorityClassName.*", "a free map that the toolkit reads by the component's name"),
     ("cortex-postgres.auth.password", "a key of a chart within the chart"),
     ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),

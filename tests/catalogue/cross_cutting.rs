@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use osdpl::desired::redacted;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::clouds::{at, catalogue, refusals, resolved};
 
@@ -16,11 +16,13 @@ struct Table {
     says: Vec<Says>,
 }
 
-/// Features, and what releases have at paths then.
+/// Features, further services, and what releases have at paths then.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sets {
     features: Value,
+    #[serde(default)]
+    services: Map<String, Value>,
     releases: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
@@ -29,6 +31,8 @@ struct Sets {
 #[serde(deny_unknown_fields)]
 struct Secret {
     features: Value,
+    #[serde(default)]
+    services: Map<String, Value>,
     release: String,
     text: String,
 }
@@ -39,7 +43,7 @@ struct Secret {
 struct Says {
     features: Value,
     #[serde(default)]
-    services: Value,
+    services: Map<String, Value>,
     text: String,
 }
 
@@ -48,18 +52,18 @@ fn table() -> Table {
 }
 
 /// A compute cloud with public endpoints and these features.
-fn public(features: &Value) -> Value {
+fn public(features: &Value, services: &Map<String, Value>) -> Value {
     let gateway = json!({"name": "gate", "namespace": "gateways"});
     let mut all = json!({"publicEndpoints": {"enabled": true, "gateway": gateway}});
     all.as_object_mut().unwrap().extend(features.as_object().unwrap().clone());
-    json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "example.org", "features": all})
+    json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "example.org", "features": all, "services": services})
 }
 
 #[test]
 fn each_feature_sets_what_it_says() {
     let catalog = catalogue();
-    for Sets { features, releases } in table().sets {
-        let desired = resolved(&catalog, &public(&features));
+    for Sets { features, services, releases } in table().sets {
+        let desired = resolved(&catalog, &public(&features, &services));
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         for (release, paths) in releases {
             for (path, expected) in paths {
@@ -73,11 +77,12 @@ fn each_feature_sets_what_it_says() {
 #[test]
 fn without_a_word_no_feature_sets_anything() {
     let catalog = catalogue();
-    let desired = resolved(&catalog, &public(&json!({})));
-    for Sets { features, releases } in table().sets {
-        for (release, paths) in releases {
-            let found = |path: &String| at(&desired.releases[&release].values, path).cloned();
-            assert!(paths.iter().any(|(path, value)| found(path).as_ref() != Some(value)), "{features} {release}");
+    for Sets { features, services, releases } in table().sets {
+        let desired = resolved(&catalog, &public(&json!({}), &services));
+        for (name, paths) in releases {
+            let Some(release) = desired.releases.get(&name) else { continue };
+            let differs = paths.iter().any(|(path, value)| at(&release.values, path) != Some(value));
+            assert!(differs, "{features} {name}");
         }
     }
 }
@@ -85,8 +90,8 @@ fn without_a_word_no_feature_sets_anything() {
 #[test]
 fn what_came_out_of_a_secret_never_shows() {
     let catalog = catalogue();
-    for Secret { features, release, text } in table().secrets {
-        let desired = resolved(&catalog, &public(&features));
+    for Secret { features, services, release, text } in table().secrets {
+        let desired = resolved(&catalog, &public(&features, &services));
         let release = &desired.releases[&release];
         assert!(Value::Object(release.values.clone()).to_string().contains(&text), "{features}");
         assert!(!Value::Object(redacted(&release.values, &release.secret)).to_string().contains(&text), "{features}");
@@ -97,7 +102,6 @@ fn what_came_out_of_a_secret_never_shows() {
 fn each_check_speaks() {
     let catalog = catalogue();
     for Says { features, services, text } in table().says {
-        let services = if services.is_null() { json!({}) } else { services };
         let spec =
             json!({"openstackRelease": "2026.1", "presets": ["compute"], "features": features, "services": services});
         let said: Vec<String> = resolved(&catalog, &spec).findings.iter().map(ToString::to_string).collect();
