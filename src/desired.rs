@@ -17,6 +17,7 @@ mod per_node;
 mod resolve;
 mod roles;
 mod select;
+mod services;
 mod unknown;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,7 +78,7 @@ pub struct Selection {
     pub external: BTreeMap<String, ExternalService>,
     /// The wanted releases by catalogue name, with their identity.
     pub releases: BTreeMap<String, Key>,
-    /// What is wrong; any of [`Level::Error`] forbids to go on.
+    /// What is wrong, or should be known; any of [`Level::Error`] forbids to go on.
     pub findings: Vec<Finding>,
     /// What expressions see, without credentials.
     pub variables: Values,

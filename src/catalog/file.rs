@@ -164,10 +164,23 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
+    /// It is told where somebody asks, and is nothing to worry about.
+    Note,
     /// It is said, and carried out.
     Warning,
     /// It is refused.
     Error,
+}
+
+impl Level {
+    /// As it stands before a message.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// `values/openstack/<release>.yaml`.

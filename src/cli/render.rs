@@ -77,8 +77,7 @@ pub fn offline(deployment: &OpenStackDeployment, catalog: &Catalog) -> anyhow::R
         resolve(&deployment.spec, catalog, &selection, &made_up(catalog, &selection))
     };
     for finding in &desired.findings {
-        let word = if finding.level == Level::Error { "error" } else { "warning" };
-        eprintln!("{word}: {finding}");
+        eprintln!("{}: {finding}", finding.level.word());
     }
     let errors = desired.findings.iter().filter(|finding| finding.level == Level::Error).count();
     if errors > 0 {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::layers::Source;
 use super::{Blocked, Desired, DesiredRelease, Facts, Finding, Provider, Selection, claims, overrides};
 use crate::api::{OpenStackDeploymentSpec, reason};
-use crate::catalog::{Catalog, Component, Fragment, Level, Release};
+use crate::catalog::{Catalog, Component, Fragment, Release};
 use crate::ceph::Declared;
 use crate::expr::Scope;
 use crate::values::{Layer, Path, Values, canonical, digest, fold};
@@ -162,22 +162,12 @@ fn needs(
             continue;
         }
         let Some((service, provider)) = catalog.provider(&need.component) else { continue };
-        let provider = if selection.external.contains_key(service) {
-            Provider::External(service.to_owned())
+        // What is needed and not there was refused when the services were chosen.
+        if selection.external.contains_key(service) {
+            needs.insert(need.component.clone(), Provider::External(service.to_owned()));
         } else if selection.releases.contains_key(provider) {
-            Provider::Release(provider.to_owned())
-        } else {
-            findings.push(Finding {
-                level: Level::Error,
-                field: format!("spec.services.{service}"),
-                message: format!(
-                    "{name} needs {}, which service {service} provides; enable {service}, or disable {name}",
-                    need.component
-                ),
-            });
-            continue;
-        };
-        needs.insert(need.component.clone(), provider);
+            needs.insert(need.component.clone(), Provider::Release(provider.to_owned()));
+        }
     }
     needs
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::services::{self, Chosen};
 use super::{ExternalService, Finding, Selection, features, overrides, per_node, roles};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level, did_you_mean};
@@ -17,24 +18,9 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     names(spec, catalog, &mut findings);
     roles::check(spec, catalog, &mut findings);
     let features = features::merged(spec, catalog, &mut findings);
-    let enabled = enabled(spec, catalog, &mut findings);
-    let external = external(namespace, spec, catalog, &enabled, &mut findings);
-    let mut variables = variables(namespace, spec, catalog, &features, &enabled, &external);
-    let scope = Scope::new(&variables);
-    let services: BTreeSet<_> = enabled.into_iter().filter(|name| !external.contains_key(name)).collect();
-    let mut releases = BTreeMap::new();
-    for service in &services {
-        for (release, entry) in catalog.services.get(service).into_iter().flat_map(|service| &service.releases) {
-            if holds(entry.when.as_ref(), &scope, &format!("spec.services.{service}"), &mut findings) {
-                releases.insert(release.clone(), key(namespace, spec, catalog, service, release));
-            }
-        }
-    }
-    if let Some(Value::Object(known)) = variables.get_mut("releases") {
-        for (name, release) in known {
-            release["enabled"] = releases.contains_key(name).into();
-        }
-    }
+    let Chosen { services, external, releases, variables, findings: found, notes, refusals } =
+        services::chosen(namespace, spec, catalog, &features, &mut findings);
+    findings.extend(found);
     let mut selection = Selection {
         name: name.into(),
         namespace: namespace.into(),
@@ -49,10 +35,13 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
+    // A check knows better what to do about the same thing.
+    selection.findings.extend(refusals);
+    selection.findings.extend(notes);
     selection
 }
 
-fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {
+pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {
     Finding { level: Level::Error, field: field.into(), message: message.into() }
 }
 
@@ -91,75 +80,14 @@ fn names(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<F
     }
 }
 
-/// The services of the presets, and what the spec changes about that.
-fn enabled(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
-    let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
-    let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();
-    for (service, overrides) in spec.services.iter().filter(|(name, _)| catalog.services.contains_key(*name)) {
-        match overrides.enabled {
-            Some(true) => drop(enabled.insert(service.clone())),
-            Some(false) => drop(enabled.remove(service)),
-            None if !enabled.contains(service) => findings.push(Finding {
-                level: Level::Warning,
-                field: format!("spec.services.{service}"),
-                message: "the service is in none of the presets, so this has no effect; set `enabled: true` to add it"
-                    .into(),
-            }),
-            None => {}
-        }
-    }
-    if enabled.is_empty() && findings.iter().all(|finding| finding.level != Level::Error) {
-        let presets = catalog.presets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        findings.push(refused(
-            "spec.presets",
-            format!("no service is wanted; name a preset ({presets}) or enable services"),
-        ));
-    }
-    enabled
-}
-
-fn external(
+/// What the spec says, else what the catalogue says, else the resource's namespace and the release's own name.
+pub(super) fn key(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
-    enabled: &BTreeSet<String>,
-    findings: &mut Vec<Finding>,
-) -> BTreeMap<String, ExternalService> {
-    let mut external = BTreeMap::new();
-    for (service, wanted) in spec.services.iter().filter(|(name, _)| enabled.contains(*name)) {
-        let (Some(wanted), Some(entry)) = (&wanted.external, catalog.services.get(service)) else { continue };
-        let field = format!("spec.services.{service}.external");
-        let Some(how) = &entry.external else {
-            let able = catalog.services.iter().filter(|(_, entry)| entry.external.is_some());
-            let able = able.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-            findings.push(refused(field, format!("service {service} can't be external; these can: {able}")));
-            continue;
-        };
-        let given = &spec.services[service].credentials;
-        let missing =
-            entry.credentials.iter().filter(|(name, credential)| credential.external && !given.contains_key(*name));
-        for (name, _) in missing {
-            let message =
-                format!("an external {service} needs this credential from a Secret of yours; set name and key");
-            findings.push(refused(format!("spec.services.{service}.credentials.{name}"), message));
-        }
-        let release = entry.releases.keys().next().map_or(service.as_str(), String::as_str);
-        external.insert(
-            service.clone(),
-            ExternalService {
-                service: how.service.clone(),
-                namespace: key(namespace, spec, catalog, service, release).namespace,
-                host: wanted.host.clone(),
-                port: wanted.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(how.port),
-                port_name: how.port_name.clone(),
-            },
-        );
-    }
-    external
-}
-
-/// What the spec says, else what the catalogue says, else the resource's namespace and the release's own name.
-fn key(namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog, service: &str, release: &str) -> Key {
+    service: &str,
+    release: &str,
+) -> Key {
     let overrides = overrides(spec, service, release);
     let named = |field: Option<&String>, usual: &str| field.cloned().unwrap_or_else(|| usual.to_owned());
     Key {
@@ -175,7 +103,7 @@ pub(super) fn home<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, 
 }
 
 /// What expressions see, without credentials. Services and releases that are not wanted are there too, so that no expression trips over them.
-fn variables(
+pub(super) fn variables(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,

@@ -122,7 +122,7 @@ fn wrong_specs_say_what_where_why_and_what_to_do() {
         ),
         (
             json!({"services": {"store": {"enabled": false}}}),
-            "spec.services.store: front needs store/server, which service store provides; enable store, or disable front",
+            "spec.services.store.enabled: is false, and store is needed by front (store/server); take it out, or disable front as well",
         ),
         (
             json!({"features": {"color": {}}}),

@@ -98,6 +98,7 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
     }
     events.extend(super::rollouts::events(&before.rollouts, &now.rollouts));
     events.extend(warned(before, report));
+    events.extend(pulled_in(before, now, report));
     events.extend(turned(before, now));
     events
 }
@@ -131,6 +132,21 @@ fn warned(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event>
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning).map(ToString::to_string);
     warnings.filter(|text| !known.contains(text.as_str())).map(|text| event(true, "SpecWarning", text)).collect()
+}
+
+/// Services that others need, when they become part of the cloud.
+fn pulled_in<'a>(
+    before: &'a OpenStackDeploymentStatus,
+    now: &'a OpenStackDeploymentStatus,
+    report: &'a Report<'_>,
+) -> impl Iterator<Item = Event> + 'a {
+    let notes = report.findings.iter().filter(|finding| finding.level == Level::Note);
+    notes.filter_map(|note| {
+        let service = note.field.strip_prefix("spec.services.")?;
+        let mut own = report.desired.releases.iter().filter(|(_, release)| release.service == service);
+        let is_new = |name: &String| now.children.contains_key(name) && !before.children.contains_key(name);
+        own.any(|(name, _)| is_new(name)).then(|| event(false, "ServiceAdded", note.to_string()))
+    })
 }
 
 fn gone<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, ChildStatus>) -> Vec<&'a str> {

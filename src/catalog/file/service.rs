@@ -53,7 +53,7 @@ pub struct Release {
     /// A CEL condition over the features; the release is always part of the service where unset.
     #[serde(default)]
     pub when: Option<String>,
-    /// Components that must be available before it may be submitted.
+    /// Components that must be available before it may be submitted. The services that provide them become part of the cloud.
     #[serde(default)]
     pub needs: Vec<Need>,
     /// Components that its pods wait for by themselves, in upstream's init containers: no reason to hold the release back, but those who provide
@@ -166,7 +166,7 @@ fn yes() -> bool {
 pub struct Need {
     /// `application/component`.
     pub component: String,
-    /// A CEL condition.
+    /// A CEL condition over `spec`, `features`, `openstack`, `services` and `releases`.
     #[serde(default)]
     pub when: Option<String>,
 }

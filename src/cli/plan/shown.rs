@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::change::{Change, changes};
 use crate::api::OpenStackDeployment;
-use crate::catalog::Level;
 use crate::controller::Preview;
 use crate::plan::{Step, Wait};
 
@@ -125,10 +124,10 @@ impl Shown {
                 changes: desired.map(|desired| changes(name, desired, preview, look)).unwrap_or_default(),
             }
         });
-        let findings = preview.findings.iter().map(|finding| Said {
-            level: if finding.level == Level::Error { "error" } else { "warning" },
-            message: scrub(finding.to_string()),
-        });
+        let findings = preview
+            .findings
+            .iter()
+            .map(|finding| Said { level: finding.level.word(), message: scrub(finding.to_string()) });
         let mut shown = Self {
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
