@@ -7,6 +7,7 @@ mod check;
 mod error;
 pub mod file;
 mod fragment;
+mod judgement;
 mod keys;
 mod load;
 mod secrets;
@@ -19,6 +20,7 @@ pub use check::credentials_in;
 pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Fragment};
+pub use judgement::{Coupling, Judgements, Place, Rule};
 pub use keys::{KeyTree, KeyType};
 pub use secrets::{MARK as SECRET_MARK, SecretField};
 
@@ -52,6 +54,8 @@ pub struct Catalog {
     pub roles: BTreeMap<String, Role>,
     /// The releases whose `DaemonSets` the operator rolls in batches, in this order, where their strategy is `OnDelete`.
     pub rollout: Vec<String>,
+    /// What is judged between the values of releases.
+    pub judgements: Judgements,
 }
 
 /// One service.

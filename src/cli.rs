@@ -14,6 +14,7 @@ mod plan;
 mod render;
 mod status;
 mod unknown;
+mod validate;
 mod wait;
 mod why;
 
@@ -53,6 +54,11 @@ enum Command {
     /// Against the cluster it reads what the operator reads, with your rights: helm's records and the credentials (Secrets), workloads, Jobs
     /// and pods; Services, volume claims, StorageClasses and nodes where you may. Nothing is written and no helm runs. A plan follows from a catalogue: where yours is not the operator's, name the operator's.
     Plan(plan::Arguments),
+    /// Say everything that is wrong with files, before they are applied; no cluster needed.
+    ///
+    /// Ends with code 0 where nothing is refused, 1 where something is (with --strict: where there is a warning, too), 2 where something can't be
+    /// read.
+    Validate(validate::Arguments),
     /// Let the waiting changes go.
     Approve(approve::Arguments),
     /// Have Nova and Neutron forget hosts whose nodes are gone for good.
@@ -107,6 +113,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Render(arguments) => arguments.run(),
         Command::Explain(arguments) => arguments.run().await,
         Command::Plan(arguments) => arguments.run().await,
+        Command::Validate(arguments) => arguments.run(),
         Command::Approve(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,

@@ -88,8 +88,8 @@ impl Error {
 }
 
 /// The variables that an expression may use.
-pub const VARIABLES: [&str; 8] =
-    ["spec", "features", "openstack", "services", "credentials", "ceph", "releases", "release"];
+pub const VARIABLES: [&str; 9] =
+    ["spec", "features", "openstack", "services", "credentials", "ceph", "releases", "release", "values"];
 
 impl Expression {
     /// Compiles an expression.

@@ -37,6 +37,8 @@
 //! | [`cause`] | why: from a victim along what it waits for to the root |
 //! | [`drift`] | what others did to a release's objects, by the objects' own word |
 //! | [`plan`] | the table from state to step |
+//! | [`hazard`] | overrides that most likely do not do what they are meant for |
+//! | [`rule`] | what a resource is judged by, everything at once |
 //! | [`credentials`], [`scrub`] | which must exist; how they never show |
 //! | [`ceph`] | a Secret that describes a Ceph, what expressions see of it, and the objects that the charts mount |
 //! | [`nodes`] | roles of nodes: which labels each is to have |
@@ -52,7 +54,7 @@
 //! | [`charts`], [`files`] | files: charts; the catalogue |
 //! | [`controller`] | reconcile, and its memory |
 //! | [`maintaining`] | nodes taken out of the cloud for a while, and given back |
-//! | [`telemetry`], [`web`], [`cli`] | logs and metrics; probes; the command line |
+//! | [`telemetry`], [`web`], [`webhook`], [`cli`] | logs and metrics; probes; what the API server asks before it takes a resource; the command line |
 //!
 //! Arrows point one way: pure rooms never import shell rooms, and within them
 //! `values, yaml → expr → catalog → desired, observed → plan → status`. `tests/house.rs` holds the house to this.
@@ -82,6 +84,7 @@ pub mod drift;
 pub mod endpoint;
 pub mod expr;
 pub mod files;
+pub mod hazard;
 pub mod health;
 pub mod helm;
 pub mod http;
@@ -93,10 +96,12 @@ pub mod openstack;
 pub mod plan;
 pub mod release;
 pub mod rollout;
+pub mod rule;
 pub mod scrub;
 pub mod status;
 pub mod tasks;
 pub mod telemetry;
 pub mod values;
 pub mod web;
+pub mod webhook;
 pub mod yaml;

@@ -113,18 +113,5 @@ fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStat
     ReleaseStatus { target, deployed }
 }
 
-/// Refuses a change of the OpenStack release of a deployed cloud: database migrations go one way, and the upgrade's order is not built yet.
-pub fn release_change(previous: Option<&OpenStackDeploymentStatus>, spec: &OpenStackDeploymentSpec) -> Option<Finding> {
-    let deployed = previous?.openstack_release.deployed.as_ref()?;
-    (*deployed != spec.openstack_release).then(|| Finding {
-        level: Level::Error,
-        field: "spec.openstackRelease".into(),
-        message: format!(
-            "{deployed} is deployed and can't be changed to {} yet: upgrades between OpenStack releases are not supported by this version; set it back to {deployed}",
-            spec.openstack_release
-        ),
-    })
-}
-
 #[cfg(test)]
 mod tests;

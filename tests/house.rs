@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 21] = [
+const PURE: [&str; 23] = [
     "values",
     "yaml",
     "release",
@@ -21,6 +21,8 @@ const PURE: [&str; 21] = [
     "desired",
     "nodes",
     "credentials",
+    "hazard",
+    "rule",
     "health",
     "endpoint",
     "openstack",
@@ -31,8 +33,20 @@ const PURE: [&str; 21] = [
     "status",
 ];
 /// Those that touch the world come after, so that no pure room can use one.
-const SHELL: [&str; 11] =
-    ["files", "charts", "helm", "http", "tasks", "telemetry", "web", "cluster", "controller", "maintaining", "cli"];
+const SHELL: [&str; 12] = [
+    "files",
+    "charts",
+    "helm",
+    "http",
+    "tasks",
+    "telemetry",
+    "web",
+    "webhook",
+    "cluster",
+    "controller",
+    "maintaining",
+    "cli",
+];
 
 /// What pure rooms may not name: threads, files, processes, the network, the clock, randomness, the API server, logs.
 const WORLDLY: [&str; 14] = [

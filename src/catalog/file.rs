@@ -9,6 +9,8 @@
 //! | `values/lock.yaml` | [`Lock`] |
 //! | `values/drift.yaml` | [`Drift`] |
 //! | `values/nodes.yaml` | [`Nodes`] |
+//! | `values/couplings.yaml` | [`super::Coupling`] |
+//! | `values/rules.yaml` | [`super::Rule`] |
 //! | `values/keys/<chart>.yaml` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!

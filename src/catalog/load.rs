@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::fragment::BodyError;
 use super::{
     Body, Catalog, Check, Component, Error, Errors, Feature, Files, Fragment, KeyTree, OpenStackRelease, Preset, check,
-    file,
+    file, judgement,
 };
 use crate::drift::Tolerated;
 use crate::expr::Expression;
@@ -54,7 +54,8 @@ impl Loader<'_> {
             self.fragments(&format!("values/shared/{name}.yaml"), entry.fragments)
         });
         let shared = shared.collect();
-        let services = services.into_iter().map(|(name, entry)| (name.clone(), self.service(&name, entry))).collect();
+        let services: BTreeMap<_, _> =
+            services.into_iter().map(|(name, entry)| (name.clone(), self.service(&name, entry))).collect();
         let presets: Vec<(String, file::Preset)> = self.folder("presets/");
         let presets = presets.into_iter().map(|(name, entry)| (name.clone(), self.preset(&name, entry))).collect();
         let features: Vec<(String, file::Feature)> = self.folder("values/features/");
@@ -70,7 +71,8 @@ impl Loader<'_> {
         };
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let keys = std::mem::take(&mut self.keys);
-        Catalog { services, presets, features, openstack, shared, lock, keys, tolerated, roles, rollout }
+        let judgements = judgement::read(self.files, &services, &keys, &mut self.errors);
+        Catalog { services, presets, features, openstack, shared, lock, keys, tolerated, roles, rollout, judgements }
     }
 
     /// The parsed files right below a folder, by their names without `.yaml`.

@@ -141,7 +141,7 @@ impl Arguments {
 fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
     let deployment = document.deployment()?;
     let (selection, desired) = render::offline(&deployment, catalog)?;
-    let facts = render::made_up(catalog, &selection);
+    let facts = crate::rule::made_up(catalog, &selection);
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
 }
 

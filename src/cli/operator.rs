@@ -25,8 +25,10 @@ use crate::tasks::{NODE_GRACE, Options, Scope, Tasks};
 use crate::telemetry::{self, Metrics};
 use crate::{charts, web};
 use probes::Probes;
+use webhook::Webhook;
 
 mod probes;
+mod webhook;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -53,6 +55,8 @@ pub struct Arguments {
     maintenance_poll: u64,
     #[command(flatten)]
     probes: Probes,
+    #[command(flatten)]
+    webhook: Webhook,
     /// Plain log lines instead of JSON.
     #[arg(long)]
     plain_logs: bool,
@@ -67,6 +71,8 @@ impl Arguments {
         let mut signals = Signals::listen()?;
         let listener = web::listen(self.listen).await?;
         let catalog = Arc::new(self.catalog.load()?);
+        let stop = CancellationToken::new();
+        let webhook = self.webhook.serve(&catalog, &stop).await?;
         let (client, asks_once) = clients().await.map_err(readable).context("no cluster to speak to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let program = self.program().await?;
@@ -95,7 +101,6 @@ impl Arguments {
         };
         let tasks = Tasks::spawn(&client, &options, &poke);
         let metrics = Metrics::default();
-        let stop = CancellationToken::new();
         let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
         let charts = ChartSource::new(store, &poke);
         let refreshing = tokio::spawn(refresh(fence, client.clone(), charts.look()));
@@ -113,6 +118,7 @@ impl Arguments {
         work.await?;
         maintaining.await?;
         web.await?.context("serving probes and metrics")?;
+        webhook.await??;
         Ok(ExitCode::SUCCESS)
     }
 

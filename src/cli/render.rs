@@ -10,9 +10,8 @@ use serde_json::Value;
 use super::common::{CatalogOption, read_deployment};
 use super::output;
 use crate::catalog::Level;
-use crate::ceph;
-use crate::credentials;
-use crate::desired::{Desired, Facts, Selection, redacted, resolve, select};
+use crate::desired::{Desired, Selection, redacted, select};
+use crate::rule::{self, made_up};
 use crate::{api::OpenStackDeployment, catalog::Catalog, yaml};
 
 #[derive(Args)]
@@ -74,7 +73,7 @@ pub fn offline(deployment: &OpenStackDeployment, catalog: &Catalog) -> anyhow::R
     let desired = if selection.is_refused() {
         Desired { findings: selection.findings.clone(), ..Desired::default() }
     } else {
-        resolve(&deployment.spec, catalog, &selection, &made_up(catalog, &selection))
+        rule::resolve(&deployment.spec, catalog, &selection, &made_up(catalog, &selection))
     };
     for finding in &desired.findings {
         eprintln!("{}: {finding}", finding.level.word());
@@ -84,30 +83,4 @@ pub fn offline(deployment: &OpenStackDeployment, catalog: &Catalog) -> anyhow::R
         bail!("the resource is refused: {errors} error(s), each said above");
     }
     Ok((selection, desired))
-}
-
-/// Credentials that look like real ones, follow from their names, and are worth nothing; a Ceph of the same kind, and what features name of
-/// Secrets.
-pub fn made_up(catalog: &Catalog, selection: &Selection) -> Facts {
-    let ceph = ceph::Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
-    let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
-    for ((service, name), recipe) in credentials::needed(catalog, selection) {
-        let mut seed = crate::values::digest([service.as_str(), name.as_str()]).into_bytes();
-        let random = |buffer: &mut [u8]| {
-            for byte in buffer {
-                seed.rotate_left(1);
-                seed[0] = seed[0].wrapping_mul(31).wrapping_add(seed[7]);
-                *byte = seed[0];
-            }
-            Ok::<_, std::convert::Infallible>(())
-        };
-        let Ok(value) = credentials::generate(recipe, random);
-        facts.credentials.entry(service).or_default().insert(name, value);
-    }
-    for field in &selection.secrets {
-        let mut text = crate::values::digest([field.name.as_str(), field.key.as_str()]);
-        text.truncate(32);
-        facts.secrets.insert((field.name.clone(), field.key.clone()), Ok(text));
-    }
-    facts
 }

@@ -16,11 +16,11 @@ use crate::api::{
 use crate::catalog::{Catalog, Level, SecretField};
 use crate::ceph::Declared;
 use crate::cluster::{Error, Inputs, Reference};
-use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, resolve, select};
+use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, select};
 use crate::observed::{Key, Observed, ReleaseSeen, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
 use crate::values::Values;
-use crate::{endpoint, rollout, status, yaml};
+use crate::{endpoint, rollout, rule, yaml};
 
 /// What a pass knows before it plans.
 pub struct Wish {
@@ -170,7 +170,7 @@ impl Memory {
         if let Some(known) = self.resolved.as_ref().filter(same) {
             return Arc::clone(&known.desired);
         }
-        let desired = Arc::new(resolve(spec, catalog, selection, &facts));
+        let desired = Arc::new(rule::resolve(spec, catalog, selection, &facts));
         self.resolved = Some(Resolved { spec: spec.clone(), facts, desired: Arc::clone(&desired) });
         desired
     }
@@ -180,7 +180,9 @@ impl Memory {
 pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     let mut selection = select(&name, &namespace, spec, catalog);
-    selection.findings.extend(status::release_change(deployment.status.as_ref(), spec));
+    let deployed = deployment.status.as_ref().and_then(|status| status.openstack_release.deployed.as_ref());
+    let moved = deployed.map(|deployed| rule::moved(deployed, spec, catalog)).unwrap_or_default();
+    selection.findings.extend(moved.into_iter().map(Finding::from));
     let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
     selection.findings.extend(applied.map(|text| desired::lost_nulls(text, &deployment.spec)).unwrap_or_default());
     selection

@@ -22,12 +22,13 @@ use super::{ChartSource, Fence};
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level};
 use crate::cluster::{Cluster, Error};
-use crate::desired::{self, Desired, Facts, Finding, Selection, resolve};
+use crate::desired::{self, Desired, Facts, Finding, Selection};
 use crate::helm::Instance;
 use crate::nodes::{self, Change, Survey};
 use crate::observed::{Daemons, Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::rollout;
+use crate::rule;
 use crate::scrub::Scrubber;
 use crate::tasks::{NODE_GRACE, Options, Seen, Tasks};
 use crate::values::{Path, Values};
@@ -153,7 +154,7 @@ fn wanted(
     if is_leaving(deployment) {
         return Desired { findings: selection.findings.clone(), ..Desired::default() };
     }
-    resolve(spec, catalog, selection, facts)
+    rule::resolve(spec, catalog, selection, facts)
 }
 
 /// What a rollout that the status tells of leaves missing for now.

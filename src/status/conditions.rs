@@ -10,11 +10,21 @@ use crate::catalog::Level;
 use crate::ceph::{Declared, Unready};
 use crate::plan::{Step, Wait};
 
+/// How many warnings a condition tells: it is no list to work off.
+const WARNINGS: usize = 10;
+
 /// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
 pub fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning);
-    let warnings = warnings.map(|finding| format!("; warning: {finding}"));
-    drift::summary(children).into_iter().chain(warnings).collect::<Vec<_>>().concat()
+    let warnings: Vec<String> = warnings.map(|finding| format!("; warning: {finding}")).collect();
+    let more = warnings.len().saturating_sub(WARNINGS);
+    let more = (more > 0).then(|| format!("; and {more} more warnings, which `osdpl plan` tells"));
+    drift::summary(children)
+        .into_iter()
+        .chain(warnings.into_iter().take(WARNINGS))
+        .chain(more)
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// What a pause holds back, and how to go on.

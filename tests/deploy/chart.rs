@@ -94,3 +94,26 @@ fn the_definition_stays_when_the_chart_goes() {
     );
     assert!(own(&["crd.create=false"]).iter().all(|object| object["kind"] != "CustomResourceDefinition"));
 }
+
+#[test]
+fn the_webhook_has_its_certificate_from_where_it_is_said() {
+    for (from, first) in
+        [("self", "Secret"), ("cert-manager", "Certificate"), ("secret", "ValidatingWebhookConfiguration")]
+    {
+        let from = format!("webhook.certificate.from={from}");
+        let objects = own(&["webhook.enabled=true", &from, "webhook.certificate.issuerRef.name=ca"]);
+        let hook = of_kind(&objects, "ValidatingWebhookConfiguration");
+        assert_eq!(of_kind(&objects, first)["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
+        let asked = &hook["webhooks"][0];
+        assert_eq!((&asked["failurePolicy"], asked["timeoutSeconds"].as_u64()), (&"Ignore".into(), Some(5)));
+        assert_eq!(asked["clientConfig"]["caBundle"].is_string(), first == "Secret");
+        assert_eq!(
+            hook["metadata"]["annotations"]["cert-manager.io/inject-ca-from"].is_string(),
+            first == "Certificate"
+        );
+        let pod = &of_kind(&objects, "Deployment")["spec"]["template"]["spec"];
+        let mounted = pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == "webhook").unwrap();
+        assert_eq!(mounted["secret"]["secretName"], "osdpl-webhook-tls");
+    }
+    assert!(own(&[]).iter().all(|object| object["kind"] != "ValidatingWebhookConfiguration"));
+}

@@ -6,6 +6,10 @@
 {{- if .Values.serviceAccount.create }}{{ .Values.serviceAccount.name | default (include "osdpl.fullname" .) }}{{ else }}{{ .Values.serviceAccount.name | default "default" }}{{ end }}
 {{- end }}
 
+{{- define "osdpl.webhookSecret" -}}
+{{ .Values.webhook.certificate.secretName | default (printf "%s-webhook-tls" (include "osdpl.fullname" .)) }}
+{{- end }}
+
 {{- /* The name is fixed: by it the operator finds its own pods, the proof that a helm of an earlier one is dead. */}}
 {{- define "osdpl.selector" -}}
 app.kubernetes.io/name: osdpl

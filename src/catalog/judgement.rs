@@ -1,0 +1,71 @@
+//! What is judged between the values of releases: `values/couplings.yaml` and `values/rules.yaml`.
+
+mod coupling;
+mod rule;
+
+use std::collections::BTreeMap;
+
+use super::{Error, Files, KeyTree, Service};
+use crate::values::Path;
+
+pub use coupling::{Coupling, Place};
+pub use rule::Rule;
+
+/// Both tables.
+#[derive(Debug, Default)]
+pub struct Judgements {
+    /// What several charts must be told alike.
+    pub couplings: Vec<Coupling>,
+    /// What must hold between values.
+    pub rules: Vec<Rule>,
+}
+
+/// What the tables are read with.
+struct Reader<'a> {
+    services: &'a BTreeMap<String, Service>,
+    keys: &'a BTreeMap<String, KeyTree>,
+    errors: &'a mut Vec<Error>,
+}
+
+/// Reads the tables; what is wrong with them goes to `errors`.
+pub(super) fn read(
+    files: &Files,
+    services: &BTreeMap<String, Service>,
+    keys: &BTreeMap<String, KeyTree>,
+    errors: &mut Vec<Error>,
+) -> Judgements {
+    let mut reader = Reader { services, keys, errors };
+    Judgements { couplings: coupling::read(files, &mut reader), rules: rule::read(files, &mut reader) }
+}
+
+impl Reader<'_> {
+    /// A path of this release's chart, where both exist.
+    fn path(&mut self, file: &str, field: &str, release: Option<&str>, text: &str) -> Option<Path> {
+        let path = match Path::parse(text) {
+            Ok(path) => path,
+            Err(error) => {
+                self.errors.push(Error::Path { file: file.into(), field: format!("{field}.path"), error });
+                return None;
+            }
+        };
+        let chart = self.release(file, field, release?)?;
+        let is_known = self.keys.get(&chart).is_none_or(|tree| tree.knows(&path));
+        if !is_known && !path.keys().iter().any(|key| key == "*") {
+            let problem = format!("{field}: chart {chart} has no {path}; correct the path");
+            self.errors.push(Error::Other { file: file.into(), problem });
+        }
+        Some(path)
+    }
+
+    /// The chart of a release.
+    fn release(&mut self, file: &str, field: &str, name: &str) -> Option<String> {
+        let releases = || self.services.values().flat_map(|service| &service.releases);
+        if let Some((_, release)) = releases().find(|(known, _)| *known == name) {
+            return Some(release.chart.clone());
+        }
+        let hint = super::did_you_mean(name, releases().map(|(name, _)| name.as_str()));
+        let field = format!("{field}.release");
+        self.errors.push(Error::Unknown { file: file.into(), field, kind: "release", name: name.into(), hint });
+        None
+    }
+}

@@ -1,0 +1,47 @@
+//! The options of the validating webhook.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::Catalog;
+use crate::webhook::{self, Files};
+
+#[derive(Args)]
+pub struct Webhook {
+    /// Where the API server may ask about resources before it takes them (HTTPS, /validate); nowhere where unset.
+    #[arg(long, env = "OSDPL_WEBHOOK_LISTEN", requires_all = ["webhook_certificate", "webhook_key"])]
+    webhook_listen: Option<SocketAddr>,
+    /// The webhook's certificate, PEM; read anew when it changes.
+    #[arg(long, env = "OSDPL_WEBHOOK_CERTIFICATE", value_name = "FILE")]
+    webhook_certificate: Option<PathBuf>,
+    /// The certificate's key, PEM.
+    #[arg(long, env = "OSDPL_WEBHOOK_KEY", value_name = "FILE")]
+    webhook_key: Option<PathBuf>,
+}
+
+impl Webhook {
+    /// Serves until `stop`; the task ends at once where no webhook is asked for.
+    pub async fn serve(
+        &self,
+        catalog: &Arc<Catalog>,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
+        let (Some(address), Some(certificate), Some(key)) =
+            (self.webhook_listen, self.webhook_certificate.clone(), self.webhook_key.clone())
+        else {
+            return Ok(tokio::spawn(async { Ok(()) }));
+        };
+        let listener = TcpListener::bind(address).await.with_context(|| {
+            format!("{address} can't be listened on for the webhook; name another with --webhook-listen")
+        })?;
+        let work = webhook::serve(listener, Files { certificate, key }, Arc::clone(catalog), stop.clone())?;
+        Ok(tokio::spawn(work))
+    }
+}

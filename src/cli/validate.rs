@@ -1,0 +1,75 @@
+//! `osdpl validate`: everything that is wrong with resources, at once, before they are applied; no cluster needed.
+
+mod files;
+mod sarif;
+mod shown;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use super::common::CatalogOption;
+use super::output;
+use crate::rule::{Report, Schemas, report};
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Files, folders (their .yaml, .yml and .json files), or `-` for standard input, which is read where none is named.
+    #[arg(value_name = "FILE|FOLDER|-")]
+    paths: Vec<PathBuf>,
+    /// How to print it.
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    /// End with code 1 where there are warnings, too.
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    catalog: CatalogOption,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// For code reviews: SARIF 2.1.0.
+    Sarif,
+}
+
+/// The exit code where something could not be read.
+const UNREADABLE: u8 = 2;
+
+impl Arguments {
+    /// 0 without errors (with `--strict`: without findings), 1 with, 2 where something can't be read.
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        match self.judged() {
+            Ok(report) => {
+                match self.output {
+                    Format::Text => output::print(shown::text(&report)),
+                    Format::Json => output::line(serde_json::to_string_pretty(&report)?),
+                    Format::Sarif => output::line(serde_json::to_string_pretty(&sarif::log(&report))?),
+                }
+                let counted = report.summary.errors + if self.strict { report.summary.warnings } else { 0 };
+                Ok(if counted == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            }
+            Err(error) => {
+                eprintln!("osdpl: {error:#}");
+                Ok(ExitCode::from(UNREADABLE))
+            }
+        }
+    }
+
+    fn judged(&self) -> anyhow::Result<Report> {
+        let catalog = self.catalog.load()?;
+        let schemas = Schemas::new(&catalog)?;
+        let stdin = [PathBuf::from("-")];
+        let paths = if self.paths.is_empty() { &stdin[..] } else { &self.paths };
+        let documents = files::documents(paths)?;
+        Ok(report(&documents, &catalog, &schemas))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! Findings as SARIF 2.1.0 (OASIS, *Static Analysis Results Interchange Format*), as code reviews show them beside the lines.
+
+use serde_json::{Value, json};
+
+use crate::rule::{Report, Reported as Finding, rules};
+
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// The report as a SARIF log with one run.
+pub fn log(report: &Report) -> Value {
+    let rules: Vec<Value> =
+        rules().map(|(id, about)| json!({ "id": id, "shortDescription": { "text": about } })).collect();
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "osdpl", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
+            "columnKind": "unicodeCodePoints",
+            "results": report.findings.iter().map(result).collect::<Vec<_>>(),
+        }],
+    })
+}
+
+fn result(finding: &Finding) -> Value {
+    let Finding { file, line, level, rule, resource, field, message } = finding;
+    let index = rules().position(|(id, _)| id == *rule);
+    let text = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
+    json!({
+        "ruleId": rule,
+        "ruleIndex": index,
+        "level": level,
+        "message": { "text": text },
+        "locations": [{
+            "physicalLocation": { "artifactLocation": { "uri": uri(file) }, "region": { "startLine": (*line).max(1) } },
+            "logicalLocations": [{ "name": field, "fullyQualifiedName": format!("{resource} {field}").trim() }],
+        }],
+    })
+}
+
+/// A relative reference (RFC 3986): what is no letter, digit or one of a few signs is escaped.
+fn uri(file: &str) -> String {
+    let escaped = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    file.trim_start_matches("./").bytes().map(escaped).collect()
+}

@@ -1,0 +1,27 @@
+//! Findings for people: `file:line: level: field: message [rule]`, as compilers say it, so that editors find the place.
+
+use std::fmt::Write as _;
+
+use crate::rule::{Report, Reported as Finding};
+
+/// The report as text.
+pub fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for Finding { file, line, level, rule, field, message, .. } in &report.findings {
+        let field =
+            if field.is_empty() || message.starts_with(field.as_str()) { String::new() } else { format!("{field}: ") };
+        let _ = writeln!(text, "{file}:{line}: {level}: {field}{message} [{rule}]");
+    }
+    for note in &report.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    let summary = &report.summary;
+    let (errors, warnings) = (counted(summary.errors, "error"), counted(summary.warnings, "warning"));
+    let _ = writeln!(text, "{} judged: {errors}, {warnings}", counted(summary.resources, "resource"));
+    text
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}

@@ -1,0 +1,62 @@
+use serde_json::json;
+
+use super::*;
+use crate::rule::split;
+
+const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\n\
+                   metadata:\n  name: cloud\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [compute, hA]\n  regoin: RegionOne\n--- # the next\n\
+                   apiVersion: osdpl.dev/v1alpha1\nkind: NodeMaintenance\nmetadata: {name: one}\nspec:\n  node: n1\n  parallelMigrations: 99\n\
+                   ---\nkind: OpenStackDeployment\napiVersion: osdpl.dev/v1alpha1\nspec: {a: 1, a: 2}\n";
+
+fn reported(text: &str) -> Report {
+    let catalog = crate::files::catalog(None).unwrap();
+    report(&split("two.yaml", text), &catalog, &Schemas::new(&catalog).unwrap())
+}
+
+#[test]
+fn every_document_of_a_file_is_judged_with_its_lines_and_other_kinds_are_noted() {
+    let text = shown::text(&reported(TWO));
+    let lines: Vec<&str> = text.lines().collect();
+    let begins = [
+        "two.yaml:12: error: spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?",
+        "two.yaml:13: error: spec.regoin: there is no such field, did you mean \"region\"?; correct it, or take it out [field]",
+        "two.yaml:20: error: spec.parallelMigrations: Invalid value: 99: spec.parallelMigrations in body should be less than or equal to 32; `kubectl explain nodemaintenance.spec.parallelMigrations` says what it takes [schema]",
+        "two.yaml:24: error: duplicate mapping key: a; correct the YAML [yaml]",
+        "note: two.yaml:1: ConfigMap is not judged",
+        "2 resources judged: 4 errors, 0 warnings",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{text}");
+    for (line, begin) in lines.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line}\n{begin}");
+    }
+}
+
+#[test]
+fn programs_get_every_finding_with_its_rule_and_place() {
+    let report = serde_json::to_value(reported(TWO)).unwrap();
+    assert_eq!(report["summary"], json!({"resources": 2, "errors": 4, "warnings": 0}));
+    let second = json!({"file": "two.yaml", "line": 13, "level": "error", "rule": "field", "resource": "OpenStackDeployment cloud",
+                        "field": "spec.regoin", "message": "there is no such field, did you mean \"region\"?; correct it, or take it out"});
+    assert_eq!(report["findings"][1], second);
+}
+
+#[test]
+fn sarif_names_rules_that_it_describes_and_places_that_are_references() {
+    let mut report = reported(TWO);
+    report.findings[0].file = "./my cloud.yaml".into();
+    let log = sarif::log(&report);
+    let run = &log["runs"][0];
+    assert_eq!((&log["version"], &run["tool"]["driver"]["name"]), (&json!("2.1.0"), &json!("osdpl")));
+    for result in run["results"].as_array().unwrap() {
+        let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(run["tool"]["driver"]["rules"][index]["id"], result["ruleId"]);
+    }
+    let place = &run["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(*place, json!({"artifactLocation": {"uri": "my%20cloud.yaml"}, "region": {"startLine": 12}}));
+}
+
+#[test]
+fn a_sound_resource_is_judged_without_a_word() {
+    let text = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [compute]}\n";
+    assert_eq!(shown::text(&reported(text)), "1 resource judged: 0 errors, 0 warnings\n");
+}

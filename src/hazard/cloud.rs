@@ -1,0 +1,83 @@
+//! A cloud with all its layers: what hazards and rules are judged by.
+
+use std::collections::BTreeMap;
+
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, KeyTree};
+use crate::desired::{self, Facts, Selection};
+use crate::values::{Layer, Origin, Path, Values, fold, trace};
+
+/// What a spec comes to, layer by layer.
+pub struct Cloud<'a> {
+    /// The spec.
+    pub spec: &'a OpenStackDeploymentSpec,
+    /// The catalogue.
+    pub catalog: &'a Catalog,
+    /// What the spec selects.
+    pub selection: &'a Selection,
+    /// The layers of each release, low to high; none of one whose layers can't be had, which is said elsewhere.
+    pub layers: BTreeMap<String, Vec<Layer>>,
+    /// The final values of the same releases; secrets inside.
+    pub values: BTreeMap<String, Values>,
+}
+
+impl<'a> Cloud<'a> {
+    /// The cloud that a spec means, by these facts.
+    pub fn new(
+        spec: &'a OpenStackDeploymentSpec,
+        catalog: &'a Catalog,
+        selection: &'a Selection,
+        facts: &Facts,
+    ) -> Self {
+        let layers = |name: &String| Some((name.clone(), desired::layers(name, spec, catalog, selection, facts).ok()?));
+        let layers: BTreeMap<_, _> = selection.releases.keys().filter_map(layers).collect();
+        let values = layers.iter().map(|(name, layers)| (name.clone(), fold(layers))).collect();
+        Self { spec, catalog, selection, layers, values }
+    }
+
+    /// What decides a value of a release, and whether that must not be shown; nothing where the chart's default holds.
+    pub fn decided(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
+        let traced = self.layers.get(release).map(|layers| trace(layers, path)).unwrap_or_default();
+        traced.first().map_or((None, false), |trace| (Some(trace.origin), trace.secret))
+    }
+
+    /// The field of the resource to look at for a value of a release: the user's own, or what brings the value about.
+    pub fn field(&self, release: &str, path: &Path) -> String {
+        let origin = self.decided(release, path).0;
+        if let Some(place) = origin.and_then(place) {
+            return format!("{place}.{path}");
+        }
+        match origin {
+            Some(Origin::Field(field)) => field.clone(),
+            Some(Origin::File { file, .. }) if file.starts_with("presets/") => "spec.presets".into(),
+            Some(Origin::File { file, .. }) if file.starts_with("values/features/") => {
+                let feature = file.trim_start_matches("values/features/").trim_end_matches(".yaml");
+                format!("spec.features.{feature}")
+            }
+            _ => format!("spec.services.{}", self.catalog.release(release).map_or(release, |(service, _)| service)),
+        }
+    }
+
+    /// The keys of a release's chart, where they are known: another version of the chart may know others.
+    pub(super) fn tree(&self, release: &str) -> Option<&KeyTree> {
+        let (service, entry) = self.catalog.release(release)?;
+        let own = self.spec.services.get(service).and_then(|service| service.releases.get(release));
+        let is_another = own.is_some_and(|own| own.version.is_some());
+        if is_another { None } else { self.catalog.keys.get(&entry.chart) }
+    }
+}
+
+/// Where a user's layer was written, as a field of the resource; `None` for what is not the user's own words.
+pub fn place(origin: &Origin) -> Option<String> {
+    match origin {
+        Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {
+            Some(field.clone())
+        }
+        // `Secret nova-values, key values.yaml (spec.services.nova.releases.nova.valuesFrom[0])`.
+        Origin::Object(object) => {
+            let field = object.rsplit_once('(').map_or(object.as_str(), |(_, field)| field.trim_end_matches(')'));
+            Some(field.to_owned())
+        }
+        Origin::Field(_) | Origin::File { .. } | Origin::Derived(_) => None,
+    }
+}

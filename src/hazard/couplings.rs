@@ -1,0 +1,117 @@
+//! What several charts must be told alike (`values/couplings.yaml`), and an override tells to some of them only.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Cloud, Hazard, place, shape};
+use crate::catalog::{Coupling, KeyTree};
+use crate::expr::Scope;
+use crate::values::{Layer, Path, Values, get, trace};
+
+/// Something that a release is told.
+struct Told {
+    release: String,
+    path: Path,
+    value: Value,
+    /// The field of the resource that decides it, where it is the user's.
+    field: Option<String>,
+    /// What decides it, for people.
+    source: String,
+    is_secret: bool,
+}
+
+/// Every contradiction that an override brings about.
+pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Hazard> {
+    // Without a word of the user's there is none of the user's contradictions.
+    if !cloud.layers.values().flatten().any(|layer| place(&layer.origin).is_some()) {
+        return Vec::new();
+    }
+    let scope = Scope::new(&cloud.selection.variables);
+    let judge = |coupling: &Coupling| {
+        let expected = coupling.expected.as_ref().and_then(|expected| expected.evaluate(&scope).ok());
+        contradictions(coupling, &told(coupling, cloud), expected.as_ref())
+    };
+    cloud.catalog.judgements.couplings.iter().flat_map(judge).collect()
+}
+
+fn told(coupling: &Coupling, cloud: &Cloud<'_>) -> Vec<Told> {
+    let mut told = Vec::new();
+    for wanted in &coupling.places {
+        let is_meant = |name: &&String| wanted.release.as_ref().is_none_or(|release| release == *name);
+        for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_meant(name)) {
+            let values = &cloud.values[name];
+            for path in expanded(&wanted.path, values) {
+                told.extend(said(name, layers, values, cloud.tree(name), &path, coupling.default.as_ref()));
+            }
+        }
+    }
+    told
+}
+
+fn said(
+    name: &str,
+    layers: &[Layer],
+    values: &Values,
+    tree: Option<&KeyTree>,
+    path: &Path,
+    default: Option<&Value>,
+) -> Option<Told> {
+    let mut told = Told {
+        release: name.to_owned(),
+        path: path.clone(),
+        value: Value::Null,
+        field: None,
+        source: "the chart's default".into(),
+        is_secret: false,
+    };
+    if let Some(value) = get(values, path).filter(|value| !value.is_null()) {
+        let trace = trace(layers, path).into_iter().next()?;
+        told.value = value.clone();
+        told.field = place(trace.origin).map(|place| format!("{place}.{path}"));
+        told.source = trace.origin.to_string();
+        told.is_secret = trace.secret;
+        return Some(told);
+    }
+    let has_key = tree.is_some_and(|tree| tree.knows(path));
+    told.value = default.filter(|_| has_key)?.clone();
+    Some(told)
+}
+
+/// The paths that a pattern stands for in these values; itself where it has no `*`.
+fn expanded(pattern: &Path, values: &Values) -> Vec<Path> {
+    let Some(star) = pattern.keys().iter().position(|key| key == "*") else { return vec![pattern.clone()] };
+    let above: Path = pattern.keys()[..star].iter().cloned().collect();
+    let keys = get(values, &above).and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
+    let path = |key: &String| above.keys().iter().chain([key]).chain(&pattern.keys()[star + 1..]).cloned().collect();
+    keys.map(path).filter(|path| get(values, path).is_some()).collect()
+}
+
+/// What of it is the user's and agrees with nobody, each with one that it contradicts.
+fn contradictions(coupling: &Coupling, told: &[Told], expected: Option<&Value>) -> Vec<Hazard> {
+    let mut found: BTreeMap<String, Hazard> = BTreeMap::new();
+    for own in told {
+        let Some(field) = &own.field else { continue };
+        let remedy = if coupling.remedy.is_empty() { "make them equal" } else { &coupling.remedy };
+        let against = match expected {
+            Some(wanted) if *wanted != own.value => format!("is {} where the cloud says {wanted}", shown(own)),
+            Some(_) => continue,
+            None => {
+                // Where all are the user's, one of them is blamed: the first.
+                let is_blamed = |other: &&Told| {
+                    other.value != own.value && other.field.as_ref().is_none_or(|theirs| theirs >= field)
+                };
+                let Some(other) = told.iter().find(is_blamed) else { continue };
+                let Told { release, path, source, .. } = other;
+                format!("is {} here and {} in {path} of {release} ({source})", shown(own), shown(other))
+            }
+        };
+        let message = format!("{} {against}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
+        found.entry(field.clone()).or_insert_with(|| Hazard { kind: "contradiction", field: field.clone(), message });
+    }
+    found.into_values().collect()
+}
+
+fn shown(told: &Told) -> String {
+    if told.is_secret { "a secret".into() } else { shape::few(&[&told.value]) }
+}

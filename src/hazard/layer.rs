@@ -1,0 +1,140 @@
+//! What is judged layer by layer: each of the user's over what lies below it and under what lies above.
+
+use serde_json::Value;
+
+use super::tally::{Said, Tally};
+use super::{place, shape};
+use crate::catalog::KeyTree;
+use crate::values::{Layer, Origin, Path, Values, get, leaves, merge, set, trace};
+
+/// One release.
+pub(super) struct Release<'a> {
+    pub name: &'a str,
+    /// Low to high.
+    pub layers: &'a [Layer],
+    /// The keys of its chart, where they are known.
+    pub tree: Option<&'a KeyTree>,
+    /// The presets of the spec.
+    pub presets: &'a [String],
+}
+
+/// Judges every layer of the user's.
+pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
+    let mut below = Values::new();
+    for (index, layer) in release.layers.iter().enumerate() {
+        if let Some(place) = place(&layer.origin) {
+            let own = Own { release, index, layer, below: &below };
+            let set = leaves(&layer.values).into_iter().filter(|(path, _)| !path.keys().is_empty());
+            for (path, value) in set {
+                tally.add(format!("{place}.{path}"), release.name, own.is_for(&path), own.said(&path, value));
+            }
+            let unset = place.replace(".values", ".unset");
+            for (index, path) in layer.unset.iter().enumerate() {
+                let field = format!("{unset}[{index}]");
+                tally.add(field, release.name, own.is_for(path), own.said(path, &Value::Null));
+            }
+        }
+        merge(&mut below, layer.values.clone());
+        layer.unset.iter().for_each(|path| set_null(&mut below, path));
+    }
+}
+
+fn set_null(values: &mut Values, path: &Path) {
+    set(values, path, Value::Null);
+}
+
+/// One layer of the user's in its place.
+struct Own<'a> {
+    release: &'a Release<'a>,
+    index: usize,
+    layer: &'a Layer,
+    below: &'a Values,
+}
+
+impl Own<'_> {
+    /// Whether the release's chart, or a layer below, has anything to do with the path: what is common to many is not for each.
+    fn is_for(&self, path: &Path) -> bool {
+        let first = &path.keys()[..1];
+        self.release.tree.is_none_or(|tree| tree.find(first).is_some())
+            || get(self.below, &first.iter().cloned().collect()).is_some()
+    }
+
+    fn said(&self, path: &Path, value: &Value) -> Option<Said> {
+        self.shadowed(path)
+            .or_else(|| self.repeated(path, value))
+            .or_else(|| self.empty(path, value))
+            .or_else(|| self.changed(path, value))
+    }
+
+    /// A later layer of the user's own decides.
+    fn shadowed(&self, path: &Path) -> Option<Said> {
+        let above = self.release.layers[self.index + 1..].iter().filter(|layer| place(&layer.origin).is_some());
+        let above: Vec<Layer> = above.cloned().collect();
+        let trace =
+            trace(&above, path).into_iter().find(|trace| !trace.value.as_ref().is_some_and(Value::is_object))?;
+        let message =
+            format!("is never used: {} sets it as well and comes later; take one of the two out", trace.origin);
+        Some(Said { kind: "no-effect", message })
+    }
+
+    /// The same holds below already.
+    fn repeated(&self, path: &Path, value: &Value) -> Option<Said> {
+        let holds = get(self.below, path)?;
+        let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
+        if holds != value && !(is_empty && holds.is_object()) {
+            return None;
+        }
+        let origin = self.winner(path)?;
+        if let Origin::File { file, .. } = origin
+            && let Some(preset) = file.strip_prefix("presets/").and_then(|file| file.strip_suffix(".yaml"))
+            && self.release.presets.iter().any(|name| name == preset)
+        {
+            let message = format!(
+                "repeats what the preset {preset} of this spec sets, and will hide what later versions of it set; take it out"
+            );
+            return Some(Said { kind: "preset-repeated", message });
+        }
+        Some(Said { kind: "no-effect", message: format!("changes nothing: {origin} says the same; take it out") })
+    }
+
+    /// A null where nothing is.
+    fn empty(&self, path: &Path, value: &Value) -> Option<Said> {
+        let tree = self.release.tree?;
+        let is_nothing = value.is_null() && get(self.below, path).is_none() && tree.find(path.keys()).is_none();
+        // A key of the first level that the chart lacks altogether is told of as unknown.
+        let message =
+            "removes nothing: neither the chart nor a layer below has this key; correct the path, or take it out";
+        is_nothing.then(|| Said { kind: "null-nothing", message: message.into() })
+    }
+
+    /// The new value is of another kind, or hides or loses something.
+    fn changed(&self, path: &Path, value: &Value) -> Option<Said> {
+        if value.is_null() {
+            return None;
+        }
+        let holds = get(self.below, path).filter(|holds| !holds.is_null());
+        if let Some(said) = shape::changed(path, value, holds, self.release.tree) {
+            return Some(said);
+        }
+        let (Some(Value::Array(before)), Value::Array(after)) = (holds, value) else { return None };
+        let lost: Vec<&Value> = before.iter().filter(|item| !after.contains(item)).collect();
+        let origin = self.winner(path)?;
+        let names = if self.is_secret(path) { format!("{} entries", lost.len()) } else { shape::few(&lost) };
+        (!lost.is_empty()).then(|| Said {
+            kind: "list-replaced",
+            message: format!(
+                "replaces the list of {origin}, because helm merges maps and never lists: lost is {names}; repeat here what shall stay"
+            ),
+        })
+    }
+
+    fn winner(&self, path: &Path) -> Option<&Origin> {
+        trace(&self.release.layers[..self.index], path).first().map(|trace| trace.origin)
+    }
+
+    fn is_secret(&self, path: &Path) -> bool {
+        let layers = &self.release.layers[..self.index];
+        let secret = layers.iter().chain([self.layer]).flat_map(|layer| &layer.secret);
+        secret.into_iter().any(|hidden| hidden.covers(path) || path.covers(hidden))
+    }
+}

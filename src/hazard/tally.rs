@@ -1,0 +1,54 @@
+//! What is said of one place of the resource by several releases is one hazard, or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Hazard;
+
+/// What is said of one value of one release.
+pub struct Said {
+    pub kind: &'static str,
+    pub message: String,
+}
+
+/// All that is said.
+#[derive(Default)]
+pub struct Tally(BTreeMap<String, Heard>);
+
+#[derive(Default)]
+struct Heard {
+    /// How many releases the value is for.
+    releases: BTreeSet<String>,
+    /// What is said, by kind: the first message, and of which releases.
+    said: BTreeMap<&'static str, (String, Vec<String>)>,
+}
+
+impl Tally {
+    /// Notes what the value at a field of the resource does to a release; `is_for` says whether it concerns it at all.
+    pub fn add(&mut self, field: String, release: &str, is_for: bool, said: Option<Said>) {
+        if !is_for {
+            return;
+        }
+        let heard = self.0.entry(field).or_default();
+        heard.releases.insert(release.to_owned());
+        if let Some(Said { kind, message }) = said {
+            heard.said.entry(kind).or_insert_with(|| (message, Vec::new())).1.push(release.to_owned());
+        }
+    }
+
+    /// One hazard for each place and kind. What has an effect somewhere is not without one.
+    pub fn hazards(self) -> Vec<Hazard> {
+        let mut hazards = Vec::new();
+        for (field, Heard { releases, said }) in self.0 {
+            for (kind, (message, of)) in said {
+                let is_everywhere = of.len() == releases.len();
+                if !is_everywhere && ["no-effect", "preset-repeated", "null-nothing"].contains(&kind) {
+                    continue;
+                }
+                let field = field.clone();
+                let message = if releases.len() > 1 { format!("{message} (of {})", of.join(", ")) } else { message };
+                hazards.push(Hazard { kind, field, message });
+            }
+        }
+        hazards
+    }
+}

@@ -1,0 +1,154 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::Catalog;
+use crate::catalog::tests::files;
+use crate::desired::{Facts, select};
+
+const COUPLINGS: &str = "couplings:\n- what: the number of servers\n  why: they are counted\n  default: 2\n  places:\n  - {release: store, path: pod.replicas}\n\
+                         \x20 - {release: front, path: conf.replicas}\n- what: the region\n  why: it is looked for\n  remedy: set spec.region instead\n\
+                         \x20 expected: spec.region\n  places:\n  - {path: auth.*.region}\n";
+const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [store, front]\nfragments:\n- releases:\n    front:\n      values: {conf: {workers: 4, \
+                      hosts: [a, b, c]}, auth: {admin: {region: '${spec.region}'}}}\n";
+const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
+                     hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\n";
+
+/// The hazards of a spec, as `kind field: message`.
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn told(value: Value) -> Vec<String> {
+    let changes = [
+        ("values/couplings.yaml", COUPLINGS),
+        ("presets/small.yaml", PRESET),
+        ("values/shared/auth.yaml", "shared: auth\ndescription: x\nfragments: []\n"),
+        ("values/keys/front.yaml", FRONT),
+        ("values/keys/store.yaml", "pod: {replicas: number}\nauth: {admin: string}\n"),
+    ];
+    let catalog = Catalog::load(&files(&changes)).unwrap();
+    let mut spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
+    spec.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+    let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
+    let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
+    let found = hazards(&Cloud::new(&spec, &catalog, &selection, &facts));
+    found.iter().map(|Hazard { kind, field, message }| format!("{kind} {field}: {message}")).collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn of_front(values: Value) -> Vec<String> {
+    told(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}))
+}
+
+const OWN: &str = "spec.services.front.releases.front.values";
+
+#[test]
+fn what_changes_nothing_is_told_with_who_says_the_same() {
+    let cases = [
+        (
+            json!({"conf": {"region": "RegionOne"}}),
+            format!(
+                "no-effect {OWN}.conf.region: changes nothing: values/services/front.yaml (releases.front.values) says the same; take it out"
+            ),
+        ),
+        (
+            json!({"conf": {"workers": 4}}),
+            format!(
+                "preset-repeated {OWN}.conf.workers: repeats what the preset small of this spec sets, and will hide what later versions of it set; take it out"
+            ),
+        ),
+    ];
+    for (values, expected) in cases {
+        assert_eq!(of_front(values), [expected]);
+    }
+    assert_eq!(of_front(json!({"conf": {"workers": 8, "debug": true}})), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_later_layer_decides_is_told_unless_it_counts_elsewhere() {
+    let both = |common: Value| {
+        told(
+            json!({"common": common, "services": {"front": {"releases": {"front": {"values": {"conf": {"colour": "red"}}}}}}}),
+        )
+    };
+    assert_eq!(
+        both(json!({"openstack": {"values": {"conf": {"colour": "blue"}}}})),
+        [
+            "no-effect spec.common.openstack.values.conf.colour: is never used: spec.services.front.releases.front.values sets it as well and comes later; take one of the two out"
+        ]
+    );
+    let everywhere = json!({"values": {"auth": {"x": 1}}});
+    assert_eq!(both(everywhere), Vec::<String>::new(), "two releases take it");
+}
+
+#[test]
+fn a_list_that_replaces_a_list_names_what_is_lost() {
+    assert_eq!(
+        of_front(json!({"conf": {"hosts": ["b", "d"]}})),
+        [format!(
+            "list-replaced {OWN}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]), because helm merges maps and never lists: lost is a, c; repeat here what shall stay"
+        )]
+    );
+    assert_eq!(of_front(json!({"conf": {"hosts": ["a", "b", "c", "d"]}})), Vec::<String>::new());
+}
+
+#[test]
+fn a_value_of_another_kind_is_told_and_what_it_hides() {
+    let cases = [
+        (
+            json!({"manifests": {"job": "false"}}),
+            "type-changed",
+            "manifests.job: is a string where the chart has a boolean: in a template every text but an empty one is true; write a boolean",
+        ),
+        (
+            json!({"name": true}),
+            "type-changed",
+            "name: is a boolean where the chart has a string: YAML reads yes, no, on and off as booleans; write a string",
+        ),
+        (
+            json!({"conf": {"opts": "x"}}),
+            "hidden-key",
+            "conf.opts: is a string where the chart has a map, and hides its keys a, b; write a map",
+        ),
+        (json!({"labels": [1]}), "type-changed", "labels: is a list where the chart has a map; write a map"),
+        (
+            json!({"conf": {"hosts": "a"}}),
+            "type-changed",
+            "conf.hosts: is a string where the layers below give a list; write a list",
+        ),
+    ];
+    for (values, kind, expected) in cases {
+        assert_eq!(of_front(values), [format!("{kind} {OWN}.{expected}")]);
+    }
+    let sound = json!({"conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
+    assert_eq!(of_front(sound), Vec::<String>::new(), "a file's settings end as text");
+}
+
+#[test]
+fn a_removal_of_nothing_is_told_where_it_stands() {
+    let spec = json!({"services": {"front": {"releases": {"front": {"unset": ["conf.colour", "conf.front.debug"]}}}}});
+    assert_eq!(
+        told(spec),
+        [
+            "null-nothing spec.services.front.releases.front.unset[1]: removes nothing: neither the chart nor a layer below has this key; correct the path, or take it out"
+        ]
+    );
+}
+
+#[test]
+fn what_one_chart_is_told_and_another_not_is_a_contradiction() {
+    assert_eq!(
+        told(json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}}})),
+        [
+            "contradiction spec.services.store.releases.store.values.pod.replicas: the number of servers is 3 here and 2 in conf.replicas of front (the chart's default), and both must agree: they are counted; make them equal"
+        ]
+    );
+    let both = json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}, "front": {"releases": {"front": {"values": {"conf": {"replicas": 3}}}}}}});
+    assert_eq!(told(both), Vec::<String>::new());
+    assert_eq!(
+        of_front(json!({"auth": {"admin": {"region": "R2"}}})),
+        [format!(
+            "contradiction {OWN}.auth.admin.region: the region is R2 where the cloud says \"RegionOne\", and both must agree: it is looked for; set spec.region instead"
+        )]
+    );
+}

@@ -1,0 +1,108 @@
+//! What a resource is judged by, everything at once: the CRD's schema and rules as the API server applies them, the catalogue, and rules of our own.
+//!
+//! Pure room. `osdpl validate` asks all of it offline, the webhook what the API server has not judged already, the operator and `osdpl plan`
+//! what goes beyond the catalogue ([`judge`]).
+
+mod admission;
+mod beside;
+mod certificate;
+mod cron;
+mod document;
+mod domain;
+mod fields;
+mod file;
+mod made_up;
+mod place;
+mod release;
+mod report;
+mod schema;
+mod values;
+
+pub use document::{Kind, Question, Schemas};
+pub use fields::unknown_fields;
+pub use file::{Content, Document, Read, split};
+pub use made_up::made_up;
+pub use place::keys_of;
+pub use release::moved;
+pub use report::{Finding as Reported, Report, Summary, report};
+
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, Level};
+use crate::desired::{Desired, Facts, Finding, Selection};
+use crate::hazard::{self, Cloud};
+
+/// Something that a rule says of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Judged {
+    /// The rule's name, one of [`rules`].
+    pub rule: &'static str,
+    /// Whether it is refused.
+    pub level: Level,
+    /// The field: `spec.services.nova`; the whole resource where empty.
+    pub field: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl Judged {
+    /// Something that is refused.
+    pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { rule, level: Level::Error, field: field.into(), message: message.into() }
+    }
+
+    /// Something that is carried out, and should be known.
+    pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { rule, level: Level::Warning, field: field.into(), message: message.into() }
+    }
+
+    fn of(rule: &'static str, finding: Finding) -> Self {
+        Self { rule, level: finding.level, field: finding.field, message: finding.message }
+    }
+}
+
+impl From<Judged> for Finding {
+    fn from(judged: Judged) -> Self {
+        Self { level: judged.level, field: judged.field, message: judged.message }
+    }
+}
+
+/// What our own rules say of a spec, beside what [`crate::desired::resolve`] finds.
+pub fn judge(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Vec<Judged> {
+    let cloud = Cloud::new(spec, catalog, selection, facts);
+    let hazards = hazard::hazards(&cloud).into_iter();
+    let mut found: Vec<Judged> = hazards.map(|found| Judged::warning(found.kind, found.field, found.message)).collect();
+    found.extend(values::judge(&cloud));
+    found.extend(cron::judge(&cloud));
+    found.extend(domain::judge(spec));
+    found
+}
+
+/// What a selection comes to, with what our rules say of it among the findings.
+pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
+    let mut desired = crate::desired::resolve(spec, catalog, selection, facts);
+    desired.findings.extend(judge(spec, catalog, selection, facts).into_iter().map(Finding::from));
+    desired
+}
+
+/// Every rule by its name, with one line for people.
+pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RULES.iter().copied().chain(hazard::KINDS)
+}
+
+const RULES: &[(&str, &str)] = &[
+    ("yaml", "The file is YAML."),
+    ("field", "Every field is one that the custom resource definition knows."),
+    (
+        "schema",
+        "Types, bounds, patterns and enumerations of the custom resource definition, as the API server judges them.",
+    ),
+    ("cel", "The custom resource definition's CEL rules, as the API server judges them."),
+    ("catalogue", "Names, features, needs and checks of the catalogue."),
+    ("unknown-key", "Values name keys that their chart knows."),
+    ("values", "What must hold between values, whoever set them, holds."),
+    ("cron", "Schedules are such that Kubernetes takes them."),
+    ("release-move", "The OpenStack release moves as its databases can."),
+    ("image-pinned", "No image stays behind where the OpenStack release moves."),
+    ("certificate", "Certificates belong to their keys and speak for their hosts."),
+    ("domain", "The public domain is one that names can be published in."),
+];

@@ -1,0 +1,119 @@
+//! What a validating webhook answers (`admission.k8s.io/v1` `AdmissionReview`).
+
+use serde_json::{Value, json};
+
+use super::{Judged, Question, moved};
+use crate::api::OpenStackDeployment;
+use crate::catalog::Level;
+
+/// How many warnings a client is shown; the API server cuts them all off at 4096 characters.
+const WARNINGS: usize = 8;
+
+impl Question<'_> {
+    /// The answer to a review: what is refused is refused with all its findings, what is doubtful is let through with a warning.
+    ///
+    /// The API server has judged the schema and the CEL rules by then. What is being deleted, or keeps its spec, is let through: an operator that
+    /// learns a new rule must not lock what stands.
+    pub fn admission(&self, review: &Value) -> Value {
+        let request = &review["request"];
+        let found = self.judged(request);
+        let said = |level| {
+            let found = found.iter().filter(move |judged| judged.level == level);
+            found.map(|judged| format!("{}: {}", judged.field, judged.message)).collect::<Vec<String>>()
+        };
+        let (errors, mut warnings) = (said(Level::Error), said(Level::Warning));
+        if warnings.len() > WARNINGS {
+            let more = warnings.len() - WARNINGS;
+            warnings.truncate(WARNINGS);
+            warnings.push(format!("and {more} more, which `osdpl validate` tells"));
+        }
+        let mut response = json!({ "uid": request["uid"], "allowed": errors.is_empty() });
+        if !warnings.is_empty() {
+            response["warnings"] = json!(warnings);
+        }
+        if !errors.is_empty() {
+            response["status"] = json!({ "code": 422, "reason": "Invalid", "message": errors.join("\n") });
+        }
+        json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
+    }
+
+    fn judged(&self, request: &Value) -> Vec<Judged> {
+        let (object, old) = (&request["object"], &request["oldObject"]);
+        if !object["metadata"]["deletionTimestamp"].is_null() || (!old.is_null() && object["spec"] == old["spec"]) {
+            return Vec::new();
+        }
+        let deployment: OpenStackDeployment = match serde_json::from_value(object.clone()) {
+            Ok(deployment) => deployment,
+            Err(error) => {
+                let message = format!(
+                    "the operator can't read the resource, so that it is not judged: {error}; apply the operator's CRD"
+                );
+                return vec![Judged::warning("schema", "spec", message)];
+            }
+        };
+        let deployed = old["status"]["openstackRelease"]["deployed"].as_str();
+        let mut found = deployed.map(|deployed| moved(deployed, &deployment.spec, self.catalog)).unwrap_or_default();
+        found.extend(self.resource(&deployment));
+        found.sort();
+        found.dedup();
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::rule::Schemas;
+
+    fn answer(spec: &Value, more: &Value) -> Value {
+        let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
+        let question = Question { catalog: &catalog, schemas: &Schemas::new(&catalog).unwrap(), beside: &[] };
+        let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "c", "namespace": "n"}, "spec": spec});
+        let mut request = json!({"uid": "1-2", "operation": "CREATE", "object": object});
+        for (path, value) in more.as_object().unwrap() {
+            let (part, field) = path.split_once('.').unwrap_or((path, ""));
+            if field.is_empty() {
+                request[part] = value.clone()
+            } else {
+                request[part]["metadata"][field] = value.clone()
+            }
+        }
+        let answer = question.admission(&json!({"request": request}));
+        assert_eq!((&answer["kind"], &answer["response"]["uid"]), (&json!("AdmissionReview"), &json!("1-2")));
+        answer["response"].clone()
+    }
+
+    #[test]
+    fn every_error_refuses_and_warnings_are_told() {
+        let sound = json!({"openstackRelease": "2026.1", "presets": ["small"]});
+        assert_eq!(answer(&sound, &json!({})), json!({"uid": "1-2", "allowed": true}));
+        let wrong = json!({"openstackRelease": "2026.1", "presets": ["smal"], "features": {"color": {}}});
+        let refused = answer(&wrong, &json!({}));
+        let message = refused["status"]["message"].as_str().unwrap();
+        assert_eq!((&refused["allowed"], refused["status"]["code"].as_u64()), (&json!(false), Some(422)));
+        assert!(
+            message.contains("spec.presets[0]: there is no preset \"smal\"")
+                && message.contains("spec.features.color: there is no feature"),
+            "{message}"
+        );
+        let doubtful = json!({"openstackRelease": "2026.1", "presets": ["small"], "publicDomain": "cloud"});
+        let told = answer(&doubtful, &json!({}));
+        assert_eq!(told["allowed"], true);
+        assert!(
+            told["warnings"][0].as_str().unwrap().starts_with("spec.publicDomain: cloud is a single label"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn what_leaves_or_keeps_its_spec_is_let_through() {
+        let wrong = json!({"openstackRelease": "2026.1", "presets": ["smal"]});
+        let through = json!({"uid": "1-2", "allowed": true});
+        assert_eq!(answer(&wrong, &json!({"oldObject": {"spec": wrong}})), through);
+        assert_eq!(answer(&wrong, &json!({"object.deletionTimestamp": "2026-11-21T00:00:00Z"})), through);
+        let moved = json!({"oldObject": {"spec": {}, "status": {"openstackRelease": {"deployed": "2025.2"}}}});
+        let refused = answer(&json!({"openstackRelease": "2026.1", "presets": ["small"]}), &moved);
+        assert_eq!(refused["allowed"], false, "{refused}");
+    }
+}

@@ -1,0 +1,61 @@
+//! What objects say that are applied beside a resource: the Secrets and `ConfigMaps` that it takes values from.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::api::{OpenStackDeploymentSpec, ValuesKind};
+use crate::desired::Unavailable;
+use crate::values::Values;
+use crate::yaml;
+
+/// What `valuesFrom` names, by kind, name and key.
+type Known = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
+
+/// What the spec's `valuesFrom` says, as far as the objects are among these.
+pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Known {
+    let releases = spec.services.values().flat_map(|service| service.releases.values());
+    let mut known = Known::new();
+    for source in releases.flat_map(|release| &release.values_from) {
+        let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+        let kind = match source.kind {
+            ValuesKind::Secret => "Secret",
+            ValuesKind::ConfigMap => "ConfigMap",
+        };
+        let Some(text) = find(kind, &source.name, namespace, beside).and_then(|object| text(object, &key)) else {
+            continue;
+        };
+        let place = format!("{kind} {}, key {key}", source.name);
+        let values = text.and_then(|text| {
+            let values: Result<Option<Values>, _> = yaml::parse(&place, &text);
+            values.map(Option::unwrap_or_default).map_err(|error| format!("{error}; it must be a YAML map"))
+        });
+        known.insert((source.kind, source.name.clone(), key), values.map_err(Unavailable::Unusable));
+    }
+    known
+}
+
+/// The object of this kind and name; one that names no namespace is in any.
+pub(super) fn find<'a>(kind: &str, name: &str, namespace: &str, beside: &'a [Value]) -> Option<&'a Value> {
+    beside.iter().find(|object| {
+        let of = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
+        object["kind"] == kind && object["apiVersion"] == "v1" && object["metadata"]["name"] == name && of == namespace
+    })
+}
+
+/// The text under a key of a Secret or `ConfigMap`.
+pub(super) fn text(object: &Value, key: &str) -> Option<Result<String, String>> {
+    if let Some(plain) = object["stringData"][key].as_str() {
+        return Some(Ok(plain.to_owned()));
+    }
+    let data = object["data"][key].as_str()?;
+    if object["kind"] == "ConfigMap" {
+        return Some(Ok(data.to_owned()));
+    }
+    let bytes = STANDARD.decode(data.split_whitespace().collect::<String>());
+    let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    Some(text.ok_or_else(|| format!("Secret {name}, key {key}: is no text in base64; encode it, or use stringData")))
+}

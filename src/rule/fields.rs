@@ -1,0 +1,77 @@
+//! Fields of a resource that the CRD does not know: the API server would refuse or drop them.
+
+use serde_json::Value;
+
+use super::Judged;
+use super::schema::below;
+use crate::catalog::did_you_mean;
+
+/// What the API server reads of every resource, beside what its schema says.
+const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// Every field of `object` that `schema`, the whole resource's, does not know.
+pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
+    let mut found = Vec::new();
+    for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
+        if !COMMON.contains(&key.as_str()) {
+            found.push(unknown(key.clone(), &did_you_mean(key, COMMON)));
+        }
+    }
+    walk(&object["spec"], &schema["properties"]["spec"], "spec", &mut found);
+    found
+}
+
+fn unknown(field: String, hint: &str) -> Judged {
+    Judged::error("field", field, format!("there is no such field{hint}; correct it, or take it out"))
+}
+
+/// Goes as far as the schema does: what it leaves open holds anything.
+fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Judged>) {
+    let is_open = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        walk(item, &schema["items"], &format!("{field}[{index}]"), found);
+    }
+    let properties = schema["properties"].as_object();
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let field = below(field, key);
+        match (properties.and_then(|properties| properties.get(key)), &schema["additionalProperties"]) {
+            (Some(known), _) => walk(value, known, &field, found),
+            (None, any @ Value::Object(_)) => walk(value, any, &field, found),
+            (None, Value::Bool(true)) => {}
+            (None, _) => {
+                if let Some(properties) = properties.filter(|_| !is_open) {
+                    found.push(unknown(field, &did_you_mean(key, properties.keys().map(String::as_str))));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::CustomResourceExt;
+
+    use super::*;
+    use crate::api::OpenStackDeployment;
+
+    #[test]
+    fn fields_that_the_crd_does_not_know_are_named_and_free_form_ones_are_left_alone() {
+        let crd = serde_json::to_value(OpenStackDeployment::crd()).unwrap();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "spec": {
+            "nodes": {"overrides": [{"nmae": "a"}]},
+            "services": {"nova": {"enbled": false, "releases": {"nova": {"values": {"any": {"thing": 1}}}}}}}});
+        let found: Vec<_> = unknown_fields(schema, &object)
+            .iter()
+            .map(|judged| format!("{}: {}", judged.field, judged.message))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "foo: there is no such field; correct it, or take it out",
+                "spec.nodes.overrides[0].nmae: there is no such field, did you mean \"name\"?; correct it, or take it out",
+                "spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or take it out",
+            ]
+        );
+    }
+}

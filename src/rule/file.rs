@@ -1,0 +1,79 @@
+//! The documents of a file, with the lines that their fields stand on.
+
+use serde_json::Value;
+
+use super::place::keys_of;
+use crate::yaml::{self, Located};
+
+/// What marks a document as ours, even where it is no YAML.
+const OURS: &str = "osdpl.dev/";
+
+/// One document of a file.
+pub struct Document {
+    /// As it was named.
+    pub file: String,
+    /// The lines of the file before it.
+    pub before: u64,
+    /// Whether it is a resource of ours, by its text.
+    pub is_ours: bool,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What a document is.
+pub enum Content {
+    /// YAML.
+    Object(Read),
+    /// It is no YAML.
+    Wrong(yaml::Error),
+}
+
+/// A document that could be read.
+pub struct Read {
+    /// What it says.
+    pub value: Value,
+    located: Located,
+}
+
+impl Read {
+    /// The line in the document of a field, or of what is nearest above it.
+    pub fn line(&self, field: &str) -> u64 {
+        self.located.nearest(keys_of(field).iter().map(String::as_str)).line()
+    }
+}
+
+/// The documents of one file; those that hold nothing are left out.
+pub fn split(file: &str, text: &str) -> Vec<Document> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut at = 0;
+    let mut lines = 0;
+    let mut before = 0;
+    for line in text.split_inclusive('\n') {
+        // A document's marker stands at the beginning of a line and alone in it, but for a comment.
+        let is_marker =
+            line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        if is_marker {
+            found.extend(document(file, before, &text[start..at]));
+            start = at + line.len();
+            before = lines + 1;
+        }
+        at += line.len();
+        lines += 1;
+    }
+    found.extend(document(file, before, &text[start..]));
+    found
+}
+
+fn document(file: &str, before: u64, text: &str) -> Option<Document> {
+    let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    if text.lines().all(is_empty) {
+        return None;
+    }
+    let read = || Ok(Read { value: yaml::parse(file, text)?, located: yaml::parse(file, text)? });
+    let content = match read() {
+        Ok(read) => Content::Object(read),
+        Err(error) => Content::Wrong(error),
+    };
+    Some(Document { file: file.to_owned(), before, is_ours: text.contains(OURS), content })
+}

@@ -1,0 +1,105 @@
+//! What is said of bad inputs, by the library that `osdpl validate`, the webhook and the operator share; and the command's own forms.
+
+#![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
+
+#[path = "validate/command.rs"]
+mod command;
+#[path = "validate/sound.rs"]
+mod sound;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use osdpl::catalog::Catalog;
+use osdpl::rule::{Report, Schemas, report, split};
+
+/// Where the table is.
+const TABLE: &str = "tests/validate/bad.txt";
+/// How many inputs it has at least.
+const INPUTS: usize = 120;
+/// What an input that is a spec alone stands below.
+const HEAD: &str =
+    "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n";
+
+fn path(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(below)
+}
+
+fn judged(texts: &[(&str, &str)]) -> Report {
+    let catalog = osdpl::files::catalog(None).unwrap();
+    let schemas = Schemas::new(&catalog).unwrap();
+    judged_by(texts, &catalog, &schemas)
+}
+
+fn judged_by(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas) -> Report {
+    let documents: Vec<_> = texts.iter().flat_map(|(file, text)| split(file, text)).collect();
+    report(&documents, catalog, schemas)
+}
+
+/// The resource that an input is.
+fn resource(input: &str) -> String {
+    if input.starts_with("apiVersion:") {
+        return input.to_owned();
+    }
+    let mut text = HEAD.to_owned();
+    for (key, usual) in [("openstackRelease", "\"2026.1\""), ("presets", "[compute]")] {
+        if !input.lines().any(|line| line.starts_with(&format!("{key}:"))) {
+            let _ = writeln!(text, "  {key}: {usual}");
+        }
+    }
+    input.lines().for_each(|line| drop(writeln!(text, "  {line}")));
+    text
+}
+
+/// What is said of an input, a line for each finding.
+fn said(input: &str, catalog: &Catalog, schemas: &Schemas) -> String {
+    let report = judged_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
+    report.findings.iter().fold(String::new(), |mut text, found| {
+        let _ =
+            writeln!(text, "=> {}: {}: {}: {} [{}]", found.line, found.level, found.field, found.message, found.rule);
+        text
+    })
+}
+
+/// An input, and what the table says is said of it.
+fn case(text: &str) -> (String, String) {
+    let is_said = |line: &&str| line.starts_with("=> ");
+    let is_input = |line: &&str| !line.starts_with("=> ") && !line.starts_with("# ") && !line.is_empty();
+    let with_ends = |lines: Vec<&str>| lines.iter().map(|line| format!("{line}\n")).collect();
+    (with_ends(text.lines().filter(is_input).collect()), with_ends(text.lines().filter(is_said).collect()))
+}
+
+#[test]
+fn of_every_bad_input_is_said_where_why_and_what_to_do() {
+    let table = std::fs::read_to_string(path(TABLE)).unwrap();
+    let catalog = osdpl::files::catalog(None).unwrap();
+    let schemas = Schemas::new(&catalog).unwrap();
+    let (mut written, mut wrong, mut count) = (String::new(), String::new(), 0);
+    for (index, part) in table.split("---\n").enumerate() {
+        let (input, expected) = case(part);
+        if index == 0 {
+            written.push_str(part);
+            continue;
+        }
+        count += 1;
+        let said = said(&input, &catalog, &schemas);
+        if said != expected {
+            let _ = writeln!(wrong, "{input}is said:\n{said}not:\n{expected}");
+        }
+        for line in said.lines().filter(|line| !line.contains("; ") && !line.contains(", did you mean")) {
+            let _ = writeln!(wrong, "{input}is not told what to do:\n{line}");
+        }
+        if said.is_empty() {
+            let _ = writeln!(wrong, "{input}is taken without a word");
+        }
+        // What stands after an input is the next one's heading.
+        let heading = part.lines().filter(|line| line.starts_with("# ")).map(|line| format!("\n{line}\n"));
+        let _ = write!(written, "---\n{input}{said}{}", heading.collect::<String>());
+    }
+    if std::env::var_os("UPDATE_TABLE").is_some() {
+        std::fs::write(path(TABLE), written).unwrap();
+        return;
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(count >= INPUTS, "only {count} bad inputs are left");
+}

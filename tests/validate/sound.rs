@@ -1,0 +1,74 @@
+//! What is sound is taken without a word: the samples, and every kind of cloud that presets and features make.
+
+use std::time::Instant;
+
+use osdpl::api::OpenStackDeploymentSpec;
+use osdpl::desired::select;
+use osdpl::hazard::{Cloud, hazards};
+use osdpl::rule::{Schemas, made_up};
+use serde_json::json;
+
+use super::{judged, judged_by, path};
+
+fn samples() -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(path("deploy/samples")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let read = |name: &String| std::fs::read_to_string(path("deploy/samples").join(name)).unwrap();
+    names.map(|name| (name.clone(), read(&name))).collect()
+}
+
+#[test]
+fn the_samples_are_free_of_errors_and_hazards() {
+    for (name, text) in samples() {
+        let report = judged(&[(&name, &text)]);
+        let doubted: Vec<_> =
+            report.findings.iter().filter(|found| found.level == "error" || found.rule != "catalogue").collect();
+        assert!(doubted.is_empty(), "{name}: {doubted:?}");
+        assert_eq!(report.summary.resources, 1, "{name}");
+    }
+}
+
+#[test]
+fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
+    let catalog = osdpl::files::catalog(None).unwrap();
+    for presets in [&["compute"][..], &["compute", "ha"], &["compute", "storage"], &["compute", "storage", "ha"]] {
+        for network in ["ovs", "ovn"] {
+            let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
+            let storage = if presets.contains(&"storage") { ceph } else { json!({"backend": "pvc"}) };
+            let features = json!({"network": {"backend": network}, "storage": storage});
+            let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features, "region": "R2"});
+            let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
+            let selection = select("cloud", "openstack", &spec, &catalog);
+            let facts = made_up(&catalog, &selection);
+            let found = hazards(&Cloud::new(&spec, &catalog, &selection, &facts));
+            assert!(found.is_empty(), "{presets:?} {network}: {found:?}");
+            let judged: Vec<_> = osdpl::rule::judge(&spec, &catalog, &selection, &facts);
+            assert!(judged.is_empty(), "{presets:?} {network}: {judged:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_applied_beside_a_resource_is_read() {
+    let cloud = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  \
+                 openstackRelease: '2026.1'\n  presets: [compute]\n  services:\n    nova:\n      releases:\n        nova:\n          \
+                 valuesFrom: [{kind: ConfigMap, name: sizes}]\n";
+    let sizes = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sizes, namespace: openstack}\ndata:\n  values.yaml: |\n    pod: {replicas: 3}\n";
+    let report = judged(&[("cloud.yaml", cloud), ("sizes.yaml", sizes)]);
+    let found: Vec<_> = report.findings.iter().map(|found| (found.line, found.rule, found.field.as_str())).collect();
+    assert_eq!(found, [(11, "hidden-key", "spec.services.nova.releases.nova.valuesFrom[0].pod.replicas")]);
+    assert_eq!(report.notes, ["sizes.yaml:1: ConfigMap is not judged"]);
+    let alone = judged(&[("cloud.yaml", cloud)]);
+    assert_eq!(alone.summary.errors, 0, "{:?}", alone.findings);
+}
+
+#[test]
+fn how_long_the_largest_sample_takes_is_printed() {
+    let catalog = osdpl::files::catalog(None).unwrap();
+    let schemas = Schemas::new(&catalog).unwrap();
+    let largest = samples().into_iter().max_by_key(|(_, text)| text.len()).unwrap();
+    let begun = Instant::now();
+    let report = judged_by(&[(&largest.0, &largest.1)], &catalog, &schemas);
+    println!("{}: {:?} in a debug build", largest.0, begun.elapsed());
+    assert_eq!(report.summary.errors, 0);
+}
