@@ -18,7 +18,6 @@ pub use events::{About, Event, forgotten, mapping, not_forgotten, restored};
 pub use rollouts::line as rollout_line;
 
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
-use crate::catalog::Level;
 use crate::ceph::Declared;
 use crate::desired::{Desired, Finding};
 use crate::observed::Observed;

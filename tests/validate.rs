@@ -47,7 +47,9 @@ fn resource(input: &str) -> String {
             let _ = writeln!(text, "  {key}: {usual}");
         }
     }
-    input.lines().for_each(|line| drop(writeln!(text, "  {line}")));
+    for line in input.lines() {
+        let _ = writeln!(text, "  {line}");
+    }
     text
 }
 
