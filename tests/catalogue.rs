@@ -5,6 +5,8 @@
 
 #[path = "catalogue/added.rs"]
 mod added;
+#[path = "catalogue/brokers.rs"]
+mod brokers;
 #[path = "catalogue/clouds.rs"]
 mod clouds;
 #[path = "catalogue/cross_cutting.rs"]
@@ -35,6 +37,7 @@ const UNLISTED: &[(&str, &str)] = &[
     ("network_policy.*.spec.**", "a whole NetworkPolicy, which the toolkit takes as it is"),
     ("pod.priorityClassName.*", "a free map that the toolkit reads by the component's name"),
     ("cortex-postgres.auth.password", "a key of a chart within the chart"),
+    ("pod.mandatory_access_control.**", "profiles by container, which the toolkit reads"),
     ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),
     ("release_uuid", "an annotation of every pod that the values leave null"),
 ];

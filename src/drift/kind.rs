@@ -22,10 +22,11 @@ const fn namespaced(group: &'static str, kind: &'static str, plural: &'static st
     Kind { kind, group, version: "v1", plural, namespaced: true }
 }
 
+const CERTIFICATES: &str = "cert-manager.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Every kind that is looked after.
-pub static KINDS: [Kind; 17] = [
+pub static KINDS: [Kind; 20] = [
     namespaced("apps", "DaemonSet", "daemonsets"),
     namespaced("apps", "Deployment", "deployments"),
     namespaced("apps", "StatefulSet", "statefulsets"),
@@ -39,6 +40,9 @@ pub static KINDS: [Kind; 17] = [
     namespaced("policy", "PodDisruptionBudget", "poddisruptionbudgets"),
     namespaced("networking.k8s.io", "NetworkPolicy", "networkpolicies"),
     namespaced("gateway.networking.k8s.io", "HTTPRoute", "httproutes"),
+    namespaced(CERTIFICATES, "Certificate", "certificates"),
+    namespaced(CERTIFICATES, "Issuer", "issuers"),
+    Kind { namespaced: false, ..namespaced(CERTIFICATES, "ClusterIssuer", "clusterissuers") },
     namespaced(RBAC, "Role", "roles"),
     namespaced(RBAC, "RoleBinding", "rolebindings"),
     Kind { namespaced: false, ..namespaced(RBAC, "ClusterRole", "clusterroles") },

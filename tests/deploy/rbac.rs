@@ -1,13 +1,13 @@
 //! The operator's rights: enough for the catalogue's charts, and nothing that would be too much for anyone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
-use crate::render;
 use crate::rules::{Deed, allowed, deeds};
+use crate::{path, read, render};
 
 /// What the catalogue's charts render: rendered once, used by several tests.
 pub static OBJECTS: LazyLock<Vec<Value>> = LazyLock::new(render::catalogue);
@@ -19,6 +19,36 @@ fn rules_of(object: &Value) -> Vec<PolicyRule> {
 fn shipped() -> Vec<PolicyRule> {
     let objects = render::own(&[]);
     rules_of(objects.iter().find(|object| object["kind"] == "ClusterRole").unwrap())
+}
+
+/// What services need beyond the default, by service (`rbac.services`).
+fn beyond() -> BTreeMap<String, Vec<PolicyRule>> {
+    let files = std::fs::read_dir(path("deploy/osdpl/rbac")).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .map(|file| {
+            let service = file.file_stem().unwrap().to_str().unwrap().to_owned();
+            let text = read(&format!("deploy/osdpl/rbac/{service}.yaml"));
+            let rules: Vec<Value> = osdpl::yaml::parse(&service, &text).unwrap();
+            let rules = rules.into_iter().map(|rule| serde_json::from_value(rule).unwrap()).collect();
+            (service, rules)
+        })
+        .collect()
+}
+
+/// The right to hand on a role that the same objects do not make.
+fn bound(objects: &[Value]) -> impl Fn(&Value) -> Vec<Deed> {
+    let made: BTreeSet<String> = objects
+        .iter()
+        .filter(|object| object["kind"] == "ClusterRole" || object["kind"] == "Role")
+        .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    move |binding| {
+        let name = binding["roleRef"]["name"].as_str().unwrap().to_owned();
+        let resource = binding["roleRef"]["kind"].as_str().unwrap().to_lowercase() + "s";
+        let group = "rbac.authorization.k8s.io".to_owned();
+        let deed = Deed { group, resource, verb: "bind".into(), name: Some(name.clone()) };
+        if made.contains(&name) { Vec::new() } else { vec![deed] }
+    }
 }
 
 /// What helm does with an object over its life.
@@ -71,6 +101,57 @@ fn the_operator_holds_whatever_the_charts_grant() {
     assert!(roles.clone().count() > 50, "the charts make Roles");
     let missing = missing(&shipped(), roles, |role| rules_of(role).iter().flat_map(deeds).collect());
     assert!(missing.is_empty(), "add to deploy/osdpl/templates/clusterrole.yaml: {missing:#?}");
+}
+
+#[test]
+fn each_service_gets_by_with_the_default_and_what_is_allowed_for_it_by_name() {
+    let beyond = beyond();
+    let services = render::services();
+    assert!(services.len() > 10, "{:?}", services.keys());
+    for (service, objects) in services {
+        let mut held = shipped();
+        held.extend(beyond.get(&service).into_iter().flatten().cloned());
+        // The definitions that charts of other projects carry are kept, or lie where helm never deletes them.
+        let handled_by_helm = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
+        let mut missing_here = missing(&held, handled_by_helm, handled);
+        let of = |kinds: [&'static str; 2]| {
+            objects.iter().filter(move |object| kinds.iter().any(|kind| object["kind"] == *kind))
+        };
+        let granted = of(["Role", "ClusterRole"]).filter(|role| role["rules"].is_array());
+        missing_here.extend(missing(&held, granted, |role| rules_of(role).iter().flat_map(deeds).collect()));
+        missing_here.extend(missing(&held, of(["RoleBinding", "ClusterRoleBinding"]), bound(&objects)));
+        assert!(missing_here.is_empty(), "add to deploy/osdpl/rbac/{service}.yaml: {missing_here:#?}");
+    }
+}
+
+#[test]
+fn a_service_that_needs_more_than_the_default_says_so_and_can_be_named() {
+    let schema: Value = serde_json::from_str(&read("deploy/osdpl/values.schema.json")).unwrap();
+    let named = &schema["properties"]["rbac"]["properties"]["services"]["items"]["enum"];
+    let named: BTreeSet<String> = serde_json::from_value(named.clone()).unwrap();
+    let catalog = crate::shipped();
+    let says = catalog.services.iter().filter(|(_, entry)| entry.description.contains("rbac.services"));
+    let says: BTreeSet<String> = says.map(|(service, _)| service.clone()).collect();
+    assert_eq!(named, says);
+    assert_eq!(named, beyond().into_keys().collect());
+}
+
+#[test]
+fn what_a_service_needs_beyond_the_default_is_held_only_where_it_is_named() {
+    let beyond = beyond();
+    let rules = |setting: &[&str]| {
+        let objects = render::own(setting);
+        rules_of(objects.iter().find(|object| object["kind"] == "ClusterRole").unwrap())
+    };
+    let named = rules(&["rbac.services={nagios,prometheus_node_exporter}"]);
+    assert_eq!(named.len(), shipped().len() + beyond["nagios"].len() + beyond["prometheus_node_exporter"].len());
+    for (service, more) in &beyond {
+        let asked = service == "nagios" || service == "prometheus_node_exporter";
+        for rule in more {
+            assert!(!shipped().contains(rule), "{service}: {rule:?} is held by default");
+            assert!(!asked || named.contains(rule), "{service}: {rule:?} is missing");
+        }
+    }
 }
 
 #[test]

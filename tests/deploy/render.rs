@@ -1,6 +1,6 @@
 //! Charts rendered by helm: the operator's own, and the catalogue's with the values that osdpl gives them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -58,18 +58,23 @@ pub fn own(settings: &[&str]) -> Vec<Value> {
 
 /// Where the catalogue's charts lie: `CHARTS`, a folder of archives or chart directories, or the stand-ins.
 fn chart(name: &str) -> PathBuf {
+    found(name).unwrap_or_else(|folder| panic!("{} holds no chart {name}", folder.display()))
+}
+
+/// The chart; the folder, where it is not in there.
+fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let named = std::env::var_os("CHARTS").filter(|folder| !folder.is_empty());
     let folder = named.map_or_else(|| path("tests/charts"), PathBuf::from);
     let directory = folder.join(name);
     if directory.join("Chart.yaml").is_file() {
-        return directory;
+        return Ok(directory);
     }
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files = files.filter(|file| {
         let rest = file.file_stem().and_then(|stem| stem.to_str()?.strip_prefix(name)?.strip_prefix('-'));
         rest.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
     });
-    files.next().unwrap_or_else(|| panic!("{} holds no chart {name}", folder.display()))
+    files.next().ok_or(folder)
 }
 
 /// Clouds that differ in what their charts render.
@@ -103,11 +108,41 @@ pub fn catalogue() -> Vec<Value> {
     objects
 }
 
+/// Everything that osdpl would have helm create for each service of the catalogue, all of them enabled at once; of the charts that are there.
+pub fn services() -> BTreeMap<String, Vec<Value>> {
+    let catalog = shipped();
+    let all: serde_json::Map<_, _> =
+        catalog.services.keys().map(|service| (service.clone(), json!({"enabled": true}))).collect();
+    let spec = json!({"openstackRelease": "2026.1", "services": all});
+    let mut services: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for (name, release) in resolved(&catalog, &spec).releases {
+        if let Ok(chart) = found(&release.chart) {
+            services.entry(release.service).or_default().extend(rendered(&name, &chart, &release.values));
+        }
+    }
+    services
+}
+
 /// What osdpl would have helm create of one release, of a chart of the same name.
 pub fn release(name: &str, values: &Values) -> Vec<Value> {
-    let chart = chart(name);
+    rendered(name, &chart(name), values)
+}
+
+fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    let arguments = ["template", name, chart, "--namespace", "openstack", "--skip-tests", "--values", "-"];
+    // A version of Kubernetes that the charts of other projects take.
+    let arguments = [
+        "template",
+        name,
+        chart,
+        "--namespace",
+        "openstack",
+        "--skip-tests",
+        "--kube-version",
+        "1.34.0",
+        "--values",
+        "-",
+    ];
     let values = serde_json::to_string(values).unwrap() + "\n";
     documents(&helm(Program::Helm4, &arguments, &values).unwrap())
 }
