@@ -11,6 +11,8 @@ mod brokers;
 mod clouds;
 #[path = "catalogue/cross_cutting.rs"]
 mod cross_cutting;
+#[path = "catalogue/unlisted.rs"]
+mod unlisted;
 
 use std::collections::BTreeSet;
 
@@ -21,44 +23,9 @@ use osdpl::desired::{Known, known};
 use osdpl::values::{self, Values};
 use serde_json::{Value, json};
 
-/// Paths that no chart lists in its own values, that are no user's to fill either ([`known`]), and that its templates read; `*` stands for
-/// one key or the end of one, `**` for any number.
-const UNLISTED: &[(&str, &str)] = &[
-    ("annotations.pod.**", "a free map that the toolkit reads by the pod's name"),
-    (
-        "images.tags.ceilometer_db_sync",
-        "the toolkit's db-sync Job reads it; ceilometer's values lack it, and its Job has no image then",
-    ),
-    (
-        "manifests.job_ks_endpoints",
-        "the toolkit drops waits for Jobs that are off; ceilometer waits for one that it does not have",
-    ),
-    ("conf.ks_domains", "keystone's domains with a configuration of their own, which its values only comment on"),
-    ("network_policy.*.spec.**", "a whole NetworkPolicy, which the toolkit takes as it is"),
-    ("pod.priorityClassName.*", "a free map that the toolkit reads by the component's name"),
-    ("cortex-postgres.auth.password", "a key of a chart within the chart"),
-    ("pod.mandatory_access_control.**", "profiles by container, which the toolkit reads"),
-    ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),
-    ("release_uuid", "an annotation of every pod that the values leave null"),
-];
-
 /// The values of a body as written, expressions and all.
 fn written(body: &Body) -> Values {
     serde_json::Deserializer::from_str(&body.source).into_iter().next().unwrap().unwrap()
-}
-
-fn is_unlisted(path: &values::Path) -> bool {
-    fn fits(pattern: &[&str], keys: &[String]) -> bool {
-        match (pattern, keys) {
-            ([], []) | (["**"], _) => true,
-            ([first, pattern @ ..], [key, keys @ ..]) => {
-                let same = first.strip_suffix('*').map_or(first == key, |start| key.starts_with(start));
-                same && fits(pattern, keys)
-            }
-            _ => false,
-        }
-    }
-    UNLISTED.iter().any(|(pattern, _)| fits(&pattern.split('.').collect::<Vec<_>>(), path.keys()))
 }
 
 #[test]
@@ -79,7 +46,7 @@ fn every_value_goes_to_a_key_that_its_chart_reads() {
             let values = written(body);
             let set = values::leaves(&values).into_iter().map(|(path, _)| path).chain(body.unset.iter().cloned());
             let keys = &catalog.keys[&release.chart];
-            let unread = set.filter(|path| matches!(known(keys, path), Known::No(_)) && !is_unlisted(path));
+            let unread = set.filter(|path| matches!(known(keys, path), Known::No(_)) && !unlisted::is_unlisted(path));
             wrong.extend(unread.map(|path| format!("{name}: {path}")));
         }
     }

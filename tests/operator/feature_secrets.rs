@@ -44,7 +44,8 @@ fn a_secret_that_a_feature_names_is_awaited_told_and_followed() {
         let told = world
             .until("mariadb alone says what it lacks", |cloud| {
                 let child = cloud.child(MARIADB);
-                (cloud.child("memcached").ready && child.message.contains("passwordSecret")).then(|| child.message.clone())
+                (cloud.child("memcached").ready && child.message.contains("passwordSecret"))
+                    .then(|| child.message.clone())
             })
             .await;
         assert!(told.starts_with("spec.features.database.backup.remote.passwordSecret: Secret "), "{told}");
