@@ -9,32 +9,35 @@ mod added;
 mod clouds;
 #[path = "catalogue/cross_cutting.rs"]
 mod cross_cutting;
+#[path = "catalogue/digests.rs"]
+mod digests;
 
 use std::collections::BTreeSet;
 
 use clouds::{at, catalogue, clouds, files, refusals, resolved};
-use osdpl::catalog::Body;
+use osdpl::catalog::{Files, Text};
 use osdpl::credentials;
 use osdpl::desired::{Known, known};
-use osdpl::values::{self, Values};
+use osdpl::values;
 use serde_json::{Value, json};
 
 /// Paths that no chart lists in its own values, that are no user's to fill either ([`known`]), and that its templates read; `*` stands for
 /// one key or the end of one, `**` for any number.
 const UNLISTED: &[(&str, &str)] = &[
     ("annotations.pod.**", "a free map that the toolkit reads by the pod's name"),
-    ("images.tags.ceilometer_db_sync", "the toolkit's db-sync Job reads it; ceilometer's values lack it, and its Job has no image then"),
-    ("manifests.job_ks_endpoints", "the toolkit drops waits for Jobs that are off; ceilometer waits for one that it does not have"),
+    (
+        "images.tags.ceilometer_db_sync",
+        "the toolkit's db-sync Job reads it; ceilometer's values lack it, and its Job has no image then",
+    ),
+    (
+        "manifests.job_ks_endpoints",
+        "the toolkit drops waits for Jobs that are off; ceilometer waits for one that it does not have",
+    ),
     ("pod.priorityClassName.*", "a free map that the toolkit reads by the component's name"),
     ("cortex-postgres.auth.password", "a key of a chart within the chart"),
     ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),
     ("release_uuid", "an annotation of every pod that the values leave null"),
 ];
-
-/// The values of a body as written, expressions and all.
-fn written(body: &Body) -> Values {
-    serde_json::Deserializer::from_str(&body.source).into_iter().next().unwrap().unwrap()
-}
 
 fn is_unlisted(path: &values::Path) -> bool {
     fn fits(pattern: &[&str], keys: &[String]) -> bool {
@@ -55,8 +58,19 @@ fn the_keys_of_every_chart_are_known() {
     let catalog = catalogue();
     let releases = catalog.services.values().flat_map(|service| service.releases.values());
     let missing: Vec<_> =
-        releases.map(|release| &release.chart).filter(|chart| !catalog.keys.contains_key(*chart)).collect();
+        releases.map(|release| &release.chart).filter(|chart| !catalog.keys().contains(chart)).collect();
     assert!(missing.is_empty(), "no values/keys/<chart>.yaml for {missing:?}");
+}
+
+/// Nothing of what is built into the program is looked at when it is loaded: these tests load it as somebody else's.
+#[test]
+fn what_is_built_into_the_program_is_what_these_tests_look_at() {
+    let built_in = osdpl::files::built_in();
+    let given = files();
+    assert!(built_in.values().all(|text| matches!(text, Text::BuiltIn(_))));
+    assert!(given.values().all(|text| matches!(text, Text::Given(_))));
+    let texts = |files: &Files| files.iter().map(|(path, text)| (path.clone(), text.to_string())).collect::<Vec<_>>();
+    assert_eq!(texts(&built_in), texts(&given));
 }
 
 #[test]
@@ -65,9 +79,9 @@ fn every_value_goes_to_a_key_that_its_chart_reads() {
     let mut wrong = BTreeSet::new();
     for (name, release) in catalog.services.values().flat_map(|service| &service.releases) {
         for body in catalog.bodies(name) {
-            let values = written(body);
+            let values = body.values();
             let set = values::leaves(&values).into_iter().map(|(path, _)| path).chain(body.unset.iter().cloned());
-            let keys = &catalog.keys[&release.chart];
+            let keys = catalog.keys().get(&release.chart).unwrap();
             let unread = set.filter(|path| matches!(known(keys, path), Known::No(_)) && !is_unlisted(path));
             wrong.extend(unread.map(|path| format!("{name}: {path}")));
         }
@@ -83,7 +97,7 @@ fn every_value_that_is_meant_for_every_chart_reaches_one() {
         for (index, fragment) in parsed["fragments"].as_array().into_iter().flatten().enumerate() {
             let Some(every) = fragment["every"]["values"].as_object() else { continue };
             for (path, _) in values::leaves(every) {
-                let reached = catalog.keys.values().any(|tree| tree.knows(&path));
+                let reached = catalog.keys().any(|tree| tree.knows(&path));
                 assert!(reached, "{file} fragments[{index}]: no chart knows {path}");
             }
         }
