@@ -11,25 +11,25 @@ mod judgement;
 mod keys;
 mod load;
 mod secrets;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 pub use check::credentials_in;
 pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
-pub use fragment::{Body, Fragment};
+pub use fragment::{Body, Every, Fragment, Reach};
 pub use judgement::{Coupling, Judgements, Place, Rule};
-pub use keys::{KeyTree, KeyType};
+pub use keys::{KeyTree, KeyType, Keys};
 pub use secrets::{MARK as SECRET_MARK, SecretField};
+pub use text::{Files, Late, Text};
 
 use crate::drift::Tolerated;
 use crate::expr::Expression;
 use crate::values::{Path, Values};
-
-/// The files of a catalogue: path below its root (`values/services/nova.yaml`) to text.
-pub type Files = BTreeMap<String, String>;
 
 /// Everything the operator knows about OpenStack-Helm.
 #[derive(Debug, Default)]
@@ -46,8 +46,7 @@ pub struct Catalog {
     pub shared: Vec<Fragment>,
     /// The chart lock.
     pub lock: BTreeMap<String, file::Pin>,
-    /// What keys each chart knows.
-    pub keys: BTreeMap<String, KeyTree>,
+    reach: Arc<Reach>,
     /// What others may write into releases' objects.
     pub tolerated: Tolerated,
     /// The roles that nodes can play, by name.
@@ -206,7 +205,7 @@ pub struct Feature {
     /// One line for people.
     pub description: String,
     /// The JSON schema of `spec.features.<name>`, without defaults.
-    pub schema: Value,
+    pub schema: Late,
     /// What holds where the spec and the presets say nothing.
     pub default: Value,
     /// The values it sets.
@@ -269,26 +268,30 @@ impl Catalog {
             .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
             .chain(self.presets.values().flat_map(|preset| &preset.fragments))
             .chain(self.features.values().flat_map(|feature| &feature.fragments));
-        own.map(|entry| &entry.base)
-            .into_iter()
-            .chain(fragments.filter_map(move |fragment| fragment.bodies.get(release)))
+        own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
     /// Where a release's values are, whole, what Ceph says.
     pub fn of_ceph(&self, release: &str) -> BTreeSet<Path> {
-        let whole = self.bodies(release).flat_map(|body| body.template.whole());
+        let whole = self.bodies(release).flat_map(Body::whole);
         whole.filter(|(_, expression)| crate::ceph::is_of_ceph(expression)).map(|(path, _)| path).collect()
     }
 
     /// The keys of Secrets that these features name, in the order of their fields.
     pub fn secrets(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
-        known.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
+        let marked = known.filter(|(_, schema, _)| schema.mentions(SECRET_MARK));
+        marked.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
+    }
+
+    /// What keys each chart knows.
+    pub fn keys(&self) -> &Keys {
+        &self.reach.keys
     }
 
     /// Whether `chart` is known to have a key at `path`; `true` for charts whose keys are not known.
     pub fn knows(&self, chart: &str, path: &Path) -> bool {
-        self.keys.get(chart).is_none_or(|tree| tree.knows(path))
+        self.keys().get(chart).is_none_or(|tree| tree.knows(path))
     }
 }
 

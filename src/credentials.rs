@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 
 use crate::api::{OpenStackDeploymentSpec, SecretKey};
-use crate::catalog::{Catalog, CredentialKind, credentials_in, file};
+use crate::catalog::{Body, Catalog, CredentialKind, credentials_in, file};
 use crate::desired::Selection;
 use crate::values::{Path, Values, get};
 
@@ -72,7 +72,7 @@ impl std::fmt::Display for Restored {
 /// Where a credential stands, whole, in a release's values: from there it can be read back.
 pub fn places(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    let whole = catalog.bodies(release).flat_map(|body| body.template.whole());
+    let whole = catalog.bodies(release).flat_map(Body::whole);
     whole.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 

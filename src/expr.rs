@@ -1,6 +1,6 @@
 //! CEL in YAML: a scalar that is wholly `${expression}` takes the expression's type, text around it makes a string, `$${` is a plain `${`.
 //!
-//! Pure room. Expressions are compiled when the catalogue is loaded, so a wrong one is a load error, never a surprise at reconcile.
+//! Pure room. A user's expressions are looked at when the catalogue is loaded, so a wrong one is a load error, never a surprise at reconcile.
 //! Only files of the catalogue, presets and features are read this way; users' values are not, because scripts hold `${…}`.
 //! Beside CEL's own functions there are `keyed`, `merge` and `secret`: see the table in `src/expr/functions.rs`.
 
@@ -11,14 +11,20 @@ pub use functions::{FUNCTIONS, Secrets};
 pub use scalar::Template;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use cel::{Context, Program};
 use serde_json::{Map, Value};
 
-/// A compiled CEL expression.
+/// A CEL expression.
 pub struct Expression {
-    source: String,
+    source: Box<str>,
+    compiled: OnceLock<Compiled>,
+}
+
+struct Compiled {
     program: Program,
+    is_secret: bool,
 }
 
 /// Why an expression can't be compiled or evaluated.
@@ -97,18 +103,22 @@ impl Expression {
     /// # Errors
     /// When it is no CEL or uses an unknown variable.
     pub fn compile(source: &str) -> Result<Self, Error> {
-        let expression = source.to_owned();
-        let program = Program::compile(source).map_err(|errors| Error::Syntax {
-            expression: expression.clone(),
-            problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
-        })?;
-        // `list.exists(item, …)` has a variable of its own.
-        let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
-        let unknown = program.references().variables().into_iter().find(|name| !is_known(name)).map(str::to_owned);
-        match unknown {
-            Some(name) => Err(Error::Variable { expression, name, known: VARIABLES.join(", ") }),
-            None => Ok(Self { source: expression, program }),
+        let expression = Self::late(source);
+        expression.compiled()?;
+        Ok(expression)
+    }
+
+    /// An expression that is compiled when it is first evaluated, which fails where it is wrong.
+    pub fn late(source: &str) -> Self {
+        Self { source: source.into(), compiled: OnceLock::new() }
+    }
+
+    fn compiled(&self) -> Result<&Compiled, Error> {
+        if let Some(compiled) = self.compiled.get() {
+            return Ok(compiled);
         }
+        let compiled = compile(&self.source)?;
+        Ok(self.compiled.get_or_init(|| compiled))
     }
 
     /// Evaluates the expression.
@@ -116,11 +126,11 @@ impl Expression {
     /// # Errors
     /// When a key is missing, types do not fit, or the result is nothing that JSON can hold.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
-        let failed = |problem: String| Error::Evaluation { expression: self.source.clone(), problem };
-        let result = self.program.execute(&scope.0).map_err(|error| match &error {
+        let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
+        let result = self.compiled()?.program.execute(&scope.0).map_err(|error| match &error {
             cel::ExecutionError::FunctionError { function, message } if function == functions::SECRET => {
                 let (name, key) = message.split_once('/').unwrap_or((message, ""));
-                Error::Secret { expression: self.source.clone(), name: name.to_owned(), key: key.to_owned() }
+                Error::Secret { expression: self.source.to_string(), name: name.to_owned(), key: key.to_owned() }
             }
             error => failed(describe(error)),
         })?;
@@ -134,19 +144,34 @@ impl Expression {
     pub fn holds(&self, scope: &Scope) -> Result<bool, Error> {
         self.evaluate(scope)?
             .as_bool()
-            .ok_or_else(|| Error::Type { expression: self.source.clone(), wanted: "true or false" })
+            .ok_or_else(|| Error::Type { expression: self.source.to_string(), wanted: "true or false" })
     }
 
     /// Whether the result holds a secret: whatever touches a credential or a Secret does.
     pub fn is_secret(&self) -> bool {
-        let references = self.program.references();
-        references.has_variable("credentials") || references.has_function(functions::SECRET)
+        self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
 
     /// The expression as written.
     pub fn source(&self) -> &str {
         &self.source
     }
+}
+
+fn compile(source: &str) -> Result<Compiled, Error> {
+    let program = Program::compile(source).map_err(|errors| Error::Syntax {
+        expression: source.to_owned(),
+        problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
+    })?;
+    let names = program.references();
+    // `list.exists(item, …)` has a variable of its own.
+    let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
+    if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
+        return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });
+    }
+    let is_secret = names.has_variable("credentials") || names.has_function(functions::SECRET);
+    drop(names);
+    Ok(Compiled { program, is_secret })
 }
 
 impl fmt::Debug for Expression {

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
-use crate::catalog::{Catalog, Errors, Files};
+use crate::catalog::{Catalog, Errors, Files, Text};
 
-static VALUES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/values");
-static PRESETS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/presets");
+static VALUES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/values");
+static PRESETS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/presets");
 
 /// Why a catalogue can't be had.
 #[derive(Debug, thiserror::Error)]
@@ -54,10 +54,10 @@ pub fn built_in() -> Files {
     files
 }
 
-fn collect(prefix: &str, dir: &Dir<'_>, files: &mut Files) {
+fn collect(prefix: &str, dir: &Dir<'static>, files: &mut Files) {
     for file in dir.files() {
         if let (path, Some(text)) = (file.path(), file.contents_utf8()) {
-            files.insert(format!("{prefix}/{}", path.display()), text.to_owned());
+            files.insert(format!("{prefix}/{}", path.display()), Text::BuiltIn(text));
         }
     }
     dir.dirs().for_each(|dir| collect(prefix, dir, files));
@@ -75,7 +75,7 @@ fn read(root: &Path, below: &str, files: &mut Files) -> Result<(), Error> {
             read(root, &name, files)?;
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
-            files.insert(name, text);
+            files.insert(name, text.into());
         }
     }
     Ok(())

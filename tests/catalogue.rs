@@ -11,30 +11,38 @@ mod brokers;
 mod clouds;
 #[path = "catalogue/cross_cutting.rs"]
 mod cross_cutting;
+#[path = "catalogue/digests.rs"]
+mod digests;
 #[path = "catalogue/unlisted.rs"]
 mod unlisted;
 
 use std::collections::BTreeSet;
 
 use clouds::{at, catalogue, clouds, files, refusals, resolved};
-use osdpl::catalog::Body;
+use osdpl::catalog::{Files, Text};
 use osdpl::credentials;
 use osdpl::desired::{Known, known};
-use osdpl::values::{self, Values};
+use osdpl::values;
 use serde_json::{Value, json};
-
-/// The values of a body as written, expressions and all.
-fn written(body: &Body) -> Values {
-    serde_json::Deserializer::from_str(&body.source).into_iter().next().unwrap().unwrap()
-}
 
 #[test]
 fn the_keys_of_every_chart_are_known() {
     let catalog = catalogue();
     let releases = catalog.services.values().flat_map(|service| service.releases.values());
     let missing: Vec<_> =
-        releases.map(|release| &release.chart).filter(|chart| !catalog.keys.contains_key(*chart)).collect();
+        releases.map(|release| &release.chart).filter(|chart| !catalog.keys().contains(chart)).collect();
     assert!(missing.is_empty(), "no values/keys/<chart>.yaml for {missing:?}");
+}
+
+/// Nothing of what is built into the program is looked at when it is loaded: these tests load it as somebody else's.
+#[test]
+fn what_is_built_into_the_program_is_what_these_tests_look_at() {
+    let built_in = osdpl::files::built_in();
+    let given = files();
+    assert!(built_in.values().all(|text| matches!(text, Text::BuiltIn(_))));
+    assert!(given.values().all(|text| matches!(text, Text::Given(_))));
+    let texts = |files: &Files| files.iter().map(|(path, text)| (path.clone(), text.to_string())).collect::<Vec<_>>();
+    assert_eq!(texts(&built_in), texts(&given));
 }
 
 #[test]
@@ -43,9 +51,9 @@ fn every_value_goes_to_a_key_that_its_chart_reads() {
     let mut wrong = BTreeSet::new();
     for (name, release) in catalog.services.values().flat_map(|service| &service.releases) {
         for body in catalog.bodies(name) {
-            let values = written(body);
+            let values = body.values();
             let set = values::leaves(&values).into_iter().map(|(path, _)| path).chain(body.unset.iter().cloned());
-            let keys = &catalog.keys[&release.chart];
+            let keys = catalog.keys().get(&release.chart).unwrap();
             let unread = set.filter(|path| matches!(known(keys, path), Known::No(_)) && !unlisted::is_unlisted(path));
             wrong.extend(unread.map(|path| format!("{name}: {path}")));
         }
@@ -61,7 +69,7 @@ fn every_value_that_is_meant_for_every_chart_reaches_one() {
         for (index, fragment) in parsed["fragments"].as_array().into_iter().flatten().enumerate() {
             let Some(every) = fragment["every"]["values"].as_object() else { continue };
             for (path, _) in values::leaves(every) {
-                let reached = catalog.keys.values().any(|tree| tree.knows(&path));
+                let reached = catalog.keys().any(|tree| tree.knows(&path));
                 assert!(reached, "{file} fragments[{index}]: no chart knows {path}");
             }
         }

@@ -81,7 +81,7 @@ pub fn crd_yaml(catalog: &Catalog) -> Result<String, SchemaError> {
 fn features_of(catalog: &Catalog) -> Result<Map<String, Value>, SchemaError> {
     let mut properties = Map::new();
     for (name, feature) in &catalog.features {
-        let mut schema = feature.schema.clone();
+        let mut schema = feature.schema.read();
         structural(&mut schema);
         if schema["description"].is_null() {
             schema["description"] = feature.description.as_str().into();

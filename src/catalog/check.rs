@@ -53,7 +53,7 @@ fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
         }
     }
     for fragment in fragments(catalog) {
-        for name in fragment.bodies.keys().filter(|name| !releases.contains_key(name.as_str())) {
+        for name in fragment.named.keys().filter(|name| !releases.contains_key(name.as_str())) {
             let field = format!("{}.releases", fragment.field);
             errors.push(unknown(&fragment.file, field, "release", name, releases.keys().copied()));
         }
@@ -177,7 +177,8 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
         }
     };
     for fragment in fragments(catalog) {
-        fragment.bodies.values().for_each(|body| look(&fragment.file, &fragment.field, body));
+        let bodies = fragment.named.values().chain(fragment.every.as_ref().map(|every| &every.whole));
+        bodies.for_each(|body| look(&fragment.file, &fragment.field, body));
     }
     for service in catalog.services.values() {
         for (name, release) in &service.releases {

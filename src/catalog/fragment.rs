@@ -1,7 +1,10 @@
-//! Values under a condition, compiled.
+//! Values under a condition. They are kept as texts: of all that a catalogue could say, a cloud asks for a part.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
+use super::file::{self, Group};
+use super::keys::Keys;
 use crate::expr::{self, Expression, Scope, Template};
 use crate::values::{Layer, Origin, Path, PathError, Values, canonical};
 
@@ -16,47 +19,136 @@ pub struct Fragment {
     pub why: String,
     /// The condition; always where `None`.
     pub when: Option<Expression>,
-    /// What each release gets.
-    pub bodies: BTreeMap<String, Body>,
+    /// What releases get that it names.
+    pub named: BTreeMap<String, Body>,
+    /// What every release gets.
+    pub every: Option<Every>,
+}
+
+impl Fragment {
+    /// What a release gets.
+    pub fn body(&self, release: &str) -> Option<&Body> {
+        self.named.get(release).or_else(|| self.every.as_ref()?.body(release))
+    }
+}
+
+/// Whom values for every release reach.
+#[derive(Debug, Default)]
+pub struct Reach {
+    releases: BTreeMap<String, Reached>,
+    /// What keys each chart knows.
+    pub keys: Keys,
+}
+
+#[derive(Debug)]
+struct Reached {
+    index: usize,
+    chart: String,
+    group: Group,
+}
+
+impl Reach {
+    /// Releases with their charts and groups.
+    pub fn new(releases: impl IntoIterator<Item = (String, String, Group)>, keys: Keys) -> Self {
+        let releases = releases.into_iter().enumerate();
+        let releases = releases.map(|(index, (name, chart, group))| (name, Reached { index, chart, group }));
+        Self { releases: releases.collect(), keys }
+    }
+}
+
+/// Values for every release, without the keys that its chart does not know.
+#[derive(Debug)]
+pub struct Every {
+    /// All of them.
+    pub whole: Body,
+    group: Option<Group>,
+    except: Vec<String>,
+    reach: Arc<Reach>,
+    /// What was asked for, by the number of the release.
+    bodies: Box<[OnceLock<Option<Box<Body>>>]>,
+}
+
+impl Every {
+    /// Values as a file has them.
+    pub fn new(entry: file::Every, reach: &Arc<Reach>) -> Self {
+        let file::Every { group, except, values } = entry;
+        let bodies = reach.releases.values().map(|_| OnceLock::new()).collect();
+        Self { whole: Body::new(&values.into(), Vec::new()), group, except, reach: Arc::clone(reach), bodies }
+    }
+
+    /// What is left for a release; `None` where that is nothing.
+    pub fn body(&self, release: &str) -> Option<&Body> {
+        let Reached { index, chart, group } = self.reach.releases.get(release)?;
+        if self.group.is_some_and(|wanted| wanted != *group) || self.except.iter().any(|other| other == release) {
+            return None;
+        }
+        let left = || {
+            let tree = self.reach.keys.get(chart)?;
+            let known = Template::pruned(&self.whole.values(), &|path| tree.knows(path));
+            (!known.is_empty()).then(|| Box::new(Body::new(&known.into(), Vec::new())))
+        };
+        self.bodies.get(*index)?.get_or_init(left).as_deref()
+    }
 }
 
 /// Values and removals for one release.
 #[derive(Debug)]
 pub struct Body {
-    /// The values with their expressions.
-    pub template: Template,
     /// Paths set to null.
     pub unset: Vec<Path>,
-    /// The text it was compiled from, one spelling for equal texts: part of the catalogue's digest.
-    pub source: String,
-}
-
-/// Why a body can't be compiled.
-pub enum BodyError {
-    /// An expression is wrong.
-    Expression(Path, expr::Error),
-    /// A path in `unset` is wrong.
-    Path(PathError),
+    /// The values as canonical JSON and then what is removed, one spelling for equal texts: part of the catalogue's digest.
+    pub source: Box<str>,
+    template: OnceLock<Template>,
 }
 
 impl Body {
-    /// Compiles values and removals.
+    /// Values with expressions in them, which are compiled when they are first evaluated.
+    pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
+        let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
+        Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }
+    }
+
+    /// The values as they are written, expressions and all.
+    pub fn values(&self) -> Values {
+        // The text was made of such a map, and what is removed stands behind it.
+        serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
+    }
+
+    /// Compiles every expression, and keeps none.
     ///
     /// # Errors
-    /// For the first wrong expression or path.
-    pub fn compile(values: Values, unset: &[String]) -> Result<Self, BodyError> {
-        let template = Template::compile(&values).map_err(|(path, error)| BodyError::Expression(path, error))?;
-        let paths = unset.iter().map(|text| Path::parse(text)).collect::<Result<_, _>>().map_err(BodyError::Path)?;
-        let source = format!("{}{unset:?}", canonical(&values.into()));
-        Ok(Self { template, unset: paths, source })
+    /// For the first wrong one, with its path.
+    pub fn check(&self) -> Result<(), (Path, expr::Error)> {
+        Template::compile(&self.values()).map(drop)
     }
 
     /// Evaluates the body into a layer.
     ///
     /// # Errors
-    /// For the first expression that fails, with its path.
+    /// For the first expression that is wrong or fails, with its path.
     pub fn layer(&self, origin: Origin, scope: &Scope) -> Result<Layer, (Path, expr::Error)> {
-        let (values, secret) = self.template.evaluate(scope)?;
+        let (values, secret) = self.template()?.evaluate(scope)?;
         Ok(Layer { origin, values, unset: self.unset.clone(), secret })
     }
+
+    fn template(&self) -> Result<&Template, (Path, expr::Error)> {
+        if let Some(template) = self.template.get() {
+            return Ok(template);
+        }
+        let template = Template::compile(&self.values())?;
+        Ok(self.template.get_or_init(|| template))
+    }
+
+    /// Every expression that is the whole of a scalar, with its path: where a credential can be read back from.
+    pub fn whole(&self) -> Vec<(Path, String)> {
+        Template::whole(&self.values())
+    }
+}
+
+/// The paths in a list of them, each with its text.
+///
+/// # Errors
+/// For the first that is none.
+pub fn paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
+    texts.into_iter().map(|text| Path::parse(&text).map(|path| (text, path))).collect()
 }

@@ -5,7 +5,7 @@ mod rule;
 
 use std::collections::BTreeMap;
 
-use super::{Error, Files, KeyTree, Service};
+use super::{Error, Files, Service};
 use crate::values::Path;
 
 pub use coupling::{Coupling, Place};
@@ -23,7 +23,6 @@ pub struct Judgements {
 /// What the tables are read with.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
-    keys: &'a BTreeMap<String, KeyTree>,
     errors: &'a mut Vec<Error>,
 }
 
@@ -31,10 +30,9 @@ struct Reader<'a> {
 pub(super) fn read(
     files: &Files,
     services: &BTreeMap<String, Service>,
-    keys: &BTreeMap<String, KeyTree>,
     errors: &mut Vec<Error>,
 ) -> Judgements {
-    let mut reader = Reader { services, keys, errors };
+    let mut reader = Reader { services, errors };
     Judgements { couplings: coupling::read(files, &mut reader), rules: rule::read(files, &mut reader) }
 }
 
@@ -48,12 +46,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let chart = self.release(file, field, release?)?;
-        let is_known = self.keys.get(&chart).is_none_or(|tree| tree.knows(&path));
-        if !is_known && !path.keys().iter().any(|key| key == "*") {
-            let problem = format!("{field}: chart {chart} has no {path}; correct the path");
-            self.errors.push(Error::Other { file: file.into(), problem });
-        }
+        self.release(file, field, release?)?;
         Some(path)
     }
 

@@ -1,15 +1,74 @@
 //! What keys a chart knows: the tree of its `values.yaml`, paths and types without the values.
 //!
-//! The kit's charts have ten thousand keys in thousands of small maps, and the operator keeps them for as long as it lives: hence sorted
-//! slices (a `BTreeMap` makes room for eleven entries at once) and types in place of their names.
+//! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps those of the charts that it was
+//! asked about for as long as it lives: hence sorted slices (a `BTreeMap` makes room for eleven entries at once) and types in place of
+//! their names.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::Text;
 use crate::values::Path;
+use crate::yaml;
+
+/// The keys of charts, those of each read when they are first asked for.
+#[derive(Debug, Default)]
+pub struct Keys(BTreeMap<String, Chart>);
+
+#[derive(Debug)]
+struct Chart {
+    text: &'static str,
+    tree: OnceLock<Option<KeyTree>>,
+}
+
+impl Keys {
+    /// The keys of a chart, where they are known.
+    pub fn get(&self, chart: &str) -> Option<&KeyTree> {
+        self.0.get(chart)?.tree()
+    }
+
+    /// Whether the keys of a chart are known.
+    pub fn contains(&self, chart: &str) -> bool {
+        self.0.contains_key(chart)
+    }
+
+    /// The charts whose keys are known.
+    pub fn charts(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Whether this holds for the keys of any chart; those that were read already are asked first.
+    pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
+        let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
+        let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
+        read.chain(others).any(holds)
+    }
+
+    /// Adds those of a chart.
+    ///
+    /// # Errors
+    /// When the text is given by somebody else and is no tree of keys.
+    pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
+        let entry = match text {
+            Text::BuiltIn(text) => Chart { text, tree: OnceLock::new() },
+            Text::Given(text) => Chart { text: "", tree: OnceLock::from(Some(yaml::parse(path, text)?)) },
+        };
+        self.0.insert(chart, entry);
+        Ok(())
+    }
+}
+
+impl Chart {
+    /// What is part of the program is held to be right by tests; where it were not, the chart's keys would not be known.
+    fn tree(&self) -> Option<&KeyTree> {
+        self.tree.get_or_init(|| yaml::parse("values/keys", self.text).ok()).as_ref()
+    }
+}
 
 /// A chart's keys. Leaves name their type.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,15 +1,16 @@
-//! From texts to a [`Catalog`]: every file is read, every expression compiled, every error collected.
+//! From texts to a [`Catalog`]: every file is read, a user's expressions are looked at, every error is collected.
 
 mod service;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::fragment::BodyError;
+use super::fragment::{Every, Reach, paths};
 use super::{
-    Body, Catalog, Check, Component, Error, Errors, Feature, Files, Fragment, KeyTree, OpenStackRelease, Preset, check,
-    file, judgement,
+    Body, Catalog, Check, Component, Error, Errors, Feature, Files, Fragment, Keys, Late, OpenStackRelease, Preset,
+    Service, Text, check, file, judgement,
 };
 use crate::drift::Tolerated;
 use crate::expr::Expression;
@@ -20,9 +21,10 @@ impl Catalog {
     /// Reads a whole catalogue.
     ///
     /// # Errors
-    /// Everything that is wrong with any file, at once.
+    /// Everything that is wrong with any file, at once; expressions in files that are built into the program are not looked at
+    /// ([`super::Text::BuiltIn`]).
     pub fn load(files: &Files) -> Result<Self, Errors> {
-        let mut loader = Loader { files, errors: Vec::new(), keys: BTreeMap::new(), charts: Vec::new() };
+        let mut loader = Loader { files, errors: Vec::new(), is_given: true, reach: Arc::default() };
         let catalog = loader.load();
         if loader.errors.is_empty() {
             loader.errors = check::check(&catalog);
@@ -34,35 +36,25 @@ impl Catalog {
 struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
-    keys: BTreeMap<String, KeyTree>,
-    /// (release, chart, group), for fragments that go to every release.
-    charts: Vec<(String, String, file::Group)>,
+    /// Whether the file that is read is somebody else's.
+    is_given: bool,
+    /// Whom fragments for every release reach.
+    reach: Arc<Reach>,
 }
 
 impl Loader<'_> {
     fn load(&mut self) -> Catalog {
-        self.keys = self.folder("values/keys/").into_iter().collect();
-        let services: Vec<(String, file::Service)> = self.folder("values/services/");
-        for (_, service) in &services {
-            for (name, release) in &service.releases {
-                self.charts.push((name.clone(), release.chart.clone().unwrap_or_else(|| name.clone()), service.group));
-            }
-        }
-        let shared: Vec<(String, file::Shared)> = self.folder("values/shared/");
-        let shared = shared.into_iter().flat_map(|(name, entry)| {
-            self.named("values/shared/", &name, &entry.shared);
-            self.fragments(&format!("values/shared/{name}.yaml"), entry.fragments)
+        let keys = self.keys();
+        let services = self.folder("values/services/", Self::service);
+        let releases = services.values().flat_map(|service: &Service| {
+            let releases = service.releases.iter();
+            releases.map(|(name, release)| (name.clone(), release.chart.clone(), service.group))
         });
-        let shared = shared.collect();
-        let services: BTreeMap<_, _> =
-            services.into_iter().map(|(name, entry)| (name.clone(), self.service(&name, entry))).collect();
-        let presets: Vec<(String, file::Preset)> = self.folder("presets/");
-        let presets = presets.into_iter().map(|(name, entry)| (name.clone(), self.preset(&name, entry))).collect();
-        let features: Vec<(String, file::Feature)> = self.folder("values/features/");
-        let features = features.into_iter().map(|(name, entry)| (name.clone(), self.feature(&name, entry))).collect();
-        let openstack: Vec<(String, file::OpenStackRelease)> = self.folder("values/openstack/");
-        let openstack =
-            openstack.into_iter().map(|(name, entry)| (name.clone(), self.openstack(&name, entry))).collect();
+        self.reach = Arc::new(Reach::new(releases, keys));
+        let shared = self.folder("values/shared/", Self::shared).into_values().flatten().collect();
+        let presets = self.folder("presets/", Self::preset);
+        let features = self.folder("values/features/", Self::feature);
+        let openstack = self.folder("values/openstack/", Self::openstack);
         let lock = self.parse::<file::Lock>("values/lock.yaml").map(|lock| lock.charts).unwrap_or_default();
         let tolerated = self.parse::<file::Drift>("values/drift.yaml").unwrap_or_default();
         let tolerated = Tolerated {
@@ -70,30 +62,49 @@ impl Loader<'_> {
             fields: tolerated.fields.into_keys().collect(),
         };
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
-        let keys = std::mem::take(&mut self.keys);
-        let judgements = judgement::read(self.files, &services, &keys, &mut self.errors);
-        Catalog { services, presets, features, openstack, shared, lock, keys, tolerated, roles, rollout, judgements }
+        let reach = Arc::clone(&self.reach);
+        let judgements = judgement::read(self.files, &services, &mut self.errors);
+        Catalog { services, presets, features, openstack, shared, lock, reach, tolerated, roles, rollout, judgements }
     }
 
-    /// The parsed files right below a folder, by their names without `.yaml`.
-    fn folder<T: DeserializeOwned>(&mut self, folder: &str) -> Vec<(String, T)> {
-        let files = self.files;
-        let names = files.keys().filter_map(|path| path.strip_prefix(folder)?.strip_suffix(".yaml"));
-        let names: Vec<_> = names.filter(|name| !name.contains('/')).map(str::to_owned).collect();
-        names
-            .into_iter()
-            .filter_map(|name| Some((name.clone(), self.parse(&format!("{folder}{name}.yaml"))?)))
-            .collect()
+    fn keys(&mut self) -> Keys {
+        let mut keys = Keys::default();
+        for (name, path) in self.names("values/keys/") {
+            let added = keys.add(name, &path, &self.files[&path]);
+            self.errors.extend(added.err().map(Error::from));
+        }
+        keys
+    }
+
+    /// The files right below a folder: their names without `.yaml`, and their paths.
+    fn names(&self, folder: &str) -> Vec<(String, String)> {
+        let named = |path: &String| {
+            let name = path.strip_prefix(folder)?.strip_suffix(".yaml")?;
+            (!name.contains('/')).then(|| (name.to_owned(), path.clone()))
+        };
+        self.files.keys().filter_map(named).collect()
+    }
+
+    /// What the files right below a folder hold, by their names without `.yaml`: one is read after the other, so that never more than one is
+    /// in memory as it is written.
+    fn folder<T: DeserializeOwned, U>(
+        &mut self,
+        folder: &str,
+        make: impl Fn(&mut Self, &str, T) -> U,
+    ) -> BTreeMap<String, U> {
+        let files = self.names(folder).into_iter();
+        let read = files.filter_map(|(name, path)| {
+            let entry = self.parse(&path)?;
+            let entry = make(self, &name, entry);
+            Some((name, entry))
+        });
+        read.collect()
     }
 
     fn parse<T: DeserializeOwned>(&mut self, path: &str) -> Option<T> {
-        match yaml::parse(path, self.files.get(path)?) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.errors.push(error.into());
-                None
-            }
-        }
+        let text = self.files.get(path)?;
+        self.is_given = matches!(text, Text::Given(_));
+        yaml::parse(path, text).map_err(|error| self.errors.push(error.into())).ok()
     }
 
     fn named(&mut self, folder: &str, name: &str, said: &str) {
@@ -101,6 +112,11 @@ impl Loader<'_> {
             let problem = format!("the file is called {name:?} and says it is {said:?}; make the two equal");
             self.errors.push(Error::Other { file: format!("{folder}{name}.yaml"), problem });
         }
+    }
+
+    fn shared(&mut self, name: &str, entry: file::Shared) -> Vec<Fragment> {
+        self.named("values/shared/", name, &entry.shared);
+        self.fragments(&format!("values/shared/{name}.yaml"), entry.fragments)
     }
 
     fn preset(&mut self, name: &str, entry: file::Preset) -> Preset {
@@ -118,7 +134,7 @@ impl Loader<'_> {
         let fragments = self.fragments(&path, entry.fragments);
         let checks = self.checks(&path, entry.checks);
         let file::Feature { description, schema, default, .. } = entry;
-        Feature { file: path, description, schema, default, fragments, checks }
+        Feature { file: path, description, schema: Late::new(&schema), default, fragments, checks }
     }
 
     fn openstack(&mut self, name: &str, entry: file::OpenStackRelease) -> OpenStackRelease {
@@ -137,30 +153,22 @@ impl Loader<'_> {
 
     fn fragment(&mut self, path: &str, field: String, entry: file::Fragment) -> Fragment {
         let when = self.condition(path, &format!("{field}.when"), entry.when);
-        let mut bodies = BTreeMap::new();
-        if let Some(every) = entry.every {
-            for (release, chart, group) in self.charts.clone() {
-                if every.except.contains(&release) || every.group.is_some_and(|wanted| wanted != group) {
-                    continue;
-                }
-                let Some(tree) = self.keys.get(&chart) else { continue };
-                let known = crate::expr::Template::pruned(&every.values, &|path| tree.knows(path));
-                if !known.is_empty() {
-                    bodies.insert(release, self.body(path, &format!("{field}.every"), known, &[]));
-                }
-            }
+        let every = entry.every.map(|every| Every::new(every, &self.reach));
+        if let Some(every) = every.as_ref().filter(|_| self.is_given) {
+            self.expressions(path, &format!("{field}.every"), &every.whole);
         }
+        let mut named = BTreeMap::new();
         for (release, body) in entry.releases {
             let field = format!("{field}.releases.{release}");
-            if bodies.contains_key(&release) {
+            if self.is_given && every.as_ref().is_some_and(|every| every.body(&release).is_some()) {
                 let problem = format!(
                     "{field}: the release is in `every` as well; split the fragment in two, the later one wins"
                 );
                 self.errors.push(Error::Other { file: path.into(), problem });
             }
-            bodies.insert(release, self.body(path, &field, body.values, &body.unset));
+            named.insert(release, self.body(path, &field, body.values, body.unset));
         }
-        Fragment { file: path.into(), field, why: entry.why, when, bodies }
+        Fragment { file: path.into(), field, why: entry.why, when, named, every }
     }
 
     fn checks(&mut self, path: &str, entries: Vec<file::Check>) -> Vec<Check> {
@@ -189,30 +197,36 @@ impl Loader<'_> {
 
     fn condition(&mut self, path: &str, field: &str, text: Option<String>) -> Option<Expression> {
         let text = text?;
-        Expression::compile(&text).map_err(|error| self.expression(path, field, &text, error)).ok()
+        if self.is_given
+            && let Err(error) = Expression::compile(&text)
+        {
+            self.expression(path, field, &text, error);
+        }
+        Some(Expression::late(&text))
     }
 
-    fn body(&mut self, path: &str, field: &str, values: Values, unset: &[String]) -> Body {
-        Body::compile(values, unset).unwrap_or_else(|error| {
-            match error {
-                BodyError::Expression(at, error) => {
-                    self.expression(
-                        path,
-                        &format!("{field}.values.{at}"),
-                        at.keys().last().map_or("", |key| key),
-                        error,
-                    );
-                }
-                BodyError::Path(error) => {
-                    self.errors.push(Error::Path { file: path.into(), field: format!("{field}.unset"), error });
-                }
-            }
-            Body { template: crate::expr::Template::default(), unset: Vec::new(), source: String::new() }
-        })
+    fn body(&mut self, path: &str, field: &str, values: Values, unset: Vec<String>) -> Body {
+        let unset = paths(unset).unwrap_or_else(|error| {
+            self.errors.push(Error::Path { file: path.into(), field: format!("{field}.unset"), error });
+            Vec::new()
+        });
+        let body = Body::new(&values.into(), unset);
+        if self.is_given {
+            self.expressions(path, field, &body);
+        }
+        body
+    }
+
+    /// Looks at the expressions in values.
+    fn expressions(&mut self, path: &str, field: &str, body: &Body) {
+        if let Err((at, error)) = body.check() {
+            let near = at.keys().last().map_or("", |key| key);
+            self.expression(path, &format!("{field}.values.{at}"), near, error);
+        }
     }
 
     fn expression(&mut self, path: &str, field: &str, near: &str, error: crate::expr::Error) {
-        let text = self.files.get(path).map_or("", String::as_str);
+        let text = self.files.get(path).map_or("", Text::as_str);
         let line = text
             .lines()
             .position(|line| line.contains(error.expression()) || line.contains(near))

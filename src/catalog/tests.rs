@@ -25,10 +25,10 @@ pub fn files(changes: &[(&str, &str)]) -> Files {
         ("values/lock.yaml", "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n"),
         ("presets/small.yaml", "preset: small\ndescription: A small cloud.\nservices: [store, front]\n"),
     ]
-    .map(|(path, text)| (path.to_owned(), text.to_owned()))
+    .map(|(path, text)| (path.to_owned(), text.to_owned().into()))
     .into();
     for (path, text) in changes {
-        files.insert((*path).to_owned(), (*text).to_owned());
+        files.insert((*path).to_owned(), (*text).to_owned().into());
     }
     files
 }
@@ -36,15 +36,15 @@ pub fn files(changes: &[(&str, &str)]) -> Files {
 #[test]
 fn a_catalogue_is_read_and_every_chart_gets_the_keys_it_knows() {
     let catalog = Catalog::load(&files(&[])).unwrap();
-    let body = &catalog.shared[0].bodies["front"];
-    assert_eq!(body.source, r#"{"auth":{"admin":"${credentials.store.admin}"}}[]"#);
-    assert!(!catalog.shared[0].bodies.contains_key("store"), "keys of store are not known");
+    let body = catalog.shared[0].body("front").unwrap();
+    assert_eq!(&*body.source, r#"{"auth":{"admin":"${credentials.store.admin}"}}[]"#);
+    assert!(catalog.shared[0].body("store").is_none(), "keys of store are not known");
     assert_eq!(catalog.provider(&Component::parse("front/api").unwrap()), Some(("front", "front")));
 }
 
 #[test]
 fn everything_wrong_is_said_with_its_place() {
-    let front = files(&[])["values/services/front.yaml"].clone();
+    let front = files(&[])["values/services/front.yaml"].to_string();
     let with = |from: &str, to: &str| front.replace(from, to);
     let cases: [(&str, String, &str); 15] = [
         (

@@ -69,7 +69,7 @@ impl Source<'_> {
 
     fn fragments(&self, fragments: &[Fragment], layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         for fragment in fragments {
-            let Some(body) = fragment.bodies.get(self.name) else { continue };
+            let Some(body) = fragment.body(self.name) else { continue };
             let field = format!("{} {}", fragment.file, fragment.field);
             if super::select::holds(fragment.when.as_ref(), self.scope, &field, problems) {
                 self.body(body, &fragment.file, &fragment.field, layers, problems);

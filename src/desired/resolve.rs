@@ -186,11 +186,11 @@ fn catalog_digest(
         .chain(catalog.presets.values().flat_map(|preset| &preset.fragments))
         .chain(catalog.features.values().flat_map(|feature| &feature.fragments));
     let said = |fragment: &Fragment| {
-        let body = fragment.bodies.get(name)?;
+        let body = fragment.body(name)?;
         Some(format!("{:?}{}", fragment.when, body.source))
     };
     let mut parts: Vec<String> = fragments.filter_map(said).collect();
-    parts.push(release.base.source.clone());
+    parts.push(release.base.source.to_string());
     parts.push(catalog.features.values().map(|feature| canonical(&feature.default)).collect());
     let variables = catalog.openstack.values().map(|release| canonical(&Value::Object(release.variables.clone())));
     parts.push(variables.collect());

@@ -19,7 +19,7 @@ const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("ne
 
 /// Adds a warning for each layer of the user's that sets what no chart knows that the layer is for; one, where it is for several charts.
 pub(super) fn tell(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut Vec<Finding>) {
-    let Some(tree) = catalog.keys.get(chart) else { return };
+    let Some(tree) = catalog.keys().get(chart) else { return };
     for finding in layers.iter().filter_map(|layer| warning(layer, chart, tree, catalog)) {
         if !findings.iter().any(|told| told.field == finding.field) {
             findings.push(finding);
@@ -39,7 +39,7 @@ fn warning(layer: &Layer, chart: &str, tree: &KeyTree, catalog: &Catalog) -> Opt
         unknown.push((path.keys().to_vec(), String::new()));
     }
     if place.starts_with("spec.common") {
-        unknown.retain(|(path, _)| !catalog.keys.values().any(|other| knows(other, path)));
+        unknown.retain(|(path, _)| !catalog.keys().any(|other| knows(other, path)));
     }
     (!unknown.is_empty()).then(|| finding(place, chart, &unknown))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Error, Expression, Scope};
-use crate::values::{Path, Values};
+use crate::values::{Path, Values, leaves};
 
 /// A tree of values whose strings may hold expressions.
 #[derive(Debug, Default)]
@@ -42,20 +42,14 @@ impl Template {
         Ok((evaluate_map(&self.0, scope, &Path::root(), &mut secret)?, secret))
     }
 
-    /// Every expression that is the whole of a scalar, with its path: where a credential can be read back from.
-    pub fn whole(&self) -> Vec<(Path, &str)> {
-        fn walk<'a>(nodes: &'a [(String, Node)], path: &Path, found: &mut Vec<(Path, &'a str)>) {
-            for (key, node) in nodes {
-                match node {
-                    Node::Whole(expression) => found.push((path.child(key), expression.source())),
-                    Node::Map(map) => walk(map, &path.child(key), found),
-                    _ => {}
-                }
-            }
-        }
-        let mut found = Vec::new();
-        walk(&self.0, &Path::root(), &mut found);
-        found
+    /// Every expression that is the whole of a scalar, with its path; nothing is compiled.
+    pub fn whole(values: &Values) -> Vec<(Path, String)> {
+        let expression = |(path, value): (Path, &Value)| {
+            let rest = value.as_str()?.strip_prefix("${")?;
+            let end = closing(rest).filter(|end| end + 1 == rest.len())?;
+            Some((path, rest[..end].trim().to_owned()))
+        };
+        leaves(values).into_iter().filter_map(expression).collect()
     }
 
     /// Drops every leaf whose path `keep` refuses; maps that become empty go as well.

@@ -63,7 +63,7 @@ impl<'a> Cloud<'a> {
         let (service, entry) = self.catalog.release(release)?;
         let own = self.spec.services.get(service).and_then(|service| service.releases.get(release));
         let is_another = own.is_some_and(|own| own.version.is_some());
-        if is_another { None } else { self.catalog.keys.get(&entry.chart) }
+        if is_another { None } else { self.catalog.keys().get(&entry.chart) }
     }
 }
 

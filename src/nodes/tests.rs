@@ -10,7 +10,7 @@ fn catalog() -> Catalog {
         let daemonsets =
             format!("    daemonsets: {{agent: {{form: {form}, component: {service}/agent}}}}\n    components:");
         let text = files[&path].replacen("    components:", &daemonsets, 1);
-        files.insert(path, text);
+        files.insert(path, text.into());
     }
     let roles = "roles:\n  compute: {description: x, labels: {compute: 'on', switch: 'on'}}\n  gateway: {description: x, labels: {gateway: 'on', switch: 'on'}}\n";
     files.insert("values/nodes.yaml".into(), roles.into());

@@ -6,7 +6,6 @@ use osdpl::{ceph, values};
 use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, refusals, resolved};
-use crate::written;
 
 #[test]
 fn manila_and_gnocchi_are_served_by_rook() {
@@ -41,7 +40,7 @@ fn what_the_operator_rolls_leaves_its_old_pods_alone_and_nothing_else_does() {
     let key = key.unwrap();
     let releases = catalogue.services.values().flat_map(|service| &service.releases);
     let left = releases.filter(|(name, _)| {
-        catalogue.bodies(name).any(|body| values::get(&written(body), &key).is_some_and(|found| found == "OnDelete"))
+        catalogue.bodies(name).any(|body| values::get(&body.values(), &key).is_some_and(|found| found == "OnDelete"))
     });
     let left: BTreeSet<&String> = left.map(|(name, _)| name).collect();
     assert_eq!(left, catalogue.rollout.iter().collect());

@@ -21,7 +21,7 @@ pub fn files() -> Files {
                 read(root, &path, files);
             } else if path.extension().is_some_and(|extension| extension == "yaml") {
                 let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-                files.insert(name, fs::read_to_string(&path).unwrap());
+                files.insert(name, fs::read_to_string(&path).unwrap().into());
             }
         }
     }

@@ -37,12 +37,13 @@ impl Loader<'_> {
         let daemonsets =
             daemonsets.filter_map(|(name, own)| Some((name.clone(), self.daemonset(path, &field, &name, own)?)));
         let daemonsets = daemonsets.collect();
-        let base = self.body(path, &field, entry.values, &entry.unset);
+        let base = self.body(path, &field, entry.values, entry.unset);
         let fragments = entry.fragments.into_iter().enumerate().map(|(index, own)| {
             let field = format!("{field}.fragments[{index}]");
             let when = self.condition(path, &format!("{field}.when"), own.when);
-            let body = self.body(path, &field, own.values, &own.unset);
-            Fragment { file: path.into(), field, why: own.why, when, bodies: [(name.to_owned(), body)].into() }
+            let body = self.body(path, &field, own.values, own.unset);
+            let named = [(name.to_owned(), body)].into();
+            Fragment { file: path.into(), field, why: own.why, when, named, every: None }
         });
         Release {
             fragments: fragments.collect(),

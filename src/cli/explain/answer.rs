@@ -140,7 +140,7 @@ impl Question<'_> {
 
     fn chart(&self, release: &str) -> Chart {
         let name = self.catalog.release(release).map(|(_, release)| release.chart.clone()).unwrap_or_default();
-        let known = self.catalog.keys.get(&name).map(|tree| known(tree, self.path));
+        let known = self.catalog.keys().get(&name).map(|tree| known(tree, self.path));
         let said = match &known {
             None => "its keys are not known here (name its folder with --charts)".to_owned(),
             Some(Known::Has(kind)) => format!("has the key ({})", kind.name()),

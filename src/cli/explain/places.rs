@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::common::Document;
-use crate::catalog::Files;
+use crate::catalog::{Files, Text};
 use crate::values::{Origin, Path};
 use crate::yaml::{self, Located};
 
@@ -42,7 +42,7 @@ impl Places<'_> {
     }
 
     fn file(&self, file: &str, field: &str, release: &str, path: &Path) -> anyhow::Result<Written> {
-        let tree: Located = yaml::parse(file, self.texts.get(file).map_or("", String::as_str))?;
+        let tree: Located = yaml::parse(file, self.texts.get(file).map_or("", Text::as_str))?;
         let above: Vec<Cow<'_, str>> = keys(field).collect();
         let fragment = tree.nearest(above.iter().map(Cow::as_ref));
         let path = || path.keys().iter().map(String::as_str);
@@ -75,7 +75,8 @@ mod tests {
         let text = "releases:\n  nova:\n    values:\n      a: {b: 1}\n    fragments:\n    - why: because\n      values:\n        a:\n          b: \"${spec.x}\"\n";
         let more =
             "fragments:\n- why: all\n  every: {values: {a: 1}}\n- releases:\n    nova: {values: {a: 2}, unset: [c]}\n";
-        let texts = [("s.yaml".to_owned(), text.to_owned()), ("p.yaml".to_owned(), more.to_owned())].into();
+        let texts =
+            [("s.yaml".to_owned(), text.to_owned().into()), ("p.yaml".to_owned(), more.to_owned().into())].into();
         let places = Places { texts: &texts, document: None };
         places.of(origin, "nova", &Path::parse(path).unwrap()).unwrap()
     }

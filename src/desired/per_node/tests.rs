@@ -15,12 +15,12 @@ fn catalog() -> Catalog {
         "    components: {store/server: StatefulSet}\n",
         "    components: {store/server: StatefulSet}\n    daemonsets:\n      disk: {form: root, component: store/disk}\n",
     );
-    files.insert("values/services/front.yaml".into(), front);
-    files.insert("values/services/store.yaml".into(), store);
+    files.insert("values/services/front.yaml".into(), front.into());
+    files.insert("values/services/store.yaml".into(), store.into());
     // What this chart knows is no matter here.
     files.remove("values/keys/front.yaml");
     let bare = files["presets/small.yaml"].replace("[store, front]", "[store, front, bare]");
-    files.insert("presets/small.yaml".into(), bare);
+    files.insert("presets/small.yaml".into(), bare.into());
     let text = "service: bare\ndescription: x\ngroup: infra\nreleases: {bare: {}, other: {when: 'false', daemonsets: {x: {form: conf, component: other/x}}}}\n";
     files.insert("values/services/bare.yaml".into(), text.into());
     Catalog::load(&files).unwrap()

@@ -1,27 +1,15 @@
 use serde_json::json;
 
 use super::*;
-use crate::catalog::KeyType;
+use crate::catalog::tests::files;
 use crate::values::Path;
 
-fn tree(value: &Value) -> KeyTree {
-    match value {
-        Value::Object(map) if !map.is_empty() => {
-            KeyTree::map(map.iter().map(|(key, value)| (key.as_str().into(), tree(value))))
-        }
-        other => KeyTree::Leaf(KeyType::of(other)),
-    }
-}
-
+/// A catalogue in which the charts have these defaults.
 fn catalog() -> Catalog {
-    let mut catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
-    let front = json!({
-        "pod": {"replicas": {"api": 1}, "affinity": {"anti": {"type": {"default": "preferred"}}}, "tolerations": {}},
-        "conf": {"front": {"DEFAULT": {"debug": false}}}, "endpoints": {"identity": {"auth": {"admin": {"username": "admin"}}}},
-    });
-    catalog.keys.insert("front".into(), tree(&front));
-    catalog.keys.insert("store".into(), tree(&json!({"volume": {"size": "5Gi"}})));
-    catalog
+    let front = "{pod: {replicas: {api: number}, affinity: {anti: {type: {default: string}}}, tolerations: map}, \
+                 conf: {front: {DEFAULT: {debug: boolean}}}, endpoints: {identity: {auth: {admin: {username: string}}}}}";
+    let keys = [("values/keys/front.yaml", front), ("values/keys/store.yaml", "volume: {size: string}")];
+    Catalog::load(&files(&keys)).unwrap()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
