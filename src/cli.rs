@@ -1,10 +1,12 @@
 //! The command line: the operator, and the tools around it. One file a subcommand.
 
+mod adopt;
 mod approve;
 mod charts;
 mod common;
 mod completions;
 mod crd;
+mod detach;
 mod explain;
 mod forget;
 mod operator;
@@ -53,8 +55,15 @@ enum Command {
     /// Against the cluster it reads what the operator reads, with your rights: helm's records and the credentials (Secrets), workloads, Jobs
     /// and pods; Services, volume claims, StorageClasses and nodes where you may. Nothing is written and no helm runs. A plan follows from a catalogue: where yours is not the operator's, name the operator's.
     Plan(plan::Arguments),
+    /// Describe a cloud that runs already, installed by hand or by others; with releases, take these over.
+    ///
+    /// It finds helm's releases of the catalogue's charts, and writes the OpenStackDeployment that describes them with the passwords that they
+    /// have: nothing in the cluster is changed. With releases it asks the operator to take them over, which starts no helm where nothing differs.
+    Adopt(adopt::Arguments),
     /// Let the waiting changes go.
     Approve(approve::Arguments),
+    /// Let releases go, or the whole cloud: everything runs on, and helm goes on with it by hand.
+    Detach(detach::Arguments),
     /// Have Nova and Neutron forget hosts whose nodes are gone for good.
     Forget(forget::Arguments),
     /// Show the cloud: releases, components, what it waits for.
@@ -107,7 +116,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Render(arguments) => arguments.run(),
         Command::Explain(arguments) => arguments.run().await,
         Command::Plan(arguments) => arguments.run().await,
+        Command::Adopt(arguments) => arguments.run().await,
         Command::Approve(arguments) => arguments.run().await,
+        Command::Detach(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
         Command::Why(arguments) => arguments.run().await,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 21] = [
+const PURE: [&str; 22] = [
     "values",
     "yaml",
     "release",
@@ -21,6 +21,7 @@ const PURE: [&str; 21] = [
     "desired",
     "nodes",
     "credentials",
+    "adopt",
     "health",
     "endpoint",
     "openstack",
