@@ -14,7 +14,6 @@ use clap::Args;
 use super::common::{CatalogOption, ClusterOption};
 use super::output::{self, Format};
 use super::place::Place;
-use super::render;
 use crate::adopt::{Cloud, known};
 use crate::cluster::Cluster;
 use shown::Shown;
