@@ -27,6 +27,8 @@ mod samples;
 mod server;
 #[path = "deploy/table.rs"]
 mod table;
+#[path = "deploy/upstream.rs"]
+mod upstream;
 
 use std::path::{Path, PathBuf};
 

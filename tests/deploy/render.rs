@@ -62,7 +62,7 @@ fn chart(name: &str) -> PathBuf {
 }
 
 /// The chart; the folder, where it is not in there.
-fn found(name: &str) -> Result<PathBuf, PathBuf> {
+pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let named = std::env::var_os("CHARTS").filter(|folder| !folder.is_empty());
     let folder = named.map_or_else(|| path("tests/charts"), PathBuf::from);
     let directory = folder.join(name);
