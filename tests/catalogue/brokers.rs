@@ -44,6 +44,20 @@ fn the_shared_broker_is_given_the_same_whether_or_not_others_have_their_own() {
 }
 
 #[test]
+fn what_features_give_the_shared_broker_they_give_every_other() {
+    let catalogue = catalogue();
+    // `messaging` is about the others themselves, and says what `storage` means for them: a folder of each one's own.
+    let features = catalogue.features.iter().filter(|(name, _)| !["messaging", "storage"].contains(&name.as_str()));
+    for (name, feature) in features {
+        for fragment in feature.fragments.iter().filter(|fragment| fragment.bodies.contains_key("rabbitmq")) {
+            let left =
+                catalogue.services["rabbitmq"].releases.keys().filter(|broker| !fragment.bodies.contains_key(*broker));
+            assert_eq!(left.collect::<Vec<_>>(), Vec::<&String>::new(), "{name}: {}", fragment.field);
+        }
+    }
+}
+
+#[test]
 fn every_broker_has_the_members_that_its_consumers_count_on_and_a_budget_for_its_own_pods() {
     let features = json!({"messaging": {"dedicated": ["nova"]}});
     let desired = resolved(&catalogue(), &spec(json!({"presets": ["compute", "ha"], "features": features})));
