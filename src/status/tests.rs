@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::api::{Phase, reason};
+use crate::catalog::Level;
 use crate::observed::{Key, ReleaseSeen};
 use crate::plan::{Action, Decision, Wait, Why};
 
