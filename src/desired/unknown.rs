@@ -34,7 +34,7 @@ fn warning(layer: &Layer, chart: &str, tree: &KeyTree, catalog: &Catalog) -> Opt
 
 /// Every unknown key of a user's layer as a warning of its own, by the path below the layer.
 pub fn unknown_keys(layer: &Layer, chart: &str, catalog: &Catalog) -> Vec<(Path, Finding)> {
-    let found = catalog.keys.get(chart).and_then(|tree| unknown(layer, tree, catalog));
+    let found = catalog.keys().get(chart).and_then(|tree| unknown(layer, tree, catalog));
     let (place, unknown) = found.unwrap_or_default();
     let own = |key: (Vec<String>, String)| (key.0.iter().cloned().collect(), finding(place.clone(), chart, &[key]));
     unknown.into_iter().map(own).collect()
