@@ -32,7 +32,7 @@ pub use per_node::{FIELD as OVERRIDES, Split, Target, target};
 pub use resolve::{redacted, resolve, resolve_release};
 pub use roles::role_labels;
 pub use select::select;
-pub use unknown::{Known, known};
+pub use unknown::{Known, is_of_unknown_keys, known, unknown_keys};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};

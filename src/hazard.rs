@@ -36,7 +36,9 @@ pub const KINDS: [(&str, &str); 7] = [
 /// Every hazard of a cloud.
 pub fn hazards(cloud: &Cloud<'_>) -> Vec<Hazard> {
     let mut tally = tally::Tally::default();
-    for (name, layers) in &cloud.layers {
+    // The keys of a chart are read for those alone that the user says something of.
+    let users = |layers: &&Vec<crate::values::Layer>| layers.iter().any(|layer| place(&layer.origin).is_some());
+    for (name, layers) in cloud.layers.iter().filter(|(_, layers)| users(layers)) {
         let release = layer::Release { name, layers, tree: cloud.tree(name), presets: &cloud.spec.presets };
         layer::judge(&release, &mut tally);
     }

@@ -3,9 +3,11 @@
 //! Pure room. `osdpl validate` asks all of it offline, the webhook what the API server has not judged already, the operator and `osdpl plan`
 //! what goes beyond the catalogue ([`judge`]).
 
+mod address;
 mod admission;
 mod beside;
 mod certificate;
+mod connections;
 mod cron;
 mod document;
 mod domain;
@@ -68,12 +70,18 @@ impl From<Judged> for Finding {
 
 /// What our own rules say of a spec, beside what [`crate::desired::resolve`] finds.
 pub fn judge(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Vec<Judged> {
-    let cloud = Cloud::new(spec, catalog, selection, facts);
-    let hazards = hazard::hazards(&cloud).into_iter();
+    of_cloud(&Cloud::new(spec, catalog, selection, facts))
+}
+
+/// The same of a cloud whose layers are at hand.
+fn of_cloud(cloud: &Cloud<'_>) -> Vec<Judged> {
+    let hazards = hazard::hazards(cloud).into_iter();
     let mut found: Vec<Judged> = hazards.map(|found| Judged::warning(found.kind, found.field, found.message)).collect();
-    found.extend(values::judge(&cloud));
-    found.extend(cron::judge(&cloud));
-    found.extend(domain::judge(spec));
+    found.extend(values::judge(cloud));
+    found.extend(cron::judge(cloud));
+    found.extend(connections::judge(cloud));
+    found.extend(domain::judge(cloud.spec));
+    found.extend(address::judge(cloud.spec));
     found
 }
 
@@ -104,5 +112,7 @@ const RULES: &[(&str, &str)] = &[
     ("release-move", "The OpenStack release moves as its databases can."),
     ("image-pinned", "No image stays behind where the OpenStack release moves."),
     ("certificate", "Certificates belong to their keys and speak for their hosts."),
+    ("connections", "The database takes the connections of all pools."),
+    ("address", "Networks do not overlap."),
     ("domain", "The public domain is one that names can be published in."),
 ];

@@ -57,10 +57,22 @@ fn resource(input: &str) -> String {
 fn said(input: &str, catalog: &Catalog, schemas: &Schemas) -> String {
     let report = judged_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
     report.findings.iter().fold(String::new(), |mut text, found| {
+        let field = if found.field.is_empty() { String::new() } else { format!("{}: ", found.field) };
         let _ =
-            writeln!(text, "=> {}: {}: {}: {} [{}]", found.line, found.level, found.field, found.message, found.rule);
+            writeln!(text, "=> {}: {}: {field}{} [{}]", found.line, found.level, settled(&found.message), found.rule);
         text
     })
+}
+
+/// A message without what grows with the catalogue: lists of all names, and which of a file's fragments it is.
+fn settled(message: &str) -> String {
+    let mut text = message.to_owned();
+    for list in ["; there are ", "; these can: "] {
+        text = text.split_once(list).map_or(text.clone(), |(before, _)| format!("{before}{list}…"));
+    }
+    let parts: Vec<&str> = text.split("fragments[").collect();
+    let rest = parts[1..].iter().map(|part| part.split_once(']').map_or(*part, |(_, after)| after));
+    rest.fold(parts[0].to_owned(), |text, part| format!("{text}fragments[…]{part}"))
 }
 
 /// An input, and what the table says is said of it.

@@ -28,6 +28,31 @@ pub(super) fn tell(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &
 }
 
 fn warning(layer: &Layer, chart: &str, tree: &KeyTree, catalog: &Catalog) -> Option<Finding> {
+    let (place, unknown) = unknown(layer, tree, catalog)?;
+    (!unknown.is_empty()).then(|| finding(place, chart, &unknown))
+}
+
+/// Every unknown key of a user's layer as a warning of its own, by the path below the layer.
+pub fn unknown_keys(layer: &Layer, chart: &str, catalog: &Catalog) -> Vec<(Path, Finding)> {
+    let found = catalog.keys().get(chart).and_then(|tree| unknown(layer, tree, catalog));
+    let (place, unknown) = found.unwrap_or_default();
+    let own = |key: (Vec<String>, String)| (key.0.iter().cloned().collect(), finding(place.clone(), chart, &[key]));
+    unknown.into_iter().map(own).collect()
+}
+
+/// Whether a finding is about unknown keys.
+pub fn is_of_unknown_keys(finding: &Finding) -> bool {
+    finding.message.contains(NOTHING_READS_IT)
+}
+
+/// What every warning about unknown keys says.
+const NOTHING_READS_IT: &str = "helm is given what is written here, but most likely nothing reads it";
+
+/// Keys with the nearest name of each, as ` did you mean`.
+type Unknown = Vec<(Vec<String>, String)>;
+
+/// Where a user's layer was written, and its unknown keys.
+fn unknown(layer: &Layer, tree: &KeyTree, catalog: &Catalog) -> Option<(String, Unknown)> {
     let place = match &layer.origin {
         Origin::Field(field) => field.clone(),
         Origin::Object(object) => object.clone(),
@@ -41,7 +66,7 @@ fn warning(layer: &Layer, chart: &str, tree: &KeyTree, catalog: &Catalog) -> Opt
     if place.starts_with("spec.common") {
         unknown.retain(|(path, _)| !catalog.keys().any(|other| knows(other, path)));
     }
-    (!unknown.is_empty()).then(|| finding(place, chart, &unknown))
+    Some((place, unknown))
 }
 
 /// Whether a chart's own values have a key.
@@ -117,8 +142,7 @@ fn finding(field: String, chart: &str, unknown: &[(Vec<String>, String)]) -> Fin
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let names = names.collect::<Vec<_>>().join("; ");
     let message = format!(
-        "the values of chart {chart} have no {names}{more}: helm is given what is written here, but most likely nothing reads it; \
-         correct the name, or take it out"
+        "the values of chart {chart} have no {names}{more}: {NOTHING_READS_IT}; correct the name, or take it out"
     );
     Finding { level: Level::Warning, field, message }
 }

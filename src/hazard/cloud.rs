@@ -1,10 +1,10 @@
 //! A cloud with all its layers: what hazards and rules are judged by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, KeyTree};
-use crate::desired::{self, Facts, Selection};
+use crate::desired::{self, Facts, Finding, Selection};
 use crate::values::{Layer, Origin, Path, Values, fold, trace};
 
 /// What a spec comes to, layer by layer.
@@ -15,7 +15,9 @@ pub struct Cloud<'a> {
     pub catalog: &'a Catalog,
     /// What the spec selects.
     pub selection: &'a Selection,
-    /// The layers of each release, low to high; none of one whose layers can't be had, which is said elsewhere.
+    /// Why the layers of a release can't be had, once for all that have the same trouble.
+    pub problems: BTreeSet<Finding>,
+    /// The layers of each release, low to high; none of one whose layers can't be had.
     pub layers: BTreeMap<String, Vec<Layer>>,
     /// The final values of the same releases; secrets inside.
     pub values: BTreeMap<String, Values>,
@@ -29,10 +31,16 @@ impl<'a> Cloud<'a> {
         selection: &'a Selection,
         facts: &Facts,
     ) -> Self {
-        let layers = |name: &String| Some((name.clone(), desired::layers(name, spec, catalog, selection, facts).ok()?));
-        let layers: BTreeMap<_, _> = selection.releases.keys().filter_map(layers).collect();
+        let mut problems = BTreeSet::new();
+        let mut layers = BTreeMap::new();
+        for name in selection.releases.keys() {
+            match desired::layers(name, spec, catalog, selection, facts) {
+                Ok(own) => drop(layers.insert(name.clone(), own)),
+                Err(found) => problems.extend(found),
+            }
+        }
         let values = layers.iter().map(|(name, layers)| (name.clone(), fold(layers))).collect();
-        Self { spec, catalog, selection, layers, values }
+        Self { spec, catalog, selection, problems, layers, values }
     }
 
     /// What decides a value of a release, and whether that must not be shown; nothing where the chart's default holds.
@@ -59,7 +67,7 @@ impl<'a> Cloud<'a> {
     }
 
     /// The keys of a release's chart, where they are known: another version of the chart may know others.
-    pub(super) fn tree(&self, release: &str) -> Option<&KeyTree> {
+    pub fn tree(&self, release: &str) -> Option<&KeyTree> {
         let (service, entry) = self.catalog.release(release)?;
         let own = self.spec.services.get(service).and_then(|service| service.releases.get(release));
         let is_another = own.is_some_and(|own| own.version.is_some());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Cloud, Hazard, place, shape};
-use crate::catalog::{Coupling, KeyTree};
+use crate::catalog::Coupling;
 use crate::expr::Scope;
 use crate::values::{Layer, Path, Values, get, trace};
 
@@ -35,47 +35,50 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Hazard> {
     cloud.catalog.judgements.couplings.iter().flat_map(judge).collect()
 }
 
+/// Everything that is said, and, where the user says any of it, the defaults of those that nobody tells.
 fn told(coupling: &Coupling, cloud: &Cloud<'_>) -> Vec<Told> {
     let mut told = Vec::new();
+    let mut silent = Vec::new();
     for wanted in &coupling.places {
         let is_meant = |name: &&String| wanted.release.as_ref().is_none_or(|release| release == *name);
         for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_meant(name)) {
             let values = &cloud.values[name];
             for path in expanded(&wanted.path, values) {
-                told.extend(said(name, layers, values, cloud.tree(name), &path, coupling.default.as_ref()));
+                match said(name, layers, values, &path) {
+                    Some(said) => told.push(said),
+                    None => silent.push((name, path)),
+                }
             }
         }
+    }
+    let Some(default) = coupling.default.as_ref().filter(|_| told.iter().any(|told| told.field.is_some())) else {
+        return told;
+    };
+    for (name, path) in silent.into_iter().filter(|(name, path)| cloud.tree(name).is_some_and(|tree| tree.knows(path)))
+    {
+        told.push(Told {
+            release: name.clone(),
+            path,
+            value: default.clone(),
+            field: None,
+            source: "the chart's default".into(),
+            is_secret: false,
+        });
     }
     told
 }
 
-fn said(
-    name: &str,
-    layers: &[Layer],
-    values: &Values,
-    tree: Option<&KeyTree>,
-    path: &Path,
-    default: Option<&Value>,
-) -> Option<Told> {
-    let mut told = Told {
+fn said(name: &str, layers: &[Layer], values: &Values, path: &Path) -> Option<Told> {
+    let value = get(values, path).filter(|value| !value.is_null())?;
+    let trace = trace(layers, path).into_iter().next()?;
+    Some(Told {
         release: name.to_owned(),
         path: path.clone(),
-        value: Value::Null,
-        field: None,
-        source: "the chart's default".into(),
-        is_secret: false,
-    };
-    if let Some(value) = get(values, path).filter(|value| !value.is_null()) {
-        let trace = trace(layers, path).into_iter().next()?;
-        told.value = value.clone();
-        told.field = place(trace.origin).map(|place| format!("{place}.{path}"));
-        told.source = trace.origin.to_string();
-        told.is_secret = trace.secret;
-        return Some(told);
-    }
-    let has_key = tree.is_some_and(|tree| tree.knows(path));
-    told.value = default.filter(|_| has_key)?.clone();
-    Some(told)
+        value: value.clone(),
+        field: place(trace.origin).map(|place| format!("{place}.{path}")),
+        source: trace.origin.to_string(),
+        is_secret: trace.secret,
+    })
 }
 
 /// The paths that a pattern stands for in these values; itself where it has no `*`.

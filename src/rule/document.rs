@@ -7,6 +7,8 @@ use serde_json::Value;
 use super::{Judged, fields, schema};
 use crate::api::{self, OpenStackDeployment, SchemaError};
 use crate::catalog::Catalog;
+use crate::desired;
+use crate::hazard::{self, Cloud};
 
 /// The kinds of resource that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +98,9 @@ impl Question<'_> {
         for judged in deployment.iter().flat_map(|deployment| self.resource(deployment)) {
             // The catalogue's own words help more than a schema's.
             found.retain(|known| known.field != judged.field || known.rule != "schema");
-            let is_told = found.iter().any(|known| known.field == judged.field && known.rule == "field");
+            let is_told = found
+                .iter()
+                .any(|known| known.field == judged.field && (known.rule == "field" || known.message == judged.message));
             found.extend((!is_told).then_some(judged));
         }
         found.sort();
@@ -130,8 +134,11 @@ fn by_server(kind: Kind, object: &Value, schema: &Value) -> Vec<Judged> {
 
 /// The object as its type, where its shape lets it; why not, where nothing has said so already.
 fn typed<T: DeserializeOwned>(object: &Value, found: &mut Vec<Judged>) -> Option<T> {
-    let known = serde_json::from_value(object.clone());
-    match known {
+    // A list would be taken for the fields in their order.
+    if !object["spec"].is_object() {
+        return None;
+    }
+    match serde_json::from_value(object.clone()) {
         Ok(typed) => Some(typed),
         Err(error) => {
             if found.is_empty() {
@@ -148,25 +155,45 @@ impl Question<'_> {
         let name = deployment.metadata.name.as_deref().unwrap_or("cloud");
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or("openstack");
         let (spec, catalog) = (&deployment.spec, self.catalog);
-        let selection = crate::desired::select(name, namespace, spec, catalog);
+        let selection = desired::select(name, namespace, spec, catalog);
         let mut facts = super::made_up(catalog, &selection);
         facts.values_from = super::beside::values_from(spec, namespace, self.beside);
-        let desired = crate::desired::resolve(spec, catalog, &selection, &facts);
-        let mut found: Vec<Judged> =
-            desired.findings.iter().cloned().map(|finding| Judged::of("catalogue", finding)).collect();
-        found.extend(super::certificate::judge(spec, namespace, self.beside));
-        found.extend(super::judge(spec, catalog, &selection, &facts));
-        for (name, release) in &desired.releases {
-            // A release that can't be put together, for a reason that no finding says.
-            let blocked = release.blocked.as_ref().filter(|_| !selection.is_refused());
-            found.extend(blocked.map(|blocked| {
-                Judged::error(
-                    "catalogue",
-                    format!("spec.services.{}", release.service),
-                    format!("release {name}: {}", blocked.message),
-                )
-            }));
+        let desired = desired::resolve(spec, catalog, &selection, &facts);
+        let told = desired.findings.iter().filter(|finding| !desired::is_of_unknown_keys(finding)).cloned();
+        let mut found: Vec<Judged> = told.map(|finding| Judged::of("catalogue", finding)).collect();
+        let cloud = Cloud::new(spec, catalog, &selection, &facts);
+        if !selection.is_refused() {
+            found.extend(cloud.problems.iter().cloned().map(|finding| Judged::of("catalogue", finding)));
         }
+        found.extend(unknown_keys(&cloud));
+        found.extend(super::certificate::judge(spec, namespace, self.beside));
+        let ours = super::of_cloud(&cloud).into_iter();
+        let unknown: Vec<String> =
+            found.iter().filter(|told| told.rule == "unknown-key").map(|told| told.field.clone()).collect();
+        found.extend(ours.filter(|judged| judged.rule != "null-nothing" || !unknown.contains(&judged.field)));
         found
     }
+}
+
+/// Every key that no chart knows by itself, where it stands; what is removed in vain is told as such.
+fn unknown_keys(cloud: &Cloud<'_>) -> Vec<Judged> {
+    let mut found = Vec::new();
+    for (name, layers) in &cloud.layers {
+        let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
+        for layer in layers.iter().filter(|_| cloud.tree(name).is_some()) {
+            for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog) {
+                let Some(place) = hazard::place(&layer.origin) else { continue };
+                let at = layer.unset.iter().position(|unset| *unset == path);
+                let field = match at {
+                    Some(index) => format!("{}[{index}]", place.replace(".values", ".unset")),
+                    None => format!("{place}.{path}"),
+                };
+                // One for all charts that take it.
+                if !found.iter().any(|known: &Judged| known.field == field) {
+                    found.push(Judged { field, ..Judged::of("unknown-key", finding) });
+                }
+            }
+        }
+    }
+    found
 }

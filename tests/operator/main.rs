@@ -45,4 +45,5 @@ mod steady;
 mod trouble;
 mod two;
 mod unmade;
+mod webhook;
 mod world;

@@ -72,3 +72,18 @@ fn how_long_the_largest_sample_takes_is_printed() {
     println!("{}: {:?} in a debug build", largest.0, begun.elapsed());
     assert_eq!(report.summary.errors, 0);
 }
+
+#[test]
+fn couplings_and_rules_name_keys_that_their_charts_have() {
+    let catalog = osdpl::files::catalog(None).unwrap();
+    let of_couplings = catalog.judgements.couplings.iter().flat_map(|coupling| &coupling.places);
+    let of_couplings = of_couplings.filter_map(|place| Some((place.release.as_ref()?, &place.path)));
+    let of_rules = catalog.judgements.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
+    let is_known = |(release, path): &(&String, &osdpl::values::Path)| {
+        let chart = catalog.release(release).map(|(_, release)| release.chart.as_str());
+        chart.and_then(|chart| catalog.keys().get(chart)).is_some_and(|tree| tree.knows(path))
+    };
+    let unknown: Vec<_> = of_couplings.chain(of_rules).filter(|place| !is_known(place)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    assert!(catalog.judgements.couplings.len() >= 10 && catalog.judgements.rules.len() >= 5);
+}

@@ -1,0 +1,101 @@
+//! Networks that overlap: packets for one of them go to the other.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::Judged;
+use crate::api::OpenStackDeploymentSpec;
+
+/// Keys below which networks are allowed to overlap: they say who may come in, not what is where.
+const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
+
+/// A network as people write it: `10.0.0.0/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Network {
+    bits: u128,
+    prefix: u32,
+    is_v6: bool,
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, prefix) = text.split_once('/')?;
+        let prefix: u32 = prefix.parse().ok()?;
+        let (bits, width, is_v6) = match address.parse().ok()? {
+            IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32, false),
+            IpAddr::V6(address) => (address.to_bits(), 128, true),
+        };
+        (prefix <= width).then_some(Self { bits, prefix, is_v6 })
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let common = self.prefix.min(other.prefix);
+        let part = |bits: u128| bits.checked_shr(128 - common).unwrap_or_default();
+        self.is_v6 == other.is_v6 && part(self.bits) == part(other.bits)
+    }
+}
+
+/// Networks of the spec's features that overlap each other. The cluster's own pod and Service networks are not in the resource: not judged here.
+pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
+    let mut networks = Vec::new();
+    walk(&Value::Object(spec.features.clone()), "spec.features", &mut networks);
+    let mut found = Vec::new();
+    for (index, (field, text, network)) in networks.iter().enumerate() {
+        let clash = networks[..index].iter().find(|(_, _, other)| network.overlaps(other));
+        found.extend(clash.map(|(other, theirs, _)| {
+            let message = format!(
+                "{text} overlaps {theirs} of {other}: packets for one would go to the other; choose another range"
+            );
+            Judged::error("address", field.clone(), message)
+        }));
+    }
+    found
+}
+
+fn walk(value: &Value, field: &str, networks: &mut Vec<(String, String, Network)>) {
+    match value {
+        Value::Object(map) => {
+            let named = map.iter().filter(|(key, _)| !ALLOWED.contains(&key.as_str()));
+            named.for_each(|(key, value)| walk(value, &super::schema::below(field, key), networks));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| walk(item, &format!("{field}[{index}]"), networks));
+        }
+        Value::String(text) => {
+            networks.extend(Network::parse(text).map(|network| (field.to_owned(), text.clone(), network)))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn networks_overlap_where_one_holds_the_other() {
+        let overlaps = |one: &str, other: &str| Network::parse(one).unwrap().overlaps(&Network::parse(other).unwrap());
+        assert!(overlaps("10.0.0.0/8", "10.96.0.0/12") && overlaps("0.0.0.0/0", "192.0.2.0/24"));
+        assert!(!overlaps("10.0.0.0/24", "10.0.1.0/24") && !overlaps("::/0", "0.0.0.0/0"));
+        assert!(Network::parse("10.0.0.0/33").is_none() && Network::parse("a/b").is_none());
+    }
+
+    #[test]
+    fn two_networks_of_the_features_that_overlap_are_told_once() {
+        let features = json!({"octavia": {"network": {"cidr": "10.10.0.0/16"}}, "network": {"external": [{"cidr": "10.10.3.0/24"}]},
+                              "networkPolicies": {"clients": ["10.0.0.0/8"]}});
+        let spec: OpenStackDeploymentSpec =
+            serde_json::from_value(json!({"openstackRelease": "2026.1", "features": features})).unwrap();
+        let found: Vec<_> =
+            judge(&spec).into_iter().map(|judged| format!("{}: {}", judged.field, judged.message)).collect();
+        assert_eq!(
+            found,
+            [
+                "spec.features.octavia.network.cidr: 10.10.0.0/16 overlaps 10.10.3.0/24 of spec.features.network.external[0].cidr: packets for one would go to the other; choose another range"
+            ]
+        );
+    }
+}

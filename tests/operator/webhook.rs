@@ -1,0 +1,108 @@
+//! The webhook: the API server asks the operator before it takes a resource.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::{Value, json};
+
+use crate::cloud::NAME;
+use crate::world::{World, patience, story};
+
+const HOOK: &str = "osdpl-story";
+
+/// A certificate for this machine with its key in these files; the certificate is its own authority.
+fn certify(certificate: &Path, key: &Path) -> String {
+    let pair = KeyPair::generate().unwrap();
+    let made = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
+    std::fs::write(key, pair.serialize_pem()).unwrap();
+    std::fs::write(certificate, made.pem()).unwrap();
+    made.pem()
+}
+
+/// What kubectl says of a resource that the server is asked to take, and whether it would.
+fn tried(world: &World, spec: &Value) -> (bool, String) {
+    let object = json!({
+        "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+        "metadata": {"name": NAME, "namespace": world.namespace}, "spec": spec,
+    });
+    let mut command = Command::new(world.cluster().kubectl().unwrap());
+    command.arg("--kubeconfig").arg(world.cluster().kubeconfig());
+    command.args(["apply", "--server-side", "--dry-run=server", "-f", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(object.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// The API server learns of a configuration, and of its change, when it does: nothing tells.
+async fn until_refused(world: &World, spec: &Value) -> String {
+    let refused = async {
+        loop {
+            let (taken, said) = tried(world, spec);
+            if !taken {
+                return said;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    patience("the webhook is asked", refused).await
+}
+
+async fn register(world: &World, address: &str, authority: &str) {
+    let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+    let hook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": HOOK},
+        "webhooks": [{
+            "name": "validate.osdpl.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore", "timeoutSeconds": 5,
+            "rules": [{"apiGroups": ["osdpl.dev"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE"], "resources": ["openstackdeployments"]}],
+            "clientConfig": {"url": format!("https://{address}/validate"), "caBundle": ByteString(authority.as_bytes().to_vec())},
+        }],
+    });
+    api.patch(HOOK, &PatchParams::apply("story").force(), &Patch::Apply(hook)).await.unwrap();
+}
+
+#[test]
+fn what_is_wrong_is_refused_when_it_is_applied_and_what_is_doubtful_is_shown() {
+    story("webhook", async |world| {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
+        let authority = certify(&certificate, &key);
+        let (certificate_named, key_named) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+        let arguments =
+            ["--webhook-listen", &address, "--webhook-certificate", certificate_named, "--webhook-key", key_named];
+        let operator = world.operator().arguments(&arguments).start().await;
+        register(world, &address, &authority).await;
+
+        let wrong = json!({"openstackRelease": "2026.1", "presets": ["compute", "hA"], "features": {"netwrok": {}}});
+        let said = until_refused(world, &wrong).await;
+        assert!(said.contains("spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?"), "{said}");
+        assert!(
+            said.contains("spec.features.netwrok: there is no feature \"netwrok\", did you mean \"network\"?"),
+            "{said}"
+        );
+
+        let doubtful = json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud"});
+        let (taken, said) = tried(world, &doubtful);
+        assert!(taken && said.contains("Warning: spec.publicDomain: cloud is a single label"), "{said}");
+
+        // Renewed: the API server trusts the new certificate alone.
+        let authority = certify(&certificate, &key);
+        register(world, &address, &authority).await;
+        assert!(until_refused(world, &wrong).await.contains("there is no preset"));
+
+        // Without an answer resources are taken unjudged.
+        operator.kill();
+        let (taken, said) = tried(world, &wrong);
+        assert!(taken, "{said}");
+        let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+        api.delete(HOOK, &DeleteParams::default()).await.unwrap();
+    });
+}
