@@ -33,6 +33,8 @@ pub use status::{
 
 /// The annotation by which a person lets a waiting plan go; its value is the hash that status and `osdpl plan` print.
 pub const APPROVE: &str = "osdpl.dev/approve";
+/// The annotation by which a person has releases taken over that run and were made by others. A release's name, several separated by commas, or `all`.
+pub const ADOPT: &str = "osdpl.dev/adopt";
 /// The annotation by which a person has a release repaired: foreign revisions are overwritten, edited and deleted objects put back, and what had
 /// failed for a reason that only a hand mends is tried soon. A release's name, several separated by commas, or `all`.
 pub const REPAIR: &str = "osdpl.dev/repair";

@@ -1,10 +1,12 @@
 //! The command line: the operator, and the tools around it. One file a subcommand.
 
+mod adopt;
 mod approve;
 mod charts;
 mod common;
 mod completions;
 mod crd;
+mod detach;
 mod explain;
 mod forget;
 mod operator;
@@ -59,8 +61,15 @@ enum Command {
     /// Ends with code 0 where nothing is refused, 1 where something is (with --strict: where there is a warning, too), 2 where something can't be
     /// read.
     Validate(validate::Arguments),
+    /// Describe a cloud that runs already, installed by hand or by others; with releases, take these over.
+    ///
+    /// It finds helm's releases of the catalogue's charts, and writes the OpenStackDeployment that describes them with the passwords that they
+    /// have: nothing in the cluster is changed. With releases it asks the operator to take them over, which starts no helm where nothing differs.
+    Adopt(adopt::Arguments),
     /// Let the waiting changes go.
     Approve(approve::Arguments),
+    /// Let releases go, or the whole cloud: everything runs on, and helm goes on with it by hand.
+    Detach(detach::Arguments),
     /// Have Nova and Neutron forget hosts whose nodes are gone for good.
     Forget(forget::Arguments),
     /// Show the cloud: releases, components, what it waits for.
@@ -114,7 +123,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Explain(arguments) => arguments.run().await,
         Command::Plan(arguments) => arguments.run().await,
         Command::Validate(arguments) => arguments.run(),
+        Command::Adopt(arguments) => arguments.run().await,
         Command::Approve(arguments) => arguments.run().await,
+        Command::Detach(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
         Command::Why(arguments) => arguments.run().await,

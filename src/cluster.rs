@@ -1,5 +1,6 @@
 //! The API server: every read that is not a watch, and every write that is not helm's. Shell room.
 
+mod adopt;
 mod ceph;
 mod claims;
 mod crds;

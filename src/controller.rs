@@ -12,6 +12,7 @@ mod fence;
 mod gather;
 mod hosts;
 mod learn;
+mod likeness;
 mod maintenance;
 mod memory;
 mod nodes;

@@ -153,6 +153,8 @@ pub struct ChartFact {
     pub version: String,
     /// The digest over its entries.
     pub digest: String,
+    /// What helm's records tell the chart by (see [`crate::release::imprint`]); empty where that is not known.
+    pub imprint: String,
     /// The chart's default `images.tags`.
     pub images: BTreeMap<String, String>,
     /// The chart's default `manifests.job_*`: which Jobs it is made of.
@@ -220,8 +222,12 @@ pub struct DesiredRelease {
     pub version: Option<String>,
     /// The digest of the chart, where it is known.
     pub chart_digest: Option<String>,
+    /// What helm's records tell the chart by, where that is known.
+    pub imprint: Option<String>,
     /// Whether the spec pauses it.
     pub paused: bool,
+    /// Whether it is ours to look after; else it is let go.
+    pub managed: bool,
     /// What is done about objects that others changed.
     pub drift: DriftPolicy,
     /// Why it can't be submitted.

@@ -35,6 +35,7 @@
 //! | [`openstack`] | what is said to Nova and Neutron, and what their answers mean |
 //! | [`maintenance`] | nodes taken out of the cloud for a while: the next step there or back |
 //! | [`cause`] | why: from a victim along what it waits for to the root |
+//! | [`adopt`] | releases that someone else made: how they stand to what is wanted |
 //! | [`drift`] | what others did to a release's objects, by the objects' own word |
 //! | [`plan`] | the table from state to step |
 //! | [`hazard`] | overrides that most likely do not do what they are meant for |
@@ -70,6 +71,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod adopt;
 pub mod api;
 pub mod catalog;
 pub mod cause;

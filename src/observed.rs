@@ -14,6 +14,7 @@ mod cause;
 mod cron;
 mod endpoint;
 mod failed;
+mod likeness;
 mod node;
 mod rollout;
 mod storage;
@@ -24,6 +25,7 @@ pub use cause::Cause;
 pub use cron::{CronSeen, Run, RunEnd};
 pub use endpoint::EndpointSeen;
 pub use failed::{Failed, Mend};
+pub use likeness::{Likeness, Verdict};
 pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, Daemons, OnDelete, PodState, Rolling};
 pub use storage::{Claim, ClaimPhase, Class};
@@ -53,6 +55,8 @@ pub struct Observed {
     pub drift: Arc<BTreeMap<Key, DriftSeen>>,
     /// What services' APIs answered, by release, of those that are asked and can be reached.
     pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
+    /// How the newest revisions that others made stand to what is wanted, by release.
+    pub likeness: BTreeMap<Key, Likeness>,
     /// Namespaces that are being deleted: nothing can start in them.
     pub terminating: BTreeSet<String>,
     /// Daemons that a batch is being made anew of: on so many nodes their pods may be missing for now.
@@ -97,6 +101,11 @@ pub struct ReleaseSeen {
 }
 
 impl Observed {
+    /// Whether it runs and is nobody's of ours: nothing of it is touched.
+    pub fn is_others(&self, key: &Key) -> bool {
+        self.releases.get(key).is_some_and(|seen| !seen.is_ours())
+    }
+
     /// The objects of a release that others changed since its newest revision.
     pub fn drifted(&self, key: &Key) -> &[drift::Drifted] {
         let revision = self.releases.get(key).map(|seen| seen.revision);

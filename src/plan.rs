@@ -3,6 +3,7 @@
 //! Pure room: `plan(Desired, Observed, Policy)` classifies each release into few states (see [`State`]) and has one exhaustive match from
 //! state to step. Nothing is remembered between passes: helm's records say what was done, the policy what is allowed.
 
+mod adopt;
 mod agree;
 mod backoff;
 mod drift;
@@ -36,6 +37,8 @@ pub struct Policy {
     pub approval: Approval,
     /// The hash that a person approved.
     pub approved: Option<String>,
+    /// Releases that run already and are to be taken over; `all` for every one.
+    pub adopt: BTreeSet<String>,
     /// Releases whose foreign revisions may be overwritten; `all` for every one.
     pub repair: BTreeSet<String>,
     /// Releases whose uninstall skips hooks; `all` for every one.
@@ -139,7 +142,12 @@ impl Context<'_> {
     }
 
     fn approved(&self) -> bool {
-        self.policy.approval == Approval::Automatic || self.policy.approved.as_deref() == Some(self.hash)
+        self.policy.approval == Approval::Automatic || self.is_approved()
+    }
+
+    /// Whether a person has agreed to this very target.
+    fn is_approved(&self) -> bool {
+        self.policy.approved.as_deref() == Some(self.hash)
     }
 
     /// The components that are not available yet, of those needed.

@@ -10,6 +10,7 @@
 //! meta      a record's metadata                  decode    payload bytes → Record, hooks, objects
 //! status    helm's nine states                   rewrite   unlocking a record whose maker is dead
 //! sweep     what failed revisions left behind    recovery  what a dead maker's record needs
+//! source    what a revision was made from
 //! ```
 //!
 //! Pure: no client, no clock. Format: helm v3.22.0 and v4.3.1, `pkg/storage/driver`, `pkg/release/v1`.
@@ -23,6 +24,7 @@ mod owner;
 mod record;
 mod recovery;
 mod rewrite;
+mod source;
 mod status;
 mod sweep;
 
@@ -35,11 +37,15 @@ pub use owner::{NAME, NAMESPACE, owner};
 pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};
 pub use recovery::{Recovery, recover};
 pub use rewrite::{fail_secret, rewrite_failed};
+pub use source::{Source, decode_source, dependencies, imprint};
 pub use status::{Status, UnknownStatus};
 pub use sweep::{KEEP, Past, Sweep, is_leftover, leaving, names, orphans, unswept};
 
 /// Label on a record: the digest of everything that made this revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
+
+/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on a record that was taken over and is not as wanted: it was made of no inputs that we know.
+pub const ADOPTED: &str = "adopted";
 
 /// Label on a record: the digest of the catalogue that made those inputs.
 pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";

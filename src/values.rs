@@ -4,10 +4,12 @@
 //! (`pkg/chart/common/util/coalesce.go`). Layers are folded low to high, one by one: the merge is not associative when a key changes its type.
 
 mod canonical;
+mod coalesce;
 mod layer;
 mod path;
 
 pub use canonical::{canonical, digest};
+pub use coalesce::{coalesce, plain_numbers};
 pub use layer::{Layer, Origin, Trace, fold, trace};
 pub use path::{Path, PathError};
 

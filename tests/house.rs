@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 23] = [
+const PURE: [&str; 24] = [
     "values",
     "yaml",
     "release",
@@ -23,6 +23,7 @@ const PURE: [&str; 23] = [
     "credentials",
     "hazard",
     "rule",
+    "adopt",
     "health",
     "endpoint",
     "openstack",

@@ -15,7 +15,7 @@ pub enum Approval {
 }
 
 /// What a deletion of the resource leaves behind: `Retain`, where unset, volume claims, credentials and key Secrets, which the same resource finds
-/// again when applied anew; `Purge`, nothing.
+/// again when applied anew; `Purge`, nothing; `Detach`, everything: the releases run on, and helm goes on with them by hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
     /// Volume claims, credentials and key Secrets stay: applying the resource again finds them.
@@ -23,6 +23,8 @@ pub enum DeletionPolicy {
     Retain,
     /// Nothing stays.
     Purge,
+    /// Everything stays and runs on: releases, Secrets, labels of nodes. No helm is started.
+    Detach,
 }
 
 /// What is done about objects of a release that someone edited or deleted beside helm.

@@ -202,6 +202,9 @@ pub struct ReleaseOverrides {
     /// This release is neither upgraded nor uninstalled while true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// False lets the release go: it stays as it runs, helm goes on with it by hand, and nothing of it is touched or looked after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed: Option<bool>,
     /// What is done about objects of this release that someone edited or deleted beside helm; as `spec.drift` says where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,

@@ -17,6 +17,7 @@ use super::metadata::{self, Metadata, is_name, is_version};
 use super::problem::Problem;
 use super::source;
 use crate::catalog::KeyTree;
+use crate::release::{dependencies, imprint};
 
 /// A chart that some release needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -118,13 +119,16 @@ impl Chart {
     /// # Errors
     /// When the archive is gone or damaged since, or its `values.yaml` is no YAML map.
     pub fn default_values(&self) -> Result<Value, Error> {
-        const FILE: &str = "values.yaml";
-        let contents = self.contents()?;
-        let values: Option<Map<String, Value>> = match contents.get(FILE) {
-            Some(text) => metadata::yaml(FILE, text).map_err(|problem| self.unreadable(problem))?,
+        Ok(Value::Object(self.read(&self.contents()?, "values.yaml")?))
+    }
+
+    /// A file that is a YAML map; an empty one where it is not there.
+    fn read(&self, contents: &Contents, file: &str) -> Result<Map<String, Value>, Error> {
+        let values: Option<Map<String, Value>> = match contents.get(file) {
+            Some(text) => metadata::yaml(file, text).map_err(|problem| self.unreadable(problem))?,
             None => None,
         };
-        Ok(Value::Object(values.unwrap_or_default()))
+        Ok(values.unwrap_or_default())
     }
 
     /// The chart's keys and their types. Reads the archive.
@@ -148,6 +152,17 @@ impl Chart {
             text.map_err(|_| self.unreadable(Problem::NotUnicode(path.to_owned())))
         };
         definitions.map(text).collect()
+    }
+
+    /// What helm's records tell the chart by, see [`crate::release::imprint`]. Reads the archive.
+    ///
+    /// # Errors
+    /// As [`Self::default_values`].
+    pub fn imprint(&self) -> Result<String, Error> {
+        let contents = self.contents()?;
+        let metadata = Value::Object(self.read(&contents, "Chart.yaml")?);
+        let defaults = self.read(&contents, "values.yaml")?;
+        Ok(imprint(contents.files(), &defaults, &dependencies(&metadata)))
     }
 
     fn contents(&self) -> Result<Contents, Error> {

@@ -133,7 +133,11 @@ impl Cluster {
         failed.map_or(Ok(removed), Err)
     }
 
-    async fn mark_swept(&self, key: &Key, revision: u32) -> Result<(), Error> {
+    /// Says on a failed record that what it left behind is dealt with.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn mark_swept(&self, key: &Key, revision: u32) -> Result<(), Error> {
         let name = format!("sh.helm.release.v1.{}.v{revision}", key.name);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let label = Patch::Merge(json!({"metadata": {"labels": {SWEPT_LABEL: revision.to_string()}}}));

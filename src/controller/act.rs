@@ -1,5 +1,6 @@
 //! Carrying out a plan: children are started in the order of the longest remaining chain; nothing waits for them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,11 @@ use super::memory::Memory;
 use crate::cluster::Error;
 use crate::desired::{Desired, DesiredRelease};
 use crate::helm::{Apply, Job, Refused, Running, Stop, Uninstall, Upgrade, Verb};
-use crate::observed::{Key, Observed, Repaired, RunningSeen};
+use crate::observed::{Key, Observed, ReleaseSeen, Repaired, RunningSeen};
 use crate::plan::{Action, Decision, Plan, Step, Wait, Why, in_a_row};
+use crate::release::{
+    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
+};
 
 /// The wall deadline of a whole run, as a multiple of the time that one hook may take.
 const HOOKS: u32 = 8;
@@ -84,6 +88,20 @@ impl Context {
                 let done = self.cluster.unlock(&key, revision).await?;
                 tracing::info!(release = %key, done, "recovered");
             }
+            Action::LetGo => {
+                let records = self.cluster.unlabel_records(&key).await?;
+                tracing::info!(release = %key, records, "let go");
+            }
+            Action::Adopt { in_sync } => {
+                let Some(release) = desired.releases.get(name) else { return Ok(()) };
+                // What others' failed revisions left is theirs to remove.
+                for past in observed.releases.get(&key).into_iter().filter(|seen| !seen.is_ours()).flat_map(failed) {
+                    self.cluster.mark_swept(&key, past).await?;
+                }
+                let labels = self.labels(name, release, revision, *in_sync);
+                let done = self.cluster.label_record(&key, revision, &labels).await?;
+                tracing::info!(release = %key, revision, in_sync, done, "taken over");
+            }
             Action::Upgrade { delete_jobs } => {
                 let Some(release) = desired.releases.get(name) else { return Ok(()) };
                 if self.runner.free_slots() == 0 || self.renders(observed) >= self.runner.cores() {
@@ -101,6 +119,28 @@ impl Context {
             }
         }
         Ok(())
+    }
+
+    /// The labels by which a revision that others made counts as ours: as one of the wanted inputs, or of none that we know.
+    fn labels(
+        &self,
+        name: &str,
+        release: &DesiredRelease,
+        revision: i64,
+        in_sync: bool,
+    ) -> BTreeMap<&'static str, Option<String>> {
+        let of = |digest: &String| Some(if in_sync { digest.clone() } else { ADOPTED.to_owned() });
+        let split = release.split.as_ref().map(|split| split.digest.clone());
+        let attempt = self.runner.instance().attempt(0, u32::try_from(revision).unwrap_or(u32::MAX));
+        BTreeMap::from([
+            (INPUTS_LABEL, of(&release.inputs)),
+            (CATALOG_LABEL, of(&release.catalog)),
+            (RELEASE_LABEL, Some(name.to_owned())),
+            (IMAGES_LABEL, Some(release.images.clone()).filter(|_| in_sync)),
+            (GUESTS_LABEL, release.guests.clone().filter(|_| in_sync)),
+            (SPLIT_LABEL, split.filter(|_| in_sync)),
+            (ATTEMPT_LABEL, Some(attempt.to_string())),
+        ])
     }
 
     /// How many helms still render: helm writes the release's record when it has, and mostly waits from then on. More of them than cores
@@ -172,6 +212,11 @@ impl Context {
             }
         }
     }
+}
+
+/// The failed revisions that helm remembers.
+fn failed(seen: &ReleaseSeen) -> impl Iterator<Item = u32> {
+    seen.history.iter().filter(|past| past.status == Status::Failed).map(|past| past.revision)
 }
 
 impl Memory {

@@ -6,6 +6,7 @@ use super::Context;
 use super::gather::Wish;
 use super::memory::Memory;
 use crate::cluster::Error;
+use crate::observed::Verdict;
 use crate::plan::{Plan, Why};
 use crate::values::changed;
 
@@ -30,7 +31,11 @@ impl Context {
             let known = known.filter(|(of, inputs, _)| *of == revision && *inputs == release.inputs);
             let paths = match known {
                 Some((_, _, paths)) => paths.clone(),
-                None => self.differences(release, revision).await?,
+                None => match wish.observed.likeness.get(&release.key).map(|known| &known.verdict) {
+                    // What others made is compared by what templates see: they write values in their own way.
+                    Some(Verdict::Differs { chart, paths }) => short(chart.iter().chain(paths).cloned().collect()),
+                    _ => self.differences(release, revision).await?,
+                },
             };
             memory.changes.insert(release.key.clone(), (revision, release.inputs.clone(), paths.clone()));
             all.insert(name.to_owned(), paths);
@@ -50,11 +55,15 @@ impl Context {
         if paths.is_empty() {
             paths.push("(no value: the chart, helm's version or its flags)".to_owned());
         }
-        if paths.len() > SHOWN {
-            let more = paths.len() - SHOWN;
-            paths.truncate(SHOWN);
-            paths.push(format!("(and {more} more)"));
-        }
-        Ok(paths)
+        Ok(short(paths))
     }
+}
+
+fn short(mut paths: Vec<String>) -> Vec<String> {
+    if paths.len() > SHOWN {
+        let more = paths.len() - SHOWN;
+        paths.truncate(SHOWN);
+        paths.push(format!("(and {more} more)"));
+    }
+    paths
 }

@@ -221,6 +221,7 @@ fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
     let switches = defaults["manifests"].as_object().into_iter().flatten();
     let jobs = switches.filter(|(name, _)| name.starts_with("job_"));
     let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect();
-    let fact = ChartFact { version: chart.version.clone(), digest: chart.digest.to_string(), images, jobs };
+    let (version, digest) = (chart.version.clone(), chart.digest.to_string());
+    let fact = ChartFact { version, digest, imprint: chart.imprint()?, images, jobs };
     Ok(Ready { path: chart.path.clone(), crds: chart.crds()?.into(), fact })
 }

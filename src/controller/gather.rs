@@ -8,10 +8,12 @@ use kube::ResourceExt;
 
 use super::Context;
 use super::learn::Learned;
+use super::likeness::{again, likenesses};
 use super::memory::{Memory, Resolved};
 use super::pending::Pending;
 use crate::api::{
-    APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, RoleStatus, SKIP_HOOKS, ValuesKind,
+    ADOPT, APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, RoleStatus, SKIP_HOOKS,
+    ValuesKind,
 };
 use crate::catalog::{Catalog, Level, SecretField};
 use crate::ceph::Declared;
@@ -64,13 +66,19 @@ impl Context {
         if !refused {
             self.learn((deployment, spec, &selection), &mut observed, memory, &mut learned).await?;
         }
-        let Learned { facts, mut problems, wake, pending } = learned;
+        let Learned { facts, mut problems, mut wake, pending } = learned;
         let survey = self.survey(spec);
         if !refused && !spec.paused {
             problems.extend(self.label_nodes(&survey.changes).await);
         }
         let ceph = facts.ceph.clone();
         let desired = memory.resolved(spec, &self.catalog, &selection, facts);
+        if !refused {
+            observed.likeness =
+                likenesses(&self.cluster, (&desired, &observed), &memory.likeness, true, |_, _| {}).await?;
+            memory.likeness.clone_from(&observed.likeness);
+            wake = wake.into_iter().chain(again(&observed.likeness)).min();
+        }
         if !refused {
             self.withdraw_ceph(ceph.as_ref(), &selection, (&desired, &observed), memory).await?;
         }
@@ -135,6 +143,7 @@ impl Context {
             external_ready: BTreeSet::new(),
             drift: seen.drift,
             endpoints: seen.endpoints,
+            likeness: BTreeMap::new(),
             terminating: self.inputs.terminating(),
             renewed: BTreeMap::new(),
         }
@@ -150,7 +159,11 @@ impl Context {
     /// Has the objects of every wanted release looked after whose drift shall be seen. A spec that is refused changes nothing in that.
     pub(super) fn attend(&self, wish: &Wish) {
         if !wish.refused {
-            let seen = wish.desired.releases.values().filter(|release| release.drift != DriftPolicy::Ignore);
+            let seen = wish
+                .desired
+                .releases
+                .values()
+                .filter(|release| release.managed && release.drift != DriftPolicy::Ignore);
             self.tasks.attend(seen.map(|release| release.key.clone()).collect());
         }
     }
@@ -268,6 +281,7 @@ pub fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
         approved: deployment.annotations().get(APPROVE).cloned(),
+        adopt: names(deployment, ADOPT),
         repair: names(deployment, REPAIR),
         skip_hooks: names(deployment, SKIP_HOOKS),
         paused: deployment.spec.paused,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use super::hosts::Hosted;
+use super::likeness::Likenesses;
 use super::rollout::Rolled;
 use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
@@ -29,6 +30,8 @@ pub struct Memory {
     pub resolved: Option<Resolved>,
     /// What waiting changes would change, by release: for which revision and inputs, and the paths.
     pub changes: BTreeMap<Key, (i64, String, Vec<String>)>,
+    /// How revisions that others made stand to what is wanted.
+    pub likeness: Likenesses,
     /// Sweeps that failed, by release: how often in a row, and when last.
     pub sweeps: BTreeMap<Key, (u32, Timestamp)>,
     /// What others did to our Secrets.

@@ -17,8 +17,10 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::watch;
 
 use super::gather::{frozen, known, policy, selection};
+use super::likeness::{Likenesses, likenesses};
 use super::secrets::secrets;
 use super::{ChartSource, Fence};
+use crate::adopt::Compared;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level};
 use crate::cluster::{Cluster, Error};
@@ -52,6 +54,8 @@ pub struct Preview {
     pub plan: Plan,
     /// The values in the newest record of each release that is not up to date, or why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
+    /// What templates saw and would see of releases whose newest revision others made.
+    pub compared: BTreeMap<String, Compared>,
     /// Where the values of each release are what Ceph says, and which object does.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// What is wrong with the spec, or should be known.
@@ -115,6 +119,9 @@ pub async fn preview(
     let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
     observed.renewed = renewed(live, &desired);
+    let mut compared = BTreeMap::new();
+    let keep = |name: &str, one: Compared| drop(compared.insert(name.to_owned(), one));
+    observed.likeness = likenesses(&cluster, (&desired, &observed), &Likenesses::new(), false, keep).await?;
     let wished = || plan(&desired, &observed, catalog, &policy(deployment), super::now());
     let plan = if refused { frozen(&desired, &observed) } else { wished() };
     let survey = survey(deployment, spec, catalog, &seen);
@@ -132,6 +139,7 @@ pub async fn preview(
         observed,
         plan,
         recorded,
+        compared,
         refused,
         unknown,
         unseen,

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Context;
 use super::gather::Wish;
-use crate::api::{APPROVE, OpenStackDeployment, REPAIR};
+use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR};
 use crate::cluster::Error;
+use crate::observed::ReleaseSeen;
 use crate::plan::{Action, Plan, Policy, Step, Wait};
 use crate::rollout::{self, Next};
 
@@ -32,6 +33,22 @@ fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BT
     asked.iter().filter(|name| !began(name) && !over(name)).cloned().collect()
 }
 
+/// What is left of the names that were to be taken over: those that still belong to nobody. `all` counts until none does.
+fn unadopted(wish: &Wish) -> BTreeSet<String> {
+    let releases = &wish.desired.releases;
+    let is_open = |name: &String| {
+        let seen = releases.get(name).and_then(|release| wish.observed.releases.get(&release.key));
+        seen.is_none_or(|seen| !seen.is_ours())
+    };
+    let done = |name: &String| match name.as_str() {
+        ALL => {
+            releases.values().all(|release| wish.observed.releases.get(&release.key).is_none_or(ReleaseSeen::is_ours))
+        }
+        _ => !is_open(name),
+    };
+    wish.policy.adopt.iter().filter(|name| !done(name)).cloned().collect()
+}
+
 impl Context {
     /// Takes away what has had its effect.
     pub(super) async fn spend(
@@ -47,6 +64,11 @@ impl Context {
         let kept = !rolled.unseen && stored.is_some_and(|stored| rollout::is_recorded(&rolled.rollouts, stored));
         if wish.policy.approved.is_some() && known && kept && plan.is_at_rest() {
             self.cluster.annotate(deployment, APPROVE, None).await?;
+        }
+        let unadopted = unadopted(wish);
+        if known && unadopted != wish.policy.adopt {
+            let names = unadopted.into_iter().collect::<Vec<_>>().join(",");
+            self.cluster.annotate(deployment, ADOPT, Some(names).filter(|names| !names.is_empty())).await?;
         }
         let left = left(&wish.policy.repair, &started, plan);
         if known && left != wish.policy.repair {

@@ -39,6 +39,9 @@ impl Context {
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog);
         let names = known(&selection);
         let observed = self.observe(&names, memory).await;
+        if deployment.spec.deletion_policy == Some(DeletionPolicy::Detach) {
+            return self.let_go(deployment, observed, memory).await;
+        }
         let now = super::now();
         let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
         let mut plan = plan(&wish.desired, &wish.observed, &self.catalog, &wish.policy, now);
@@ -62,6 +65,35 @@ impl Context {
         self.metrics.gone(&name);
         self.unsettle();
         Ok(Action::await_change())
+    }
+
+    /// Lets everything go as it runs: helm's records lose our labels, and the resource its finalizer. Secrets, objects that charts mount and labels
+    /// of nodes stay, because pods live on them.
+    async fn let_go(
+        &self,
+        deployment: &OpenStackDeployment,
+        observed: Observed,
+        memory: &mut Memory,
+    ) -> Result<Action, Error> {
+        let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
+        let busy: Vec<String> = observed.running.keys().map(ToString::to_string).collect();
+        if busy.is_empty() {
+            for (key, _) in ours {
+                let records = self.cluster.unlabel_records(key).await?;
+                tracing::info!(release = %key, records, "let go");
+            }
+            memory.failures.clear();
+            self.cluster.set_finalizer(deployment, false).await?;
+            self.metrics.gone(&deployment.name_any());
+            self.unsettle();
+            return Ok(Action::await_change());
+        }
+        // What helm is in the middle of ends first; its end pokes.
+        let rest = format!("helm is at {}: it is let go when that has ended", busy.join(", "));
+        let wish = leaving(observed, policy(deployment), self.tasks.problems());
+        let (plan, nothing) = (crate::plan::Plan::default(), Rollouts::new());
+        self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &nothing), Some(rest), memory).await?;
+        Ok(Action::requeue(AGAIN))
     }
 
     /// Removes what is not helm's, once the releases are gone; what stands in the way, if anything does.

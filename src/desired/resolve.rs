@@ -69,7 +69,9 @@ pub fn resolve_release(
         server_side: release.server_side,
         version: fact.map(|chart| chart.version.clone()),
         chart_digest: fact.map(|chart| chart.digest.clone()),
+        imprint: fact.map(|chart| chart.imprint.clone()).filter(|imprint| !imprint.is_empty()),
         paused: own.is_some_and(|own| own.paused),
+        managed: own.and_then(|own| own.managed).unwrap_or(true),
         drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
         blocked: facts
             .refused

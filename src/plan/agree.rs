@@ -26,13 +26,17 @@ impl Context<'_> {
         // What guests did not have before they can't miss.
         let held = seen.guests.as_deref().is_some_and(|held| held != NO_GUESTS) && seen.guests != release.guests;
         let restarts = self.restarts(release, seen);
+        let adopted = super::adopt::is_adopted(seen);
         let why = match (held, restarts.is_empty(), ours) {
+            _ if adopted => Why::Adopted,
             (true, ..) => Why::Guests(super::guests::hosts(self.observed)),
             (false, false, _) => Why::Split(restarts),
             (false, true, true) => Why::Catalog,
             (false, true, false) => return self.submit(name, release, Some(seen), Why::Spec),
         };
-        if !self.approved() && release.blocked.is_none() {
+        // What was made by others is never changed without a person's word, whatever the spec says of later changes.
+        let agreed = if adopted { self.is_approved() } else { self.approved() };
+        if !agreed && release.blocked.is_none() {
             return Step::Wait(Wait::Approval(why));
         }
         self.submit(name, release, Some(seen), why)

@@ -64,7 +64,10 @@ impl Context<'_> {
             Step::Settle(_) | Step::Ready if matches!(state, State::InSync(_)) && !self.policy.paused => {
                 unswept(&seen.history)
             }
-            Step::Do(Action::Recover | Action::Stop, _) | Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
+            Step::Do(Action::Recover | Action::Adopt { .. } | Action::LetGo | Action::Stop, _)
+            | Step::Wait(_)
+            | Step::Settle(_)
+            | Step::Ready => None,
         }
     }
 }

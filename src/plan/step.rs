@@ -5,7 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::{Context, Mending, Policy, State, settling};
 use crate::catalog::Component;
 use crate::desired::DesiredRelease;
-use crate::observed::{Key, ReleaseSeen, RunningSeen};
+use crate::observed::{Key, ReleaseSeen, RunningSeen, Verdict};
 use crate::release::Sweep;
 
 /// The decision about one release.
@@ -49,6 +49,13 @@ pub enum Action {
     },
     /// Unlock the record that a dead attempt left behind.
     Recover,
+    /// Take our labels from the release's records: it is nobody's from then on.
+    LetGo,
+    /// Label the record that someone else made, as ours.
+    Adopt {
+        /// Whether it is as wanted; else it is out of date from then on.
+        in_sync: bool,
+    },
     /// Stop the child that runs: its inputs are not wanted any more and can't succeed.
     Stop,
 }
@@ -78,6 +85,14 @@ pub enum Why {
     Unfinished,
     /// A dead attempt left this status.
     Abandoned(String),
+    /// The spec lets it go.
+    Unmanaged,
+    /// Someone else made it just as it is wanted.
+    Alike,
+    /// A person asked for it to be taken over.
+    Asked,
+    /// It was taken over as others made it, and is not as wanted.
+    Adopted,
     /// The spec changed while helm waits for something that can't succeed.
     Superseded(String),
 }
@@ -131,8 +146,8 @@ pub enum Wait {
         /// When its record was made.
         since: Option<Timestamp>,
     },
-    /// A person must decide: never ours.
-    Unmanaged,
+    /// A person must decide: never ours. With how it stands to what is wanted, where that is known.
+    Unmanaged(Option<Verdict>),
     /// A person must look: unreadable.
     Undecodable(String),
     /// The namespace is being deleted.
@@ -153,11 +168,16 @@ impl Context<'_> {
     pub(super) fn wanted(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running(name, &release.key, child, Some(release)),
+            _ if !release.managed => Self::let_go(state),
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
-            State::Unmanaged(_) => Step::Wait(Wait::Unmanaged),
+            State::Unmanaged(seen) => self.unmanaged(name, release, seen),
             State::Locked(seen, until) => Step::Wait(locked(seen, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(seen) if !self.mends(name, release) => settling(release, seen, self.observed),
+            // Labels change nothing that runs: what was done by hand while it was paused is in sync already.
+            State::Foreign(seen) | State::OutOfDate(seen) if self.is_alike(release, seen) => {
+                Step::Do(Action::Adopt { in_sync: true }, Why::Alike)
+            }
             _ if self.policy.paused || release.paused => Step::Wait(Wait::Paused),
             _ if self.observed.terminating.contains(&release.key.namespace) => {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
@@ -256,7 +276,7 @@ impl Context<'_> {
     }
 }
 
-fn locked(seen: &ReleaseSeen, until: Option<Timestamp>) -> Wait {
+pub(super) fn locked(seen: &ReleaseSeen, until: Option<Timestamp>) -> Wait {
     let who = match until {
         None => "another operator process that still lives".to_owned(),
         Some(until) => format!("a helm that is not ours (it is taken for dead at {until:.0})"),

@@ -2,6 +2,7 @@ use super::*;
 use crate::desired::Blocked;
 use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
 
+mod adopting;
 mod drifting;
 mod guests;
 mod leaving;
@@ -81,7 +82,7 @@ fn every_state_has_its_step() {
         ),
         (
             changed(|s| (s.attempt, s.own_inputs) = (None, None)),
-            "a release of this name exists that osdpl did not make; uninstall it, or give this one another name in services.<service>.releases.<release>.name",
+            "a release of this name exists that osdpl did not make; take it over (osdpl adopt <release>). Or uninstall it, or give this one another name in services.<service>.releases.<release>.name",
         ),
         (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
         (changed(|s| s.body = None), "settles: its release record is being read"),

@@ -5,6 +5,7 @@ use std::fmt;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{Action, Wait, Why};
+use crate::observed::Verdict;
 
 impl fmt::Display for Why {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,6 +32,10 @@ impl fmt::Display for Why {
             Self::Drift => formatter.write_str("its objects were changed beside helm"),
             Self::Unwanted => formatter.write_str("it is not wanted any more"),
             Self::Unfinished => formatter.write_str("an uninstall began and did not end"),
+            Self::Unmanaged => formatter.write_str("the spec lets it go"),
+            Self::Alike => formatter.write_str("it was made by others just as it is wanted"),
+            Self::Asked => formatter.write_str("taking it over was asked for"),
+            Self::Adopted => formatter.write_str("it was taken over as others made it, which is not as it is wanted"),
             Self::Abandoned(status) => write!(formatter, "a dead attempt left it {status}"),
             Self::Superseded(hook) => write!(formatter, "the wish changed while helm waits in vain ({hook})"),
         }
@@ -47,6 +52,8 @@ impl fmt::Display for Action {
             Self::Uninstall { skip_hooks: false } => formatter.write_str("helm uninstall"),
             Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
             Self::Recover => formatter.write_str("unlock the record"),
+            Self::Adopt { .. } => formatter.write_str("label the record"),
+            Self::LetGo => formatter.write_str("take our labels from its records"),
             Self::Stop => formatter.write_str("stop helm"),
         }
     }
@@ -87,13 +94,27 @@ impl fmt::Display for Wait {
                 by_hand(description, *since),
                 crate::api::REPAIR
             ),
-            Self::Unmanaged => formatter.write_str(
-                "a release of this name exists that osdpl did not make; uninstall it, or give this one another name in services.<service>.releases.<release>.name",
-            ),
+            Self::Unmanaged(verdict) => unmanaged(verdict.as_ref(), formatter),
             Self::Undecodable(problem) => write!(formatter, "its release record can't be read: {problem}"),
-            Self::Terminating(namespace) => write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more"),
+            Self::Terminating(namespace) => {
+                write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more")
+            }
         }
     }
+}
+
+fn unmanaged(verdict: Option<&Verdict>, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    formatter.write_str("a release of this name exists that osdpl did not make; ")?;
+    match verdict {
+        None => formatter.write_str("take it over (osdpl adopt <release>)")?,
+        Some(Verdict::Same) => formatter.write_str("take it over (osdpl adopt <release>): nothing would change")?,
+        Some(verdict @ Verdict::Differs { .. }) => {
+            write!(formatter, "take it over (osdpl adopt <release>): {verdict}, once that is approved")?;
+        }
+        Some(Verdict::Owned(text) | Verdict::Unknown(text)) => formatter.write_str(text)?,
+    }
+    formatter
+        .write_str(". Or uninstall it, or give this one another name in services.<service>.releases.<release>.name")
 }
 
 /// What someone did by hand, and when, as far as the record tells.

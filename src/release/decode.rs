@@ -99,7 +99,7 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, Undecodable> {
 }
 
 /// The JSON inside a payload, unpacked as it is read.
-fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Undecodable> {
+pub(super) fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Undecodable> {
     let mut unpacked = unpack(payload)?;
     let read = serde_json::from_reader(BufReader::with_capacity(32 * 1024, &mut unpacked));
     read.map_err(|error| match error.classify() {

@@ -34,7 +34,7 @@ pub(super) fn parts<'a>(scene: &Scene<'a>) -> Vec<Part<'a>> {
 fn of_release<'a>(scene: &Scene<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
     // One that was just given back to Kubernetes is not ours, whatever its objects say yet.
-    let ours = leaves_pods(wanted);
+    let ours = leaves_pods(wanted) && wanted.managed && !scene.observed.is_others(&wanted.key);
     let sets: Vec<&Workload> = scene
         .observed
         .workloads

@@ -2,7 +2,7 @@
 
 use super::part;
 use crate::catalog::{Catalog, WorkloadKind};
-use crate::desired::Desired;
+use crate::desired::{Desired, DesiredRelease};
 use crate::observed::{Observed, Workload};
 use crate::plan::{Plan, Step, Wait};
 
@@ -29,7 +29,8 @@ pub fn strategies(desired: &Desired, observed: &Observed, catalog: &Catalog, pla
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))
     };
     let releases = catalog.rollout.iter().filter(idle).filter_map(|name| Some((name, desired.releases.get(name)?)));
-    let differing = releases.filter(|(_, release)| !release.paused).flat_map(|(name, release)| {
+    let held = |release: &DesiredRelease| release.paused || !release.managed || observed.is_others(&release.key);
+    let differing = releases.filter(|(_, release)| !held(release)).flat_map(|(name, release)| {
         let wanted = part::leaves_pods(release);
         let settled = plan.decisions.get(name).is_some_and(|own| matches!(own.step, Step::Ready | Step::Settle(_)));
         let own = move |set: &&Workload| {

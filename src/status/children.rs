@@ -15,6 +15,9 @@ use crate::release::RECORD_LIMIT;
 /// From how much of [`RECORD_LIMIT`] on a record is warned of.
 const WARN_PERCENT: usize = 70;
 
+/// What is said of a release that the spec lets go.
+const LET_GO: &str = "let go: osdpl neither changes it nor looks after it (managed: false)";
+
 /// Each release by its name in the catalogue.
 pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
     let decisions = report.plan.decisions.iter();
@@ -31,7 +34,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
     let seen = report.observed.releases.get(&decision.key);
     let body = seen.and_then(|seen| seen.body.as_ref());
     let status = match (seen, &decision.step) {
-        (_, Step::Wait(Wait::Unmanaged)) => "unmanaged".to_owned(),
+        (_, Step::Wait(Wait::Unmanaged(_))) => "unmanaged".to_owned(),
         (Some(seen), _) => seen.status.clone(),
         (None, Step::Wait(Wait::Helm { .. })) => "starting".into(),
         (None, _) => "absent".into(),
@@ -47,7 +50,10 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         digest: seen.and_then(|seen| seen.inputs.as_ref()).map(|inputs| inputs.chars().take(12).collect()),
         since: seen.and_then(|seen| seen.since).map(|since| format!("{since:.0}")),
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
-        message: with_size(message(&decision.step), body),
+        message: match desired {
+            Some(desired) if !desired.managed && decision.step == Step::Ready => LET_GO.to_owned(),
+            _ => with_size(message(&decision.step), body),
+        },
         changes: report.changes.get(name).cloned().unwrap_or_default(),
         drift: Vec::new(),
     }

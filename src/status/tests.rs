@@ -72,7 +72,7 @@ fn each_situation_has_one_truth() {
         (Step::Do(Action::Recover, Why::Install), Phase::Installing, reason::RELEASES, "True", "False"),
         (Step::Wait(Wait::Approval(Why::Catalog)), Phase::AwaitingApproval, reason::APPROVAL, "False", "False"),
         (Step::Wait(backoff), Phase::Failed, reason::FAILED, "True", "False"),
-        (Step::Wait(Wait::Unmanaged), Phase::Failed, reason::FOREIGN, "False", "True"),
+        (Step::Wait(Wait::Unmanaged(None)), Phase::Failed, reason::FOREIGN, "False", "True"),
         (Step::Settle(vec!["a".into(), "b".into()]), Phase::Updating, reason::WORKLOADS, "True", "False"),
     ] {
         let (status, _) = reported(None, &plan(&[("front", step)]), NOW);

@@ -107,12 +107,13 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let reason = match &decision.step {
             Step::Wait(Wait::Backoff { .. } | Wait::Undecodable(_) | Wait::Terminating(_)) => reason::FAILED,
-            Step::Wait(Wait::Foreign { .. } | Wait::Unmanaged) => reason::FOREIGN,
+            Step::Wait(Wait::Foreign { .. } | Wait::Unmanaged(_)) => reason::FOREIGN,
             Step::Wait(Wait::Blocked { reason, .. }) => match reason.as_str() {
                 reason::CHART_PENDING => return None,
                 reason::INPUTS => reason::INPUTS,
                 reason::FAILED => reason::FAILED,
                 reason::INVALID => reason::INVALID,
+                reason::FOREIGN => reason::FOREIGN,
                 _ => reason::CHART,
             },
             // A hook that fails again and again is a failure, though helm still waits for it.

@@ -4,8 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::shown::Look;
+use crate::adopt::Compared;
 use crate::controller::Preview;
 use crate::desired::DesiredRelease;
+use crate::observed::Verdict;
 use crate::scrub::Scrubber;
 use crate::values::{Path, Values, changed, get};
 
@@ -26,12 +28,17 @@ pub struct Change {
 /// What the next upgrade changes.
 pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Look) -> Vec<Change> {
     let bare = |path: String| Change { path, before: None, after: None, source: None };
-    let before = match preview.recorded.get(name) {
-        None => return Vec::new(),
-        Some(Err(problem)) => return vec![bare(format!("(unknown: {problem})"))],
-        Some(Ok(values)) => values,
+    let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
+        // What others made is compared by what templates see: they write values in their own way.
+        (Some(compared), _) => (&compared.before, &compared.after),
+        (None, None) => return Vec::new(),
+        (None, Some(Err(problem))) => return vec![bare(format!("(unknown: {problem})"))],
+        (None, Some(Ok(values))) => (values, &release.values),
     };
-    let paths = changed(before, &release.values);
+    let paths = changed(before, after);
+    if let Some(Compared { verdict: Verdict::Same, .. }) = preview.compared.get(name) {
+        return Vec::new();
+    }
     if paths.is_empty() {
         return vec![bare("(no value: the chart, helm's version or its flags)".into())];
     }
@@ -43,7 +50,7 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Lo
     let change = |path: &Path| Change {
         path: path.to_string(),
         before: shows(before, path),
-        after: shows(&release.values, path),
+        after: shows(after, path),
         source: preview.ceph.get(name).filter(|(paths, _)| paths.contains(path)).map(|(_, source)| source.clone()),
     };
     paths.iter().map(change).collect()

@@ -39,7 +39,9 @@ pub fn release(name: &str) -> DesiredRelease {
         server_side: true,
         version: None,
         chart_digest: None,
+        imprint: None,
         paused: false,
+        managed: true,
         drift: crate::api::DriftPolicy::Report,
         blocked: None,
     }

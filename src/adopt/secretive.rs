@@ -1,0 +1,62 @@
+//! Which values must not stand in a spec that many may read.
+
+use serde_json::Value;
+
+use crate::values::Path;
+
+/// Words in a key whose value is to be hidden.
+const WORDS: [&str; 9] =
+    ["password", "passphrase", "passwd", "secret", "token", "private", "credential", "keyring", "transport_url"];
+
+/// Whether a value is taken for a secret: its key says so, or it holds a private key or an address with a password. A record knows no marks, so
+/// too much is hidden rather than too little; below the charts' own `secrets` there are the names of Secrets.
+pub fn secretive(path: &Path, value: &Value) -> bool {
+    let keys = path.keys();
+    if value.is_boolean() || value.is_number() || keys.first().is_some_and(|top| top == "secrets") {
+        return false;
+    }
+    let named = |key: &String| WORDS.iter().any(|word| key.to_lowercase().contains(word));
+    keys.iter().any(named) || holds(value)
+}
+
+/// Whether a secret is written in it.
+fn holds(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("PRIVATE KEY-----") || has_login(text),
+        Value::Array(items) => items.iter().any(|item| secretive(&Path::root(), item)),
+        Value::Object(map) => map.iter().any(|(key, value)| secretive(&Path::root().child(key), value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// `scheme://user:password@host`
+fn has_login(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', ' ', '\n', '"']).next().unwrap_or_default();
+        authority.split_once('@').is_some_and(|(login, _)| login.contains(':'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_named_or_looks_like_a_secret_is_one() {
+        for (path, value, is) in [
+            ("endpoints.identity.auth.admin.password", json!("x"), true),
+            ("conf.nova.DEFAULT.transport_url", json!("x"), true),
+            ("conf.nova.DEFAULT.connection", json!("mysql://nova:x@mariadb:3306/nova"), true),
+            ("conf.tls.key", json!("-----BEGIN PRIVATE KEY-----\nMII"), true),
+            ("conf.list", json!([{"secret": "x"}]), true),
+            ("conf.nova.DEFAULT.debug", json!(true), false),
+            ("secrets.identity.admin", json!("keystone-admin"), false),
+            ("conf.keystone.token.expiration", json!(3600), false),
+            ("conf.url", json!("https://example.org/a@b:c"), false),
+        ] {
+            assert_eq!(secretive(&Path::parse(path).unwrap(), &value), is, "{path}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::Catalog;
+use crate::desired::{Facts, Selection};
+use crate::observed::{Key, Verdict};
+use crate::release::{Chart, Source};
+
+fn catalog() -> Catalog {
+    Catalog::load(&crate::catalog::tests::files(&[])).unwrap()
+}
+
+fn found(name: &str, chart: &str, defaults: Value, config: Value) -> Found {
+    let map = |value: Value| serde_json::from_value(value).unwrap();
+    let chart = Chart { name: chart.into(), version: "1.0.0".into(), app_version: String::new() };
+    let source = Source { config: map(config), chart, defaults: map(defaults), imprint: String::new() };
+    Found::new(Key::new("cloud", name), 3, source)
+}
+
+/// A front and a store as a person installed them.
+fn by_hand() -> Vec<Found> {
+    let images = json!({"tags": {"api": "example.org/front:t1"}});
+    let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});
+    let front = json!({
+        "conf": {"region": "R2", "password": "theirs", "colour": "blue", "debug": true, "old": null},
+        "auth": {"admin": "s3cret"}, "tls": {"key": "-----BEGIN PRIVATE KEY-----"},
+    });
+    vec![
+        found("front", "front", defaults, front),
+        found("db", "store", json!({"auth": {"admin": "password"}}), json!({"auth": {"admin": "s3cret"}, "size": 5})),
+        found("blog", "wordpress", json!({}), json!({})),
+    ]
+}
+
+fn described(found: &[Found]) -> Description {
+    let catalog = catalog();
+    let known = known(found, &catalog);
+    let invent = |_: &Selection| Facts { helm_major: 4, ..Facts::default() };
+    Cloud::new(("cloud", "nimbus"), &known, &catalog, &invent).describe()
+}
+
+#[test]
+fn a_cloud_is_described_by_what_fits_and_the_rest_is_overridden() {
+    let Description { spec, secrets, compared, findings, installs } = described(&by_hand());
+    assert_eq!(installs, [""; 0]);
+    assert!(findings.is_empty(), "{findings:?}");
+    let expected = json!({
+        "openstackRelease": "2026.1", "presets": ["small"], "region": "R2", "paused": true,
+        "features": {"colour": {"name": "blue"}},
+        "services": {
+            "front": {
+                "credentials": {"user": {"name": "nimbus-adopted-credentials-front", "key": "user"}},
+                "releases": {"front": {
+                    "values": {"conf": {"debug": true}}, "unset": ["conf.old"],
+                    "valuesFrom": [{"kind": "Secret", "name": "nimbus-adopted-front"}],
+                }},
+            },
+            "store": {
+                "credentials": {"admin": {"name": "nimbus-adopted-credentials-store", "key": "admin"}},
+                "releases": {"store": {"name": "db", "values": {"size": 5}}},
+            },
+        },
+    });
+    let mut spec = serde_json::to_value(&spec).unwrap();
+    for field in ["common", "nodes", "charts", "images"] {
+        spec.as_object_mut().unwrap().remove(field);
+    }
+    assert_eq!(spec, expected);
+    assert!(compared.values().all(|compared| compared.verdict == Verdict::Same), "nothing is lost");
+    let Content::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
+    assert_eq!(admin, "s3cret", "the password that runs, not another one");
+    let Content::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
+    assert_eq!(Value::Object(tls.clone()), json!({"tls": {"key": "-----BEGIN PRIVATE KEY-----"}}));
+}
+
+#[test]
+fn what_others_need_and_does_not_run_is_paused_and_said() {
+    let Description { spec, installs, .. } = described(&by_hand()[..1]);
+    assert_eq!(installs, ["store"]);
+    assert!(spec.services["store"].releases["store"].paused, "it may run elsewhere");
+}
+
+#[test]
+fn the_same_releases_give_the_same_description() {
+    let mut found = by_hand();
+    let one = described(&found);
+    found.reverse();
+    let two = described(&found);
+    assert_eq!(one.spec, two.spec);
+    assert!(one.secrets == two.secrets);
+}
+
+#[test]
+fn what_the_catalogue_does_not_know_is_left_alone_and_said() {
+    let found = by_hand();
+    let known = known(&found, &catalog());
+    let said: Vec<_> = known.strangers.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+    assert_eq!(said, ["cloud/blog: the catalogue has no release of chart wordpress"]);
+    assert_eq!(home(&found, &catalog()).as_deref(), Some("cloud"));
+    assert_eq!(home(&[], &catalog()), None);
+}
+
+#[test]
+fn of_two_releases_of_one_chart_the_one_of_that_name_is_the_catalogues() {
+    let one = |name: &str| found(name, "store", json!({}), json!({}));
+    let found = [one("another"), one("store")];
+    let known = known(&found, &catalog());
+    assert_eq!(known.releases["store"].key.name, "store");
+    assert_eq!(known.strangers.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["another"]);
+}

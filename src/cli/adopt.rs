@@ -1,0 +1,98 @@
+//! `osdpl adopt`: describe a cloud that runs already, and take its releases over.
+
+mod ask;
+mod look;
+mod shown;
+mod written;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::common::{CatalogOption, ClusterOption};
+use super::output::{self, Format};
+use super::place::Place;
+use crate::adopt::{Cloud, known};
+use crate::cluster::Cluster;
+use crate::rule::made_up;
+use shown::Shown;
+use written::Written;
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Releases to take over, by the catalogue's names: the resource that describes them is in the cluster. Without any, the cloud is described.
+    releases: Vec<String>,
+    /// Take over every release that runs already.
+    #[arg(long, conflicts_with = "releases")]
+    all: bool,
+    /// The namespace of the releases, and of the resource; where unset, all are searched, and the resource is beside most releases.
+    #[arg(long, short)]
+    namespace: Option<String>,
+    /// Search all namespaces.
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// The resource's name; `cloud`, or the one there is, where unset.
+    #[arg(long)]
+    name: Option<String>,
+    /// Write the resource and its Secrets into this file, which only its owner may read.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the Secrets as well, where no file is named.
+    #[arg(long, conflicts_with = "out")]
+    show_secrets: bool,
+    /// How to print what was found.
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    cluster: ClusterOption,
+    #[command(flatten)]
+    catalog: CatalogOption,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Arguments {
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        if self.all || !self.releases.is_empty() {
+            return self.ask().await;
+        }
+        let catalog = self.catalog.load()?;
+        let cluster = Cluster::reader(self.cluster.client().await?);
+        let look = look::look(&cluster, self.namespace.as_deref()).await?;
+        let mut known = known(&look.found, &catalog);
+        known.strangers.extend(look.others);
+        let Some(home) = self.namespace.clone().or_else(|| crate::adopt::home(&look.found, &catalog)) else {
+            bail!("no release of a chart that the catalogue knows is deployed here; look with `helm list -A`");
+        };
+        let name = self.name.clone().unwrap_or_else(|| "cloud".into());
+        let invent = |selection: &_| made_up(&catalog, selection);
+        let cloud = Cloud::new((&home, &name), &known, &catalog, &invent);
+        let described = cloud.describe();
+        let charts = match self.place.source() {
+            Some(_) => look::charts(&self.place.open().await?, &known, &described.spec, &catalog).await,
+            None => std::collections::BTreeMap::new(),
+        };
+        let owners = look::owners(&cluster, &known).await?;
+        let written = Written { name: &name, namespace: &home, described: &described };
+        let shown = Shown::new(&known, &described, &owners, &charts);
+        self.print(&written, &shown)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn print(&self, written: &Written<'_>, shown: &Shown) -> anyhow::Result<()> {
+        if let Some(file) = &self.out {
+            written.save(file).with_context(|| format!("writing {}", file.display()))?;
+        }
+        match (self.output, &self.out) {
+            (Format::Json, _) => output::line(serde_json::to_string_pretty(shown)?),
+            (Format::Text, Some(file)) => output::print(shown.table(Some(file))),
+            (Format::Text, None) => {
+                eprint!("{}", shown.table(None));
+                output::print(written.text(self.show_secrets)?);
+            }
+        }
+        Ok(())
+    }
+}

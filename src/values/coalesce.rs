@@ -1,0 +1,90 @@
+//! What templates see: the values that helm was given over the chart's defaults.
+
+use serde_json::{Number, Value};
+
+use super::Values;
+
+/// The largest whole number that a float holds exactly.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Lays `given` over the chart's `defaults` as helm does before it renders: a null takes the default away, a scalar or list hides a map, maps merge
+/// (`coalesceValues` and `coalesceTables`, helm v3.22.0 and v4.3.1). Nulls where no default is stay.
+pub fn coalesce(defaults: &Values, given: &Values) -> Values {
+    let mut result = given.clone();
+    for (key, default) in defaults {
+        match result.get_mut(key) {
+            None => drop(result.insert(key.clone(), default.clone())),
+            Some(Value::Null) => drop(result.remove(key)),
+            Some(Value::Object(over)) => {
+                if let Value::Object(default) = default {
+                    *over = table(default, over);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    result
+}
+
+/// Below the top a null goes, whether there was a default or not.
+fn table(defaults: &Values, given: &Values) -> Values {
+    let mut result = coalesce(defaults, given);
+    result.retain(|key, value| !value.is_null() || !given.get(key).is_some_and(Value::is_null));
+    result
+}
+
+/// The values with one spelling for equal numbers: helm's record has `1` for what a chart or a person wrote as `1.0`.
+pub fn plain_numbers(values: &mut Values) {
+    values.values_mut().for_each(plain);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "whole numbers below 2^53 alone")]
+fn plain(value: &mut Value) {
+    match value {
+        Value::Object(map) => plain_numbers(map),
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < EXACT);
+            if let Some(whole) = whole {
+                *number = Number::from(whole as i64);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Values {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn values_lie_over_the_defaults_as_helm_lays_them() {
+        for (defaults, given, expected) in [
+            (json!({"a": 1}), json!({}), json!({"a": 1})),
+            (json!({"a": 1}), json!({"a": null}), json!({})),
+            (json!({}), json!({"a": null}), json!({"a": null})),
+            (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": null}}), json!({"a": {"c": 2}})),
+            (json!({"a": {"b": 1}}), json!({"a": {"c": null}}), json!({"a": {"b": 1}})),
+            (json!({"a": {"b": [1, 2]}}), json!({"a": {"b": [3]}}), json!({"a": {"b": [3]}})),
+            (json!({"a": {"b": 1}}), json!({"a": "text"}), json!({"a": "text"})),
+            (json!({"a": "text"}), json!({"a": {"b": 1}}), json!({"a": {"b": 1}})),
+            (json!({"a": null}), json!({}), json!({"a": null})),
+        ] {
+            let result = coalesce(&map(defaults.clone()), &map(given.clone()));
+            assert_eq!(Value::Object(result), expected, "{defaults} under {given}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_is_the_same_however_it_is_written() {
+        let mut one = map(json!({"a": [1.0, 0.5], "b": {"c": -3.0, "d": "1.0"}}));
+        plain_numbers(&mut one);
+        assert_eq!(Value::Object(one), json!({"a": [1, 0.5], "b": {"c": -3, "d": "1.0"}}));
+    }
+}
