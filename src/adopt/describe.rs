@@ -35,6 +35,8 @@ pub struct Description {
     pub secrets: Secrets,
     /// What taking each release over would change, by the catalogue's name.
     pub compared: BTreeMap<String, Compared>,
+    /// Releases that do not run and that others need: they are paused.
+    pub installs: Vec<String>,
     /// What a person should know of the spec.
     pub findings: Vec<Finding>,
 }
@@ -89,6 +91,13 @@ impl<'a> Cloud<'a> {
                 secrets.entry(secret).or_default().insert(VALUES_KEY.into(), Content::Values(rest.secret));
             }
         }
+        let installs: Vec<String> =
+            desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
+        // What others need and does not run here may run elsewhere: nothing is put beside it before a person has looked.
+        for name in &installs {
+            let service = desired.releases[name].service.clone();
+            spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
+        }
         tidy(&mut spec);
         let desired = self.resolved(&spec, &facts);
         let compared = self
@@ -96,7 +105,7 @@ impl<'a> Cloud<'a> {
             .releases
             .iter()
             .filter_map(|(name, found)| Some((name.clone(), compare(desired.releases.get(name)?, &found.source))));
-        Description { compared: compared.collect(), findings: desired.findings, spec, secrets }
+        Description { compared: compared.collect(), findings: desired.findings, installs, spec, secrets }
     }
 
     fn selected(&self, spec: &OpenStackDeploymentSpec) -> Selection {

@@ -32,7 +32,7 @@ impl<'a> Fit<'a> {
             let own = own.releases.entry(name.clone()).or_default();
             let other = |is: &String, usual: &str| Some(is.clone()).filter(|is| is != usual);
             own.name = other(&found.key.name, name);
-            own.namespace = other(&found.key.namespace, cloud.namespace);
+            own.namespace = other(&found.key.namespace, release.namespace.as_deref().unwrap_or(cloud.namespace));
             let locked = cloud.catalog.lock.get(&release.chart).map_or("", |pin| pin.version.as_str());
             own.version = other(&found.source.chart.version, locked);
         }

@@ -41,7 +41,8 @@ fn described(found: &[Found]) -> Description {
 
 #[test]
 fn a_cloud_is_described_by_what_fits_and_the_rest_is_overridden() {
-    let Description { spec, secrets, compared, findings } = described(&by_hand());
+    let Description { spec, secrets, compared, findings, installs } = described(&by_hand());
+    assert_eq!(installs, [""; 0]);
     assert!(findings.is_empty(), "{findings:?}");
     let expected = json!({
         "openstackRelease": "2026.1", "presets": ["small"], "region": "R2", "paused": true,
@@ -70,6 +71,13 @@ fn a_cloud_is_described_by_what_fits_and_the_rest_is_overridden() {
     assert_eq!(admin, "s3cret", "the password that runs, not another one");
     let Content::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(tls.clone()), json!({"tls": {"key": "-----BEGIN PRIVATE KEY-----"}}));
+}
+
+#[test]
+fn what_others_need_and_does_not_run_is_paused_and_said() {
+    let Description { spec, installs, .. } = described(&by_hand()[..1]);
+    assert_eq!(installs, ["store"]);
+    assert!(spec.services["store"].releases["store"].paused, "it may run elsewhere");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use super::output::{self, Format};
 use super::place::Place;
 use crate::adopt::{Cloud, known};
 use crate::cluster::Cluster;
+use crate::rule::made_up;
 use shown::Shown;
 use written::Written;
 
@@ -66,7 +67,7 @@ impl Arguments {
             bail!("no release of a chart that the catalogue knows is deployed here; look with `helm list -A`");
         };
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
-        let invent = |selection: &_| crate::rule::made_up(&catalog, selection);
+        let invent = |selection: &_| made_up(&catalog, selection);
         let cloud = Cloud::new((&home, &name), &known, &catalog, &invent);
         let described = cloud.describe();
         let charts = match self.place.source() {

@@ -14,6 +14,8 @@ use crate::observed::Verdict;
 #[serde(rename_all = "camelCase")]
 pub struct Shown {
     pub releases: Vec<Line>,
+    /// Releases that do not run here and that others need: they are paused.
+    pub installs: Vec<String>,
     /// Releases that are left alone, and why.
     pub left: Vec<Left>,
     pub openstack_release: String,
@@ -72,6 +74,7 @@ impl Shown {
         });
         Self {
             releases: lines.collect(),
+            installs: described.installs.clone(),
             left: left.collect(),
             openstack_release: described.spec.openstack_release.clone(),
             presets: described.spec.presets.clone(),
@@ -85,6 +88,12 @@ impl Shown {
         let mut text = String::new();
         for line in &self.releases {
             let _ = writeln!(text, "{:<14} {:<28} {:<28} {}", line.name, line.release, line.chart, line.sentence());
+        }
+        for name in &self.installs {
+            let _ = writeln!(
+                text,
+                "{name:<14} is not here and others need it: paused; say `external` of its service where it runs elsewhere"
+            );
         }
         for Left { release, why } in &self.left {
             let _ = writeln!(text, "{:<14} {release:<28} left alone: {why}", "-");
