@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    fn kubectl(&self, arguments: &[&str]) {
+    fn kubectl_does(&self, arguments: &[&str]) {
         let mut kubectl = Command::new(self.cluster().kubectl().unwrap());
         kubectl.arg("--kubeconfig").arg(self.cluster().kubeconfig()).args(["--namespace", &self.namespace]);
         let output = kubectl.args(arguments).output().unwrap();
@@ -95,7 +95,7 @@ fn a_cloud_that_was_installed_by_hand_comes_in_without_a_restart_and_goes_again(
         let pods = world.pods().await;
         let file = world.describe();
         assert_eq!(world.labels_on_records().await, BTreeSet::new(), "it is only looked at");
-        world.kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
+        world.kubectl_does(&["apply", "--server-side", "-f", &file.display().to_string()]);
         let told = |cloud: &osdpl::api::OpenStackDeployment| {
             let child = cloud.child("keystone");
             child.message.contains("take it over (osdpl adopt <release>): nothing would change").then_some(child.status)
