@@ -223,7 +223,7 @@ fn is_idle(release: &str, path: &values::Path) -> bool {
 /// What of its passwords and of what it repeats a release does not hold.
 fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<String> {
     let mut known = Vec::new();
-    leaves(&catalog.keys[&release.chart], &values::Path::root(), &mut known);
+    leaves(catalog.keys().get(&release.chart).unwrap(), &values::Path::root(), &mut known);
     let text = |path: &values::Path| values::get(&release.values, path).and_then(Value::as_str).unwrap_or_default();
     let own = known.iter().filter(|path| is_password(path) && !is_idle(name, path) && !text(path).starts_with("the-"));
     let own = own.map(|path| format!("{name}: {path} is upstream's"));
