@@ -13,6 +13,10 @@ mod clouds;
 mod cross_cutting;
 #[path = "catalogue/digests.rs"]
 mod digests;
+#[path = "catalogue/features.rs"]
+mod features;
+#[path = "catalogue/sizes.rs"]
+mod sizes;
 #[path = "catalogue/unlisted.rs"]
 mod unlisted;
 

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `keyed(list, 'name')` | the map of a list's maps by what each says of `name`, each without it: providers, domains, pools |
 //! | `merge([a, b])` | the maps as one, by helm's rules: maps merge, all else is replaced, a null stays a null |
+//! | `list.join(',')` | the list's texts and whole numbers as one text, for charts that put it into a script or look for a word in it |
+//! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
 //!
 //! A list that an expression makes of a map has no fixed order, and an order that changes restarts pods: let the spec have lists, and key them.
@@ -11,6 +13,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use cel::extractors::This;
 use cel::objects::Key;
 use cel::{Context, ExecutionError, Value};
 
@@ -20,13 +23,15 @@ use super::{from_json, to_json};
 pub const SECRET: &str = "secret";
 
 /// The functions of our own, beside those of CEL.
-pub const FUNCTIONS: [&str; 3] = ["keyed", "merge", SECRET];
+pub const FUNCTIONS: [&str; 5] = ["join", "keyed", "merge", SECRET, "toMap"];
 
 /// Texts out of Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;
 
 /// Adds the functions to a context.
 pub(super) fn add(context: &mut Context<'_>, secrets: Secrets) {
+    context.add_function("join", join);
+    context.add_function("toMap", to_map);
     context.add_function("keyed", |items: Arc<Vec<Value>>, field: Arc<String>| keyed(&items, &field));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
     context.add_function(SECRET, move |reference: Value| secret(&secrets, &reference));
@@ -44,6 +49,25 @@ fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
         }
     }
     Ok(Value::Map(found.into()))
+}
+
+fn join(This(list): This<Arc<Vec<Value>>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
+    let texts = list.iter().map(|item| match item {
+        Value::String(text) => Ok(text.to_string()),
+        Value::Int(number) => Ok(number.to_string()),
+        _ => Err(ExecutionError::function_error("join", "an item is neither a text nor a whole number")),
+    });
+    Ok(Value::String(texts.collect::<Result<Vec<_>, _>>()?.join(separator.as_str()).into()))
+}
+
+fn to_map(This(list): This<Arc<Vec<Value>>>) -> Result<Value, ExecutionError> {
+    let failed = || ExecutionError::function_error("toMap", "an item is no pair of a text and a value");
+    let pairs = list.iter().map(|item| {
+        let Value::List(pair) = item else { return Err(failed()) };
+        let [Value::String(key), value] = pair.as_slice() else { return Err(failed()) };
+        Ok((key.to_string(), value.clone()))
+    });
+    Ok(Value::Map(pairs.collect::<Result<HashMap<String, Value>, _>>()?.into()))
 }
 
 fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {

@@ -116,3 +116,15 @@ fn a_secret_that_is_not_at_hand_is_named() {
 fn every_unknown_variable_is_found_beside_those_of_comprehensions() {
     assert!(Expression::compile("spec.presets.exists(a, a == zzz)").is_err());
 }
+
+#[test]
+fn lists_become_texts_and_pairs_become_maps() {
+    let (values, _) = evaluated(json!({
+        "text": "${['a', 'b', 3].join(',')}", "empty": "${[].join(',')}", "map": "${[['b', 'x'], ['a', spec.replicas]].toMap()}",
+    }));
+    assert_eq!(values, json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}}));
+    for (wrong, function) in [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")] {
+        let expected = format!("function `{function}` failed");
+        assert!(failed(wrong, json!({})).to_string().ends_with(&expected), "{wrong}");
+    }
+}

@@ -20,6 +20,11 @@ const UNLISTED: &[(&str, &str)] = &[
     ("cortex-postgres.auth.password", "a key of a chart within the chart"),
     ("pod.mandatory_access_control.**", "profiles by container, which the toolkit reads"),
     ("pod.mounts.nova_compute.nova_compute.volume*.**", "lists of anything that a pod may mount"),
+    ("network.interface.sriov", "neutron's cards with virtual functions, which its values only comment on"),
+    (
+        "pod.security_context.cinder_backup.container.cinder_backup.runAsGroup",
+        "a whole security context, which the toolkit takes as it is",
+    ),
     ("release_uuid", "an annotation of every pod that the values leave null"),
 ];
 

@@ -1,0 +1,90 @@
+//! What each feature sets, and what each refuses or warns of.
+
+#[path = "features/compute.rs"]
+mod compute;
+#[path = "features/network.rs"]
+mod network;
+#[path = "features/services.rs"]
+mod services;
+#[path = "features/storage.rs"]
+mod storage;
+
+use osdpl::catalog::Catalog;
+use osdpl::desired::Desired;
+use serde_json::{Value, json};
+
+use crate::clouds::{at, catalogue, refusals, resolved};
+
+/// A release, a path in its values and what stands there; null for a default of the chart's that is taken away.
+type Set = (&'static str, &'static str, Value);
+
+/// A cloud with these features: on OVN or not, on Ceph or not as they say.
+fn cloud(catalog: &Catalog, features: &Value) -> Desired {
+    let mut features = features.clone();
+    if features["storage"]["backend"] == "ceph" {
+        features["storage"]["ceph"] = json!({"mode": "external", "secret": {"name": "ceph"}});
+    }
+    resolved(catalog, &json!({"openstackRelease": "2026.1", "presets": ["compute"], "features": features}))
+}
+
+/// Every value stands where it is expected, and nothing is refused.
+fn sets(cases: &[(Value, &[Set])]) {
+    let catalog = catalogue();
+    for (features, expected) in cases {
+        let desired = cloud(&catalog, features);
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
+        for (release, path, value) in *expected {
+            let found = at(&desired.releases[*release].values, path);
+            assert_eq!(found, Some(value), "{features}: {release}: {path}");
+        }
+    }
+}
+
+/// Every spec is answered at a field, in words that name cause and remedy.
+fn says(cases: &[(Value, &str, &[&str])]) {
+    let catalog = catalogue();
+    for (change, field, parts) in cases {
+        let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"]});
+        spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let desired = resolved(&catalog, &spec);
+        let told: Vec<_> = desired.findings.iter().filter(|finding| finding.field == *field).collect();
+        let fits = told.iter().any(|finding| parts.iter().all(|part| finding.message.contains(part)));
+        assert!(fits, "{change}: nothing at {field} with {parts:?}: {:#?}", desired.findings);
+    }
+}
+
+#[test]
+fn every_property_of_every_feature_is_described_and_bounded() {
+    fn walk(schema: &Value, path: &str, wrong: &mut Vec<String>) {
+        let kind = schema["type"].as_str().unwrap_or_default();
+        let bounded = match kind {
+            "array" => schema["maxItems"].is_u64(),
+            "string" => schema["enum"].is_array() || schema["maxLength"].is_u64(),
+            "integer" | "number" => schema["minimum"].is_number() && schema["maximum"].is_number(),
+            "object" if schema["additionalProperties"].is_object() => schema["maxProperties"].is_u64(),
+            kind => ["boolean", "object"].contains(&kind),
+        };
+        if !bounded {
+            wrong.push(format!("{path}: no bound"));
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            if property["description"].as_str().is_none_or(str::is_empty) {
+                wrong.push(format!("{path}: no description"));
+            }
+            walk(property, &path, wrong);
+        }
+        for below in ["items", "additionalProperties"] {
+            if schema[below].is_object() {
+                walk(&schema[below], &format!("{path}[]"), wrong);
+            }
+        }
+    }
+    let mut wrong = Vec::new();
+    for name in
+        ["bareMetal", "compute", "dnsService", "images", "instanceHa", "loadBalancer", "network", "shares", "volumes"]
+    {
+        walk(&catalogue().features[name].schema, name, &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -1,0 +1,184 @@
+//! The feature network.
+
+use serde_json::json;
+
+use super::{says, sets};
+
+#[test]
+fn each_part_of_the_network_reaches_the_agents_that_read_it() {
+    let plain = |backend: &str| json!({"network": {"backend": backend, "distributedRouting": true, "mtu": 9000, "tunnelNetwork": "10.1.0.0/16"}});
+    let tunnels = json!({"network": {"tenantNetworks": {"types": ["geneve", "vlan"], "tunnelIds": "1:99"},
+                         "providerNetworks": [{"name": "lab", "vlanRanges": ["100:199", "300:310"]}]}});
+    let physical = |backend: &str| {
+        json!({"network": {"backend": backend, "providerNetworks": [
+            {"name": "lab", "bridge": "br-lab", "interface": "eth2", "mtu": 9000}, {"name": "dc", "bridge": "br-dc", "vlanRanges": ["10:20"]}]}})
+    };
+    let sriov = |backend: &str| {
+        json!({"network": {"backend": backend, "providerNetworks": [{"name": "fast"}],
+               "sriov": {"devices": [{"interface": "ens1", "physicalNetwork": "fast", "virtualFunctions": 8, "mtu": 9000}]}}})
+    };
+    let spec = json!(["{\"devname\": \"ens1\", \"physical_network\": \"fast\"}"]);
+    let mappings = json!("external:br-ex,lab:br-lab,dc:br-dc");
+    let bridges = json!({"br-ex": "", "br-lab": "eth2", "br-dc": ""});
+    sets(&[
+        (
+            plain("ovs"),
+            &[
+                ("neutron", "conf.neutron.DEFAULT.router_distributed", json!(true)),
+                ("neutron", "conf.l3_agent.DEFAULT.agent_mode", json!("dvr_snat")),
+                ("neutron", "conf.plugins.openvswitch_agent.agent.enable_distributed_routing", json!(true)),
+                ("neutron", "labels.agent.l3.node_selector_key", json!("openvswitch")),
+                ("neutron", "labels.agent.metadata.node_selector_key", json!("openvswitch")),
+                ("neutron", "conf.neutron.DEFAULT.global_physnet_mtu", json!(9000)),
+                ("neutron", "conf.plugins.ml2_conf.ml2.path_mtu", json!(9000)),
+                ("neutron", "network.interface.tunnel_network_cidr", json!("10.1.0.0/16")),
+            ],
+        ),
+        (
+            plain("ovn"),
+            &[
+                ("neutron", "conf.plugins.ml2_conf.ovn.enable_distributed_floating_ip", json!(true)),
+                ("ovn", "network.interface.tunnel_network_cidr", json!("10.1.0.0/16")),
+            ],
+        ),
+        (
+            tunnels,
+            &[
+                ("neutron", "conf.plugins.ml2_conf.ml2.tenant_network_types", json!("geneve,vlan")),
+                ("neutron", "conf.plugins.ml2_conf.ml2.mechanism_drivers", json!("openvswitch,l2population")),
+                ("neutron", "conf.plugins.openvswitch_agent.agent.tunnel_types", json!("geneve")),
+                ("neutron", "conf.neutron.DEFAULT.l3_ha_network_type", json!("geneve")),
+                ("neutron", "conf.plugins.ml2_conf.ml2_type_geneve.vni_ranges", json!("1:99")),
+                (
+                    "neutron",
+                    "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges",
+                    json!("lab:100:199,lab:300:310"),
+                ),
+            ],
+        ),
+        (
+            physical("ovs"),
+            &[
+                ("neutron", "conf.plugins.openvswitch_agent.ovs.bridge_mappings", mappings.clone()),
+                ("neutron", "conf.auto_bridge_add", bridges.clone()),
+                ("neutron", "conf.plugins.ml2_conf.ml2.physical_network_mtus", json!("lab:9000")),
+                ("neutron", "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges", json!("lab,dc:10:20")),
+            ],
+        ),
+        (physical("ovn"), &[("ovn", "conf.ovn_bridge_mappings", mappings), ("ovn", "conf.auto_bridge_add", bridges)]),
+        (
+            sriov("ovs"),
+            &[
+                ("neutron", "network.backend", json!(["openvswitch", "sriov"])),
+                (
+                    "neutron",
+                    "conf.plugins.ml2_conf.ml2.mechanism_drivers",
+                    json!("openvswitch,sriovnicswitch,l2population"),
+                ),
+                (
+                    "neutron",
+                    "network.interface.sriov",
+                    json!([{"device": "ens1", "num_vfs": 8, "promisc": false, "mtu": 9000}]),
+                ),
+                ("neutron", "conf.plugins.sriov_agent.sriov_nic.physical_device_mappings", json!("fast:ens1")),
+                ("neutron", "images.tags.neutron_sriov_agent", json!("quay.io/airshipit/neutron:2026.1-ubuntu_noble")),
+                ("nova", "conf.nova.pci.device_spec.values", spec),
+                ("nova", "network.backend", json!(["openvswitch"])),
+            ],
+        ),
+        (sriov("ovn"), &[("neutron", "conf.plugins.ml2_conf.ml2.mechanism_drivers", json!("ovn,sriovnicswitch"))]),
+    ]);
+}
+
+#[test]
+fn each_extension_brings_its_plugin_and_its_agent() {
+    let with = |backend: &str, extensions: &[&str]| json!({"network": {"backend": backend, "extensions": extensions, "dns": {"domain": "cloud.example.org"}}});
+    let bgp = json!({"network": {"extensions": ["dynamicRouting"], "bgpRouterId": "10.0.0.1"}});
+    sets(&[
+        (
+            with("ovs", &["trunk", "qos", "portForwarding", "vpnaas"]),
+            &[
+                ("neutron", "conf.neutron.DEFAULT.service_plugins", json!("router,trunk,qos,port_forwarding,vpnaas")),
+                ("neutron", "conf.plugins.ml2_conf.ml2.extension_drivers", json!("port_security,qos,dns")),
+                ("neutron", "conf.plugins.openvswitch_agent.agent.extensions", json!("qos")),
+                ("neutron", "conf.l3_agent.agent.extensions", json!("port_forwarding,vpnaas")),
+                ("neutron", "conf.neutron.DEFAULT.dns_domain", json!("cloud.example.org.")),
+            ],
+        ),
+        (
+            with("ovn", &["vpnaas"]),
+            &[
+                ("neutron", "conf.neutron.DEFAULT.service_plugins", json!("ovn-router,ovn-vpnaas")),
+                ("neutron", "manifests.daemonset_ovn_vpn_agent", json!(true)),
+                ("neutron", "conf.plugins.ml2_conf.ml2.extension_drivers", json!("port_security,dns")),
+            ],
+        ),
+        (
+            bgp,
+            &[
+                ("neutron", "conf.neutron.DEFAULT.service_plugins", json!("router,bgp")),
+                ("neutron", "manifests.daemonset_bgp_dragent", json!(true)),
+                ("neutron", "conf.bgp_dragent.bgp.bgp_router_id", json!("10.0.0.1")),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn networks_that_can_t_be_are_refused_with_cause_and_remedy() {
+    let network = |network| json!({"features": {"network": network}});
+    let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "fast"}]});
+    let networks = "spec.features.network.providerNetworks";
+    let types = "spec.features.network.tenantNetworks.types";
+    says(&[
+        (
+            network(json!({"backend": "ovn", "tenantNetworks": {"types": ["vxlan"]}})),
+            types,
+            &["OVN's tunnels are Geneve", "name geneve or vlan"],
+        ),
+        (network(json!({"tenantNetworks": {"types": ["vlan"]}})), types, &["no physical network", "vlanRanges"]),
+        (
+            network(json!({"providerNetworks": [{"name": "external", "bridge": "br-x"}]})),
+            networks,
+            &["there already", "choose another name"],
+        ),
+        (
+            network(json!({"providerNetworks": [{"name": "a", "bridge": "br-int"}]})),
+            networks,
+            &["belong to the backend"],
+        ),
+        (network(json!({"providerNetworks": [{"name": "a"}, {"name": "a"}]})), networks, &["the same name", "its own"]),
+        (
+            network(json!({"providerNetworks": [{"name": "a", "bridge": "b"}, {"name": "c", "bridge": "b"}]})),
+            networks,
+            &["the same bridge"],
+        ),
+        (
+            network(json!({"providerNetworks": [{"name": "a", "interface": "eth1"}]})),
+            networks,
+            &["no bridge", "name its"],
+        ),
+        (
+            network(json!({"sriov": sriov})),
+            "spec.features.network.sriov.devices",
+            &["does not know", "add it to spec.features.network.providerNetworks"],
+        ),
+        (
+            network(json!({"extensions": ["dynamicRouting"]})),
+            "spec.features.network.bgpRouterId",
+            &["no identity", "set bgpRouterId"],
+        ),
+        (
+            network(json!({"bgpRouterId": "10.0.0.1"})),
+            "spec.features.network.bgpRouterId",
+            &["no effect", "dynamicRouting"],
+        ),
+        (
+            network(json!({"tunnelInterface": "eth1", "tunnelNetwork": "10.0.0.0/8"})),
+            "spec.features.network.tunnelNetwork",
+            &["no effect", "remove one"],
+        ),
+        (network(json!({"extensions": ["bgp"]})), "spec.features.network.extensions[0]", &["not one of", "choose"]),
+        (network(json!({"mtu": 100})), "spec.features.network.mtu", &["out of bounds"]),
+    ]);
+}

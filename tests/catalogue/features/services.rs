@@ -1,0 +1,255 @@
+//! The features of optional services: load balancers, shares, bare metal, DNS, instances' high availability.
+
+use serde_json::{Value, json};
+
+use super::{Set, says};
+use crate::clouds::{at, catalogue, refusals, resolved};
+
+/// As `sets`, of a cloud that has the service.
+fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
+    let catalog = catalogue();
+    for (features, expected) in cases {
+        let mut features = features.clone();
+        if features["storage"]["backend"] == "ceph" {
+            features["storage"]["ceph"] = json!({"mode": "external", "secret": {"name": "ceph"}});
+        }
+        let mut services = json!({});
+        for service in service.split(' ') {
+            services[service] = json!({"enabled": true});
+        }
+        let spec =
+            json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": services, "features": features});
+        let desired = resolved(&catalog, &spec);
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
+        for (release, path, value) in *expected {
+            let found = at(&desired.releases[*release].values, path);
+            assert_eq!(found, Some(value), "{features}: {release}: {path}");
+        }
+    }
+}
+
+fn amphora() -> Value {
+    let id = "11111111-2222-3333-4444-555555555555";
+    json!({"imageOwner": id, "flavor": "amphora", "networks": [id], "securityGroups": [id, id],
+           "controllers": ["172.31.0.11:5555", "172.31.0.12:5555"], "certificates": "octavia-certs"})
+}
+
+#[test]
+fn load_balancers_are_of_what_exists() {
+    let id = "11111111-2222-3333-4444-555555555555";
+    let mount = |file: &str, path: &str| json!({"name": "octavia-certs", "mountPath": format!("/etc/octavia/certs/{path}{file}"), "subPath": file, "readOnly": true});
+    let mounts = json!([
+        mount("server_ca.cert.pem", ""),
+        mount("server_ca-chain.cert.pem", ""),
+        mount("server_ca.key.pem", "private/"),
+        mount("client_ca.cert.pem", ""),
+        mount("client.cert-and-key.pem", "private/")
+    ]);
+    sets_with(
+        "octavia",
+        &[
+            (
+                json!({"loadBalancer": {"providers": ["amphora"], "amphora": amphora()}}),
+                &[
+                    ("octavia", "manifests.daemonset_worker", json!(true)),
+                    ("octavia", "manifests.daemonset_health_manager", json!(true)),
+                    ("octavia", "conf.octavia.controller_worker.amp_image_owner_id", json!(id)),
+                    ("octavia", "conf.octavia.controller_worker.amp_secgroup_list", json!(format!("{id},{id}"))),
+                    ("octavia", "conf.octavia.controller_worker.loadbalancer_topology", json!("SINGLE")),
+                    (
+                        "octavia",
+                        "conf.octavia.health_manager.controller_ip_port_list",
+                        json!("172.31.0.11:5555,172.31.0.12:5555"),
+                    ),
+                    ("octavia", "pod.mounts.octavia_worker.octavia_worker.volumeMounts", mounts),
+                ],
+            ),
+            (
+                json!({"loadBalancer": {"providers": ["ovn"]}, "network": {"backend": "ovn"}}),
+                &[
+                    ("octavia", "conf.octavia.api_settings.default_provider_driver", json!("ovn")),
+                    ("octavia", "conf.octavia.driver_agent.enabled_provider_agents", json!("ovn")),
+                    ("octavia", "manifests.daemonset_worker", json!(false)),
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn shares_machines_names_and_monitors_are_where_they_are_told() {
+    sets_with(
+        "manila",
+        &[
+            (
+                json!({"shares": {"backends": [{"name": "generic", "type": "generic", "image": "server", "flavor": "100"},
+                       {"name": "filer", "type": "other", "protocol": "CIFS", "options": {"share_driver": "a.b.C", "driver_handles_share_servers": "false"}}]}}),
+                &[
+                    ("manila", "manifests.deployment_share", json!(true)),
+                    ("manila", "conf.manila.DEFAULT.enabled_share_backends", json!("generic,filer")),
+                    ("manila", "conf.manila.DEFAULT.enabled_share_protocols", json!("NFS,CIFS")),
+                    ("manila", "conf.manila.generic.service_image_name", json!("server")),
+                    ("manila", "conf.manila.filer.share_driver", json!("a.b.C")),
+                    ("manila", "conf.manila.filer.share_backend_name", json!("filer")),
+                ],
+            ),
+            (
+                json!({"shares": {"highlyAvailable": true}, "storage": {"backend": "ceph"}}),
+                &[
+                    ("manila", "manifests.statefulset_share", json!(true)),
+                    ("manila", "conf.manila.DEFAULT.host", Value::Null),
+                ],
+            ),
+        ],
+    );
+    let network = json!({"interface": "eth3", "physicalNetwork": "external", "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "start": "10.9.0.10", "end": "10.9.0.99"});
+    sets_with(
+        "ironic",
+        &[(
+            json!({"bareMetal": {"provisioning": network, "compute": true, "interfaces": {"hardware": ["ipmi", "redfish"]}}}),
+            &[
+                ("ironic", "manifests.statefulset_conductor", json!(true)),
+                ("ironic", "network.pxe.device", json!("eth3")),
+                ("ironic", "network.pxe.neutron_subnet_cidr", json!("10.9.0.0/24")),
+                ("ironic", "conf.ironic.DEFAULT.enabled_hardware_types", json!("ipmi,redfish")),
+                ("nova", "manifests.statefulset_compute_ironic", json!(true)),
+            ],
+        )],
+    );
+    sets_with(
+        "masakari",
+        &[(
+            json!({"instanceHa": {"monitors": ["instance", "host"], "hostDriver": "consul", "recoveryThreads": 3}, "storage": {"backend": "ceph"}}),
+            &[
+                ("masakari", "manifests.instance_monitor", json!(true)),
+                ("masakari", "manifests.process_monitor", json!(false)),
+                ("masakari", "conf.masakarimonitors.host.monitoring_driver", json!("consul")),
+                ("masakari", "conf.masakari.DEFAULT.host_failure_recovery_threads", json!(3)),
+            ],
+        )],
+    );
+}
+
+#[test]
+fn zones_are_carried_by_the_servers_that_are_named() {
+    let bind = json!({"servers": [{"host": "10.0.0.5"}], "secret": "rndc"});
+    let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": {"designate": {"enabled": true}, "powerdns": {"enabled": true}},
+                      "features": {"network": {"dns": {"domain": "example.org"}},
+                                   "dnsService": {"bind": bind, "nameServers": ["ns1.example.org.", "ns2.example.org."], "neutron": true}}});
+    let desired = resolved(&catalogue(), &spec);
+    assert_eq!(refusals(&desired), Vec::<String>::new());
+    let text = at(&desired.releases["designate"].values, "conf.pools").unwrap().as_str().unwrap();
+    let pools: Value =
+        osdpl::yaml::parse("pools", &text.replace("{{", "'").replace("}}", "'").replace('"', "")).unwrap();
+    assert_eq!(pools[0]["ns_records"][1]["hostname"], "ns2.example.org.");
+    assert_eq!(pools[0]["nameservers"], json!([{"host": "10.0.0.5", "port": 53}]));
+    assert_eq!(pools[0]["targets"][0]["options"]["rndc_port"], 953);
+    assert!(text.contains("host: ${MINIDNS_SERVICE_HOST}"), "a shell of the chart's fills it in: {text}");
+    let neutron = &desired.releases["neutron"].values;
+    assert_eq!(at(neutron, "conf.neutron.DEFAULT.external_dns_driver"), Some(&json!("designate")));
+}
+
+#[test]
+fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
+    let with = |service: &str, features: Value| json!({"services": {service: {"enabled": true}}, "features": features});
+    let without = |features: Value| json!({"features": features});
+    let network = |physical: &str| json!({"interface": "eth3", "physicalNetwork": physical, "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "start": "10.9.0.10", "end": "10.9.0.99"});
+    let shares = |backend: Value| json!({"shares": {"backends": [backend]}});
+    let field = "spec.features.shares.backends";
+    says(&[
+        (
+            without(json!({"loadBalancer": {"providers": ["ovn"]}})),
+            "spec.features.loadBalancer.providers",
+            &["octavia is not part", "enable"],
+        ),
+        (
+            with("octavia", json!({"loadBalancer": {"providers": ["amphora"]}})),
+            "spec.features.loadBalancer.amphora",
+            &["what they are made of", "name ovn"],
+        ),
+        (
+            with("octavia", json!({"loadBalancer": {"providers": ["ovn"]}})),
+            "spec.features.loadBalancer.providers",
+            &["network.backend is ovs", "choose the backend ovn"],
+        ),
+        (
+            with("octavia", json!({"loadBalancer": {"amphora": amphora()}})),
+            "spec.features.loadBalancer.amphora",
+            &["no effect", "add it there"],
+        ),
+        (
+            with("octavia", json!({"loadBalancer": {"providers": ["ovn", "ovn"]}, "network": {"backend": "ovn"}})),
+            "spec.features.loadBalancer.providers",
+            &["named twice", "once"],
+        ),
+        (without(shares(json!({"name": "generic", "type": "generic"}))), field, &["manila is not part", "enable"]),
+        (with("manila", shares(json!({"name": "x", "type": "cephfs"}))), field, &["called by their type", "rename it"]),
+        (
+            with("manila", shares(json!({"name": "cephfs", "type": "cephfs"}))),
+            field,
+            &["no Ceph", "storage.backend to ceph"],
+        ),
+        (
+            with("manila", shares(json!({"name": "generic", "type": "generic"}))),
+            field,
+            &["no image or flavor", "name them"],
+        ),
+        (with("manila", shares(json!({"name": "x", "type": "other"}))), field, &["not enough", "options.share_driver"]),
+        (
+            with("manila", json!({"shares": {"highlyAvailable": true}})),
+            "spec.features.shares.highlyAvailable",
+            &["nothing to keep shares on", "name a place"],
+        ),
+        (
+            without(json!({"bareMetal": {"provisioning": network("external")}})),
+            "spec.features.bareMetal.provisioning",
+            &["ironic is not part", "enable"],
+        ),
+        (
+            with("ironic", json!({"bareMetal": {"provisioning": network("metal")}})),
+            "spec.features.bareMetal.provisioning.physicalNetwork",
+            &["knows no physical network", "add it"],
+        ),
+        (without(json!({"bareMetal": {"compute": true}})), "spec.features.bareMetal.compute", &["not part", "enable"]),
+        (
+            with("ironic", json!({"bareMetal": {"compute": true}})),
+            "spec.features.bareMetal.provisioning",
+            &["no conductor", "describe it"],
+        ),
+        (
+            without(json!({"dnsService": {"nameServers": ["ns1.example.org."]}})),
+            "spec.features.dnsService",
+            &["designate is not part", "enable"],
+        ),
+        (
+            with("designate", json!({"dnsService": {"bind": {"servers": [{"host": "10.0.0.5"}], "secret": "rndc"}}})),
+            "spec.features.dnsService.nameServers",
+            &["are not known", "list them"],
+        ),
+        (
+            with("designate", json!({"dnsService": {"neutron": true}})),
+            "spec.features.network.dns",
+            &["no names without a domain", "set spec.features.network.dns.domain"],
+        ),
+        (
+            without(json!({"dnsService": {"neutron": true}})),
+            "spec.features.dnsService.neutron",
+            &["not part", "enable both"],
+        ),
+        (
+            without(json!({"instanceHa": {"monitors": ["instance"]}})),
+            "spec.features.instanceHa.monitors",
+            &["masakari, which they would tell", "enable"],
+        ),
+        (
+            with("masakari", json!({"instanceHa": {"hostDriver": "consul"}})),
+            "spec.features.instanceHa.hostDriver",
+            &["no effect", "add it"],
+        ),
+        (
+            with("masakari", json!({"instanceHa": {"monitors": ["host"]}})),
+            "spec.features.instanceHa.monitors",
+            &["lost with them", "put them on Ceph"],
+        ),
+    ]);
+}

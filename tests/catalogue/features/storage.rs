@@ -1,0 +1,186 @@
+//! The features images and volumes.
+
+use serde_json::{Value, json};
+
+use super::{says, sets};
+
+#[test]
+fn images_go_where_they_are_told() {
+    let ceph = json!({"backend": "ceph"});
+    sets(&[
+        (
+            json!({"images": {"backends": [{"type": "pvc"}], "claimSize": "100Gi"}}),
+            &[
+                ("glance", "storage", json!("pvc")),
+                ("glance", "volume.size", json!("100Gi")),
+                ("glance", "conf.glance.DEFAULT.enabled_backends", json!("file:file,http:http")),
+                ("glance", "conf.glance.glance_store.default_backend", json!("file")),
+            ],
+        ),
+        (json!({"images": {"backends": [{"type": "pvc"}]}, "storage": ceph}), &[("glance", "storage", json!("pvc"))]),
+        (
+            json!({"images": {"backends": [{"type": "ceph"}]}, "storage": ceph}),
+            &[
+                ("glance", "storage", json!("rbd")),
+                ("glance", "conf.glance.rbd.rbd_store_user", json!("glance")),
+                ("glance", "conf.glance.DEFAULT.enabled_backends", json!("file:file,http:http,rbd:rbd")),
+            ],
+        ),
+        (
+            json!({"images": {"backends": [{"type": "cinder"}]}}),
+            &[
+                ("glance", "storage", json!("cinder")),
+                ("glance", "conf.glance.glance_store.default_backend", json!("cinder")),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn volumes_and_backups_go_where_they_are_told() {
+    let lvm =
+        json!({"name": "fast", "type": "lvm", "volumeGroup": "vg0", "default": true, "options": {"lvm_type": "thin"}});
+    let nfs =
+        json!({"name": "files", "type": "nfs", "host": "10.0.0.3", "path": "/volumes", "mountOptions": "nfsvers=4.1"});
+    let ceph = json!({"name": "rbd1", "type": "ceph", "default": true});
+    let other = json!({"name": "array", "type": "other", "options": {"volume_driver": "a.b.C", "san_ip": "10.0.0.9"}});
+    sets(&[
+        (
+            json!({"volumes": {"backends": [lvm, nfs]}}),
+            &[
+                ("cinder", "conf.cinder.DEFAULT.enabled_backends", json!("fast,files")),
+                ("cinder", "conf.cinder.DEFAULT.default_volume_type", json!("fast")),
+                ("cinder", "conf.backends.fast.volume_group", json!("vg0")),
+                ("cinder", "conf.backends.fast.lvm_type", json!("thin")),
+                ("cinder", "conf.backends.fast.volume_backend_name", json!("fast")),
+                ("cinder", "conf.backends.files.nas_share_path", json!("/volumes")),
+                ("cinder", "conf.backends.files.nas_mount_options", json!("nfsvers=4.1")),
+                ("cinder", "conf.backends.rbd1", Value::Null),
+                ("cinder", "conf.enable_iscsi", json!(true)),
+                ("nova", "conf.enable_iscsi", json!(true)),
+                ("cinder", "manifests.deployment_volume", json!(true)),
+                ("cinder", "manifests.job_storage_init", json!(false)),
+                ("cinder", "bootstrap.enabled", json!(true)),
+            ],
+        ),
+        (
+            json!({"volumes": {"backends": [ceph, other]}, "storage": {"backend": "ceph"}}),
+            &[
+                ("cinder", "conf.cinder.DEFAULT.enabled_backends", json!("rbd1,array")),
+                ("cinder", "conf.backends.array.volume_driver", json!("a.b.C")),
+                ("cinder", "conf.backends.rbd1.rbd_user", json!("cinder")),
+            ],
+        ),
+        (
+            json!({"volumes": {"backup": {"type": "s3", "endpoint": "https://s3.example.org", "bucket": "backups", "secret": "s3"}}}),
+            &[
+                ("cinder", "conf.cinder.DEFAULT.backup_driver", json!("cinder.backup.drivers.s3.S3BackupDriver")),
+                ("cinder", "conf.cinder.DEFAULT.backup_s3_store_bucket", json!("backups")),
+                ("cinder", "pod.etcSources.cinder_backup", json!([{"secret": {"name": "s3"}}])),
+                ("cinder", "manifests.deployment_backup", json!(true)),
+                ("cinder", "manifests.job_backup_storage_init", json!(false)),
+            ],
+        ),
+        (
+            json!({"volumes": {"backup": {"type": "nfs", "share": "10.0.0.3:/backups"}}, "storage": {"backend": "ceph"}}),
+            &[
+                ("cinder", "conf.cinder.DEFAULT.backup_driver", json!("cinder.backup.drivers.nfs.NFSBackupDriver")),
+                ("cinder", "conf.cinder.DEFAULT.backup_share", json!("10.0.0.3:/backups")),
+            ],
+        ),
+        (
+            json!({"volumes": {"backup": {"type": "none"}}, "storage": {"backend": "ceph"}}),
+            &[("cinder", "manifests.deployment_backup", json!(false))],
+        ),
+        (
+            json!({"volumes": {"highlyAvailable": true}, "storage": {"backend": "ceph"}}),
+            &[
+                ("cinder", "manifests.statefulset_volume", json!(true)),
+                ("cinder", "pod.replicas.volume", json!(3)),
+                ("cinder", "conf.cinder.DEFAULT.host", Value::Null),
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn what_images_can_t_be_is_refused_with_cause_and_remedy() {
+    let images = |images| json!({"features": {"images": images}});
+    let field = "spec.features.images.backends";
+    let default = json!({"type": "pvc", "default": true});
+    says(&[
+        (images(json!({"backends": [{"type": "pvc"}, {"type": "swift"}]})), field, &["exactly one", "set default"]),
+        (images(json!({"backends": [default, {"type": "swift", "default": true}]})), field, &["exactly one"]),
+        (images(json!({"backends": [default, {"type": "cinder"}]})), field, &["mounts what one of", "swift beside it"]),
+        (images(json!({"backends": [{"type": "ceph"}]})), field, &["the cloud has none", "storage.backend to ceph"]),
+        (
+            json!({"features": {"images": {"backends": [{"type": "cinder"}]}}, "services": {"cinder": {"enabled": false}}}),
+            field,
+            &["cinder is not part", "enable it"],
+        ),
+        (images(json!({"backends": [{"type": "swift"}]})), field, &["object store", "enable the service swift"]),
+        (
+            json!({"presets": ["compute", "storage", "ha"], "features": {"images": {"backends": [{"type": "pvc"}]},
+                   "storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}}}}}),
+            field,
+            &["`ha`", "one node only", "choose ceph or swift"],
+        ),
+        (
+            json!({"features": {"images": {"claimSize": "1Gi"}, "storage": {"backend": "local"}}}),
+            "spec.features.images.claimSize",
+            &["no effect", "remove it"],
+        ),
+        (images(json!({"verifySignatures": true})), "spec.features.images.verifySignatures", &["barbican", "enable"]),
+        (images(json!({"claimSize": "big"})), "spec.features.images.claimSize", &["does not match", "correct it"]),
+    ]);
+}
+
+#[test]
+fn what_volumes_can_t_be_is_refused_with_cause_and_remedy() {
+    let volumes = |volumes| json!({"features": {"volumes": volumes}});
+    let one = |backend: Value| json!({"features": {"volumes": {"backends": [backend]}}});
+    let nfs = |name: &str| json!({"name": name, "type": "nfs", "host": "h", "path": "/p"});
+    let lvm = json!({"name": "a", "type": "lvm", "volumeGroup": "vg"});
+    let field = "spec.features.volumes.backends";
+    says(&[
+        (volumes(json!({"backends": [nfs("a"), nfs("b")]})), field, &["exactly one", "set default"]),
+        (volumes(json!({"backends": [nfs("a"), nfs("a")]})), field, &["the same name", "name them apart"]),
+        (one(json!({"name": "mine", "type": "ceph"})), field, &["is called rbd1", "rename it"]),
+        (one(nfs("rbd1")), field, &["no other place is", "rename it"]),
+        (one(json!({"name": "rbd1", "type": "ceph"})), field, &["the cloud has none", "storage.backend to ceph"]),
+        (one(json!({"name": "a", "type": "lvm"})), field, &["no volume group", "volumeGroup"]),
+        (one(json!({"name": "a", "type": "nfs"})), field, &["where it is", "set host and path"]),
+        (one(json!({"name": "a", "type": "other"})), field, &["no driver", "options.volume_driver"]),
+        (
+            json!({"features": {"volumes": {"backends": [nfs("a")]}}, "services": {"cinder": {"enabled": false}}}),
+            field,
+            &["cinder is not part", "enable spec.services.cinder"],
+        ),
+        (volumes(json!({"backup": {"type": "ceph"}})), "spec.features.volumes.backup.type", &["the cloud has none"]),
+        (
+            volumes(json!({"backup": {"type": "s3"}})),
+            "spec.features.volumes.backup",
+            &["set endpoint, bucket and secret"],
+        ),
+        (
+            volumes(json!({"backup": {"type": "nfs"}})),
+            "spec.features.volumes.backup.share",
+            &["not named", "set share"],
+        ),
+        (
+            volumes(json!({"backup": {"type": "swift"}})),
+            "spec.features.volumes.backup.type",
+            &["object store", "swift"],
+        ),
+        (
+            volumes(json!({"highlyAvailable": true, "backends": [lvm]})),
+            "spec.features.volumes.highlyAvailable",
+            &["of one node", "remove"],
+        ),
+        (
+            volumes(json!({"highlyAvailable": true})),
+            "spec.features.volumes.highlyAvailable",
+            &["nothing to keep volumes on", "name a place"],
+        ),
+    ]);
+}

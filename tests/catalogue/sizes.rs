@@ -1,0 +1,245 @@
+//! The presets that say how large a cloud is: what the services may ask of the database, and what can't be together.
+
+use osdpl::desired::Desired;
+use serde_json::{Value, json};
+
+use crate::clouds::{at, catalogue, files, refusals, resolved};
+
+const SIZES: [&str; 4] = ["single", "small", "medium", "large"];
+
+/// Processes with a pool of connections of their own: (release, pods, workers, processes beside the workers, pools a process). `=n` is no
+/// path but a number; a path that nothing sets is 1, as in the chart.
+type Row = (&'static str, &'static str, &'static str, u64, u64);
+const PROCESSES: &[Row] = &[
+    ("glance", "pod.replicas.api", "conf.glance.DEFAULT.workers", 0, 1),
+    ("placement", "pod.replicas.api", "conf.placement_api_uwsgi.uwsgi.processes", 0, 1),
+    // Pools: the API's database, nova's own, and one for each of the two cells.
+    ("nova", "pod.replicas.osapi", "conf.nova.DEFAULT.osapi_compute_workers", 0, 4),
+    ("nova", "pod.replicas.api_metadata", "conf.nova.DEFAULT.metadata_workers", 0, 4),
+    ("nova", "pod.replicas.conductor", "conf.nova.conductor.workers", 0, 4),
+    ("nova", "pod.replicas.scheduler", "conf.nova.scheduler.workers", 0, 4),
+    ("neutron", "pod.replicas.server", "conf.neutron.DEFAULT.api_workers", 0, 1),
+    // Beside the workers: the state reports, and the process that starts all.
+    ("neutron", "pod.replicas.rpc_server", "conf.neutron.DEFAULT.rpc_workers", 2, 1),
+    ("cinder", "pod.replicas.api", "conf.cinder.DEFAULT.osapi_volume_workers", 0, 1),
+    ("cinder", "pod.replicas.scheduler", "=1", 0, 1),
+    ("cinder", "pod.replicas.volume", "=1", 1, 1),
+    ("cinder", "pod.replicas.backup", "=1", 1, 1),
+    ("heat", "pod.replicas.api", "conf.heat.heat_api.workers", 0, 1),
+    ("heat", "pod.replicas.cfn", "conf.heat.heat_api_cfn.workers", 0, 1),
+    ("heat", "pod.replicas.engine", "conf.heat.DEFAULT.num_engine_workers", 1, 1),
+    ("barbican", "pod.replicas.api", "=1", 0, 1),
+    // The chart's own number.
+    ("octavia", "pod.replicas.api", "=4", 0, 1),
+    ("octavia", "pod.replicas.driver_agent", "=1", 0, 1),
+    ("octavia", "pod.replicas.housekeeping", "=1", 0, 1),
+    ("designate", "pod.replicas.api", "conf.designate.service:api.workers", 0, 1),
+    ("designate", "pod.replicas.central", "conf.designate.service:central.workers", 0, 1),
+    ("designate", "pod.replicas.mdns", "conf.designate.service:mdns.workers", 0, 1),
+    ("designate", "pod.replicas.producer", "conf.designate.service:producer.workers", 0, 1),
+    ("designate", "pod.replicas.worker", "conf.designate.service:worker.workers", 0, 1),
+    ("manila", "pod.replicas.api", "conf.manila.DEFAULT.osapi_share_workers", 0, 1),
+    ("manila", "pod.replicas.scheduler", "=1", 0, 1),
+    ("manila", "pod.replicas.data", "=1", 0, 1),
+    ("manila", "pod.replicas.share", "=1", 1, 1),
+];
+
+fn number(desired: &Desired, release: &str, path: &str) -> u64 {
+    let Some(number) = path.strip_prefix('=') else {
+        let found = at(&desired.releases[release].values, path);
+        return found.map_or(1, |value| value.as_u64().unwrap_or_else(|| panic!("{release}: {path} is {value}")));
+    };
+    number.parse().unwrap()
+}
+
+/// The number behind `key=` in a text of ours.
+fn said(text: &str, key: &str) -> u64 {
+    let rest = text.split(&format!("{key}=")).nth(1).unwrap_or_else(|| panic!("no {key} in {text}"));
+    rest.split(|character: char| !character.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+/// Most connections that one process of a release opens: what its database section says.
+fn pool(desired: &Desired, release: &str) -> u64 {
+    let section = match release {
+        "placement" => "placement_database",
+        "designate" => "storage:sqlalchemy",
+        _ => "database",
+    };
+    ["max_pool_size", "max_overflow"]
+        .map(|key| {
+            let path = format!("conf.{release}.{section}.{key}");
+            let found = at(&desired.releases[release].values, &path).and_then(Value::as_u64);
+            found.unwrap_or_else(|| panic!("{release} has no {path}"))
+        })
+        .iter()
+        .sum()
+}
+
+/// The most connections that a cloud asks its database for.
+fn connections(desired: &Desired) -> u64 {
+    let rows = PROCESSES.iter().filter(|(release, ..)| desired.releases.contains_key(*release));
+    let rows = rows.map(|(release, pods, workers, beside, pools)| {
+        let processes = number(desired, release, workers) + beside;
+        number(desired, release, pods) * processes * pools * pool(desired, release)
+    });
+    let keystone = at(&desired.releases["keystone"].values, "conf.wsgi_keystone");
+    let processes = keystone.map_or(1, |site| said(site.as_str().unwrap(), " processes"));
+    let keystone = number(desired, "keystone", "pod.replicas.api") * processes * pool(desired, "keystone");
+    // Five processes with one thread in the chart's site, and Django closes its connection after each answer.
+    let horizon =
+        desired.releases.contains_key("horizon").then(|| 5 * number(desired, "horizon", "pod.replicas.server"));
+    rows.sum::<u64>() + keystone + horizon.unwrap_or_default()
+}
+
+/// What the preset lets the database take.
+fn most(desired: &Desired) -> u64 {
+    let text = at(&desired.releases["mariadb"].values, "conf.database.config_override").unwrap();
+    said(text.as_str().unwrap(), "max_connections")
+}
+
+fn spec(presets: &[&str]) -> Value {
+    let mut spec = json!({"openstackRelease": "2026.1", "presets": presets});
+    if presets.contains(&"storage") {
+        spec["features"] = json!({"storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
+    }
+    spec
+}
+
+/// The same with the optional services that more clouds have than others.
+fn with_more(presets: &[&str]) -> Value {
+    let mut spec = spec(presets);
+    for service in ["barbican", "octavia", "designate", "powerdns", "manila"] {
+        spec["services"][service]["enabled"] = true.into();
+    }
+    spec
+}
+
+/// Every kind of cloud that goes with a size.
+fn kinds(size: &'static str) -> Vec<Vec<&'static str>> {
+    let kinds = [&["core"][..], &["compute"], &["storage"], &["core", "storage"], &["compute", "storage"]];
+    let plain = kinds.iter().map(|kind| [*kind, &[size]].concat());
+    let ha = kinds.iter().filter(|_| size != "single").map(|kind| [*kind, &[size, "ha"]].concat());
+    plain.chain(ha).collect()
+}
+
+#[test]
+fn every_size_goes_with_every_kind_of_cloud_and_asks_the_database_for_no_more_than_it_takes() {
+    let catalog = catalogue();
+    let all = SIZES.iter().flat_map(|size| kinds(size));
+    let more = SIZES.iter().map(|size| kinds(size).pop().unwrap()).map(|presets| with_more(&presets));
+    for spec in all.map(|presets| spec(&presets)).chain(more) {
+        let presets = &spec["presets"];
+        let desired = resolved(&catalog, &spec);
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
+        let (asked, takes) = (connections(&desired), most(&desired));
+        // A tenth is for Jobs, consoles, exporters and whoever looks after it.
+        assert!(asked * 10 <= takes * 9, "{presets:?}: {asked} connections of {takes}");
+    }
+}
+
+#[test]
+fn the_sum_in_each_file_is_that_of_the_largest_cloud_of_its_size() {
+    let catalog = catalogue();
+    for size in SIZES {
+        let largest = kinds(size).into_iter().max_by_key(|kind| connections(&resolved(&catalog, &spec(kind))));
+        let desired = resolved(&catalog, &spec(&largest.unwrap()));
+        let text = &files()[&format!("presets/{size}.yaml")];
+        let expected = format!(": {} of {}.", connections(&desired), most(&desired));
+        assert!(text.contains(&expected), "presets/{size}.yaml does not say {expected:?}");
+    }
+}
+
+#[test]
+fn a_larger_size_is_larger_in_every_respect() {
+    let catalog = catalogue();
+    let clouds = SIZES.map(|size| resolved(&catalog, &spec(&["compute", size])));
+    for pair in clouds.windows(2) {
+        assert!(connections(&pair[0]) < connections(&pair[1]) && most(&pair[0]) < most(&pair[1]));
+        for (release, pods, workers, ..) in PROCESSES {
+            for path in [pods, workers].into_iter().filter(|_| pair[0].releases.contains_key(*release)) {
+                assert!(number(&pair[0], release, path) <= number(&pair[1], release, path), "{release}: {path}");
+            }
+        }
+        let memory = |cloud: &Desired| number(cloud, "memcached", "conf.memcached.memory");
+        assert!(memory(&pair[0]) < memory(&pair[1]));
+    }
+}
+
+#[test]
+fn one_of_everything_is_what_single_means() {
+    let desired = resolved(&catalogue(), &spec(&["compute", "storage", "single"]));
+    for (name, release) in &desired.releases {
+        let replicas = at(&release.values, "pod.replicas").and_then(Value::as_object);
+        assert!(replicas.into_iter().flatten().all(|(_, count)| *count == 1), "{name}: {replicas:?}");
+    }
+}
+
+#[test]
+fn large_and_ha_mean_the_same_in_either_order() {
+    let catalog = catalogue();
+    let [one, other] = [["compute", "storage", "large", "ha"], ["ha", "large", "storage", "compute"]]
+        .map(|presets| resolved(&catalog, &spec(&presets)));
+    for (name, release) in &one.releases {
+        assert_eq!(release.values, other.releases[name].values, "{name}");
+    }
+    assert_eq!(number(&one, "nova", "pod.replicas.conductor"), 5);
+    let partitions = at(&one.releases["rabbitmq"].values, "conf.rabbitmq.cluster_partition_handling");
+    assert_eq!(partitions, Some(&json!("pause_minority")));
+}
+
+#[test]
+fn sizes_that_contradict_something_are_refused_with_both_names() {
+    let catalog = catalogue();
+    let rook = |pools: Value| json!({"storage": {"ceph": {"mode": "rook", "rook": {"pools": pools}}}});
+    let local = json!({"storage": {"backend": "local"}});
+    let cases: &[(&[&str], Value, &[&str])] = &[
+        (&["compute", "single", "ha"], json!({}), &["spec.presets: ", "`single`", "`ha`", "remove one"]),
+        (&["compute", "single", "small"], json!({}), &["spec.presets: ", "`single`", "`small`", "remove one"]),
+        (&["compute", "medium", "single"], json!({}), &["spec.presets: ", "`single`", "`medium`", "remove one"]),
+        (&["compute", "large", "single"], json!({}), &["spec.presets: ", "`single`", "`large`", "remove one"]),
+        (&["compute", "medium", "small"], json!({}), &["spec.presets: ", "`small`", "`medium`", "remove one"]),
+        (&["compute", "small", "large"], json!({}), &["spec.presets: ", "`small`", "`large`", "remove one"]),
+        (&["compute", "medium", "large"], json!({}), &["spec.presets: ", "`medium`", "`large`", "remove one"]),
+        (&["compute", "small"], local.clone(), &["spec.features.storage.backend: ", "`small`", "local", "`single`"]),
+        (&["compute", "medium"], local.clone(), &["spec.features.storage.backend: ", "`medium`", "local", "`single`"]),
+        (&["compute", "large"], local, &["spec.features.storage.backend: ", "`large`", "local", "`single`"]),
+        (
+            &["compute", "storage", "single"],
+            json!({"storage": {"ceph": {"mode": "rook"}}}),
+            &["spec.features.storage.ceph.rook.pools: ", "`single`", "`storage`", "replicas: 1"],
+        ),
+        (
+            &["compute", "storage", "single"],
+            rook(json!({"images": {"replicas": 1}, "volumes": {"failureDomain": "osd"}, "backups": {"replicas": 3}})),
+            &["spec.features.storage.ceph.rook.pools: ", "`single`", "`storage`", "failureDomain: osd"],
+        ),
+    ];
+    for (presets, features, parts) in cases {
+        let desired =
+            resolved(&catalog, &json!({"openstackRelease": "2026.1", "presets": presets, "features": features}));
+        let refusals = refusals(&desired);
+        assert!(
+            refusals.iter().any(|refusal| parts.iter().all(|part| refusal.contains(part))),
+            "{presets:?} {features}: {refusals:#?}"
+        );
+    }
+    let one = json!({"replicas": 1});
+    let pools = rook(json!({"images": one, "volumes": one, "backups": {"failureDomain": "osd"}, "vms": one}));
+    let fits = json!({"openstackRelease": "2026.1", "presets": ["compute", "storage", "single"], "features": pools});
+    assert_eq!(refusals(&resolved(&catalog, &fits)), Vec::<String>::new());
+}
+
+#[test]
+fn many_servers_over_one_database_are_warned_of_and_so_is_a_database_outside() {
+    let catalog = catalogue();
+    let told =
+        |spec: &Value| -> Vec<String> { resolved(&catalog, spec).findings.iter().map(ToString::to_string).collect() };
+    let alone = told(&spec(&["compute", "large"]));
+    assert!(alone.iter().any(|finding| finding.contains("`large` without `ha`")), "{alone:?}");
+    let mut outside = spec(&["compute", "medium", "ha"]);
+    outside["services"]["mariadb"] =
+        json!({"external": {"host": "db.example.org"}, "credentials": {"root": {"name": "db", "key": "password"}}});
+    let outside = told(&outside);
+    let expected = "spec.services.mariadb.external: with the preset `medium` the services open up to 5475 connections";
+    assert!(outside.iter().any(|finding| finding.starts_with(expected)), "{outside:?}");
+}
