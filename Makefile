@@ -7,7 +7,7 @@ DEMO := tests/demo/demo.sh
 CHARTS ?=
 export CHARTS
 
-.PHONY: help build test lint demo demo-env demo-down bench bench-scale image-root
+.PHONY: help build test lint demo demo-env demo-down bench bench-scale bench-plan golden image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -45,6 +45,14 @@ bench-scale:
 	$(CARGO) build --release -p osdpl -p cluster -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
 		--charts tests/charts --scale
+
+## make bench-plan  loading, resolving and planning, of 60 and of 1 000 releases; no cluster
+bench-plan:
+	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan
+
+## make golden      write what presets, OpenStack releases and samples mean anew; look at: git diff tests/golden
+golden:
+	INSTA_UPDATE=always $(CARGO) test --test golden
 
 ## make lint        format and lints
 lint:

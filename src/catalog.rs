@@ -6,6 +6,7 @@
 mod check;
 mod error;
 pub mod file;
+mod find;
 mod fragment;
 mod judgement;
 mod keys;
@@ -47,6 +48,8 @@ pub struct Catalog {
     /// The chart lock.
     pub lock: BTreeMap<String, file::Pin>,
     reach: Arc<Reach>,
+    /// Services and releases by what they provide.
+    providers: BTreeMap<Component, (String, String)>,
     /// What others may write into releases' objects.
     pub tolerated: Tolerated,
     /// The roles that nodes can play, by name.
@@ -243,34 +246,6 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// The service and release with this release name.
-    pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
-        let named =
-            |(service, entry): (&'_ String, &'_ Service)| entry.releases.contains_key(name).then(|| service.clone());
-        let service = self.services.iter().find_map(named)?;
-        let (service, entry) = self.services.get_key_value(&service)?;
-        Some((service.as_str(), entry.releases.get(name)?))
-    }
-
-    /// The release that provides a component, and its service.
-    pub fn provider(&self, component: &Component) -> Option<(&str, &str)> {
-        self.services.iter().find_map(|(service, entry)| {
-            let (release, _) = entry.releases.iter().find(|(_, release)| release.components.contains_key(component))?;
-            Some((service.as_str(), release.as_str()))
-        })
-    }
-
-    /// Every body that could set values of a release, whatever the spec.
-    pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
-        let own = self.release(release).map(|(_, entry)| entry);
-        let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
-        let fragments = fragments
-            .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
-            .chain(self.presets.values().flat_map(|preset| &preset.fragments))
-            .chain(self.features.values().flat_map(|feature| &feature.fragments));
-        own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
-    }
-
     /// Where a release's values are, whole, what Ceph says.
     pub fn of_ceph(&self, release: &str) -> BTreeSet<Path> {
         let whole = self.bodies(release).flat_map(Body::whole);

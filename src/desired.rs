@@ -29,7 +29,7 @@ pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
 pub use nulls::lost_nulls;
 pub use per_node::{FIELD as OVERRIDES, Split, Target, target};
-pub use resolve::{redacted, resolve, resolve_release};
+pub use resolve::{redacted, resolve};
 pub use roles::role_labels;
 pub use select::select;
 pub use unknown::{Known, is_of_unknown_keys, known, unknown_keys};

@@ -181,9 +181,9 @@ impl fmt::Debug for Expression {
 }
 
 /// The values of the variables.
-pub struct Scope(Context<'static>);
+pub struct Scope<'outer>(Context<'outer>);
 
-impl Scope {
+impl Scope<'static> {
     /// A scope with these variables and no Secrets.
     pub fn new(variables: &Map<String, Value>) -> Self {
         Self::with_secrets(variables, Secrets::new())
@@ -193,10 +193,23 @@ impl Scope {
     pub fn with_secrets(variables: &Map<String, Value>, secrets: Secrets) -> Self {
         let mut context = Context::default();
         functions::add(&mut context, secrets);
-        for (name, value) in variables {
-            context.add_variable_from_value(name.as_str(), from_json(value));
-        }
+        fill(&mut context, variables);
         Self(context)
+    }
+}
+
+impl Scope<'_> {
+    /// A scope with these variables before those of this one.
+    pub fn inner(&self, variables: &Map<String, Value>) -> Scope<'_> {
+        let mut context = self.0.new_inner_scope();
+        fill(&mut context, variables);
+        Scope(context)
+    }
+}
+
+fn fill(context: &mut Context<'_>, variables: &Map<String, Value>) {
+    for (name, value) in variables {
+        context.add_variable_from_value(name.as_str(), from_json(value));
     }
 }
 

@@ -8,7 +8,7 @@ mod coalesce;
 mod layer;
 mod path;
 
-pub use canonical::{canonical, digest};
+pub use canonical::{Digest, canonical, digest};
 pub use coalesce::{coalesce, plain_numbers};
 pub use layer::{Layer, Origin, Trace, fold, trace};
 pub use path::{Path, PathError};

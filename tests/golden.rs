@@ -1,7 +1,8 @@
-//! Goldens: what the samples mean, for both network backends, as `osdpl render` and `osdpl plan --offline` say it.
+//! Goldens: what kinds of cloud mean, as `osdpl render` and `osdpl plan --offline` say it.
 //!
-//! One render is kept whole; of each other cloud only what differs from it. After a change that is meant, look at the difference:
-//! `INSTA_UPDATE=always cargo test --test golden`, then `git diff tests/golden`.
+//! The renders of three are kept whole: compute, storage, and storage with ha. Of every other preset, OpenStack release and sample there is
+//! what differs from one of these, so that a new file in `presets`, `values/openstack` or `deploy/samples` is a new golden. After a change
+//! that is meant: `make golden`, then look at `git diff tests/golden`.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -12,35 +13,53 @@ use std::process::Command;
 
 use osdpl::values::{Values, changed, get};
 use osdpl::yaml;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-/// A sample with a network backend and an OpenStack release.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// The OpenStack release of the renders that are kept whole.
+const RELEASE: &str = "2026.1";
+
+/// A cloud by its name and its spec.
+#[derive(Clone)]
 struct Cloud {
-    sample: String,
-    backend: &'static str,
-    release: String,
+    name: String,
+    spec: Value,
 }
 
 impl Cloud {
-    fn name(&self) -> String {
-        format!("{}_{}_{}", self.sample, self.backend, self.release)
+    /// Presets on an OpenStack release, with what they can't be without.
+    fn of(presets: &[&str], release: &str) -> Self {
+        let mut spec = json!({"openstackRelease": release, "presets": presets});
+        if presets.contains(&"storage") {
+            spec["features"] = json!({"storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
+        }
+        Self { name: format!("{}_{release}", presets.join("+")), spec }
+    }
+
+    fn sample(sample: &str, backend: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(root().join(format!("deploy/samples/{sample}.yaml"))).unwrap();
+        if !text.contains("\nkind: OpenStackDeployment\n") {
+            return None;
+        }
+        let resource: Value = yaml::parse(sample, &text).unwrap();
+        let mut spec = resource["spec"].clone();
+        spec["openstackRelease"] = RELEASE.into();
+        let features = spec.as_object_mut().unwrap().entry("features").or_insert_with(|| json!({}));
+        features["network"]["backend"] = backend.into();
+        Some(Self { name: format!("{sample}_{backend}_{RELEASE}"), spec })
     }
 
     /// What an `osdpl` command says about it.
     fn osdpl(&self, arguments: &[&str]) -> String {
-        let text = std::fs::read_to_string(root().join(format!("deploy/samples/{}.yaml", self.sample))).unwrap();
-        let mut resource: Value = yaml::parse(&self.sample, &text).unwrap();
-        let spec = resource["spec"].as_object_mut().unwrap();
-        spec["openstackRelease"] = self.release.clone().into();
-        let features = spec.entry("features").or_insert_with(|| Map::new().into());
-        features["network"]["backend"] = self.backend.into();
+        let resource = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "namespace": "openstack"}, "spec": self.spec,
+        });
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cloud.yaml");
         std::fs::write(&file, yaml::write(&resource)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         let output = command.args(arguments).arg("--file").arg(file).env_remove("OSDPL_CATALOG").output().unwrap();
-        assert!(output.status.success(), "{}: {}", self.name(), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 }
@@ -57,22 +76,38 @@ fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// The one whose values are kept whole.
-fn base() -> Cloud {
-    Cloud { sample: "minimal".into(), backend: "ovs", release: "2026.1".into() }
+/// Those whose values are kept whole, and the others beside the one that they are compared with.
+fn families() -> Vec<(Cloud, Vec<Cloud>)> {
+    let whole = [&["compute"][..], &["storage"], &["storage", "ha"]];
+    let releases: Vec<String> = names("values/openstack").into_iter().filter(|release| release != RELEASE).collect();
+    let family = |presets: &&[&str]| {
+        let others = releases.iter().map(|release| Cloud::of(presets, release)).collect();
+        (Cloud::of(presets, RELEASE), others)
+    };
+    let mut families: Vec<(Cloud, Vec<Cloud>)> = whole.iter().map(family).collect();
+    let is_other = |preset: &String| preset != "compute" && preset != "storage";
+    let presets = names("presets").into_iter().filter(is_other);
+    let of_preset = |preset: String| {
+        let presets: &[&str] = if has_services(&preset) { &[&preset] } else { &["compute", &preset] };
+        Cloud::of(presets, RELEASE)
+    };
+    families[0].1.extend(presets.map(of_preset));
+    let samples = names("deploy/samples").into_iter();
+    families[0]
+        .1
+        .extend(samples.flat_map(|sample| ["ovs", "ovn"].map(|backend| Cloud::sample(&sample, backend))).flatten());
+    families
 }
 
-/// Every sample with either network backend, and the smallest one with every other OpenStack release: a new file is a new cloud.
-fn others() -> Vec<Cloud> {
-    let is_cloud = |sample: &String| {
-        let text = std::fs::read_to_string(root().join(format!("deploy/samples/{sample}.yaml"))).unwrap();
-        text.contains("\nkind: OpenStackDeployment\n")
-    };
-    let samples = names("deploy/samples").into_iter().filter(is_cloud);
-    let clouds =
-        samples.flat_map(|sample| ["ovs", "ovn"].map(|backend| Cloud { sample: sample.clone(), backend, ..base() }));
-    let releases = names("values/openstack").into_iter().map(|release| Cloud { release, ..base() });
-    clouds.chain(releases).filter(|cloud| *cloud != base()).collect()
+/// Whether a preset is a cloud by itself.
+fn has_services(preset: &str) -> bool {
+    let text = std::fs::read_to_string(root().join(format!("presets/{preset}.yaml"))).unwrap();
+    let parsed: Value = yaml::parse(preset, &text).unwrap();
+    parsed["services"].as_array().is_some_and(|services| !services.is_empty())
+}
+
+fn all() -> impl Iterator<Item = Cloud> {
+    families().into_iter().flat_map(|(whole, others)| others.into_iter().chain([whole]))
 }
 
 /// The values of each release in what `osdpl render` prints.
@@ -117,21 +152,37 @@ fn golden(name: &str, text: &str) {
 
 #[test]
 fn the_values_of_every_cloud_are_as_agreed() {
-    let rendered = base().osdpl(&["render"]);
-    golden(&format!("values_{}", base().name()), &rendered);
-    let before = releases(&rendered);
-    assert_eq!(before.len(), 13, "what is printed is read back: {:?}", before.keys());
-    for cloud in others() {
-        let difference = difference(&before, &releases(&cloud.osdpl(&["render"])));
-        golden(&format!("values_{}", cloud.name()), &difference);
+    for (whole, others) in families() {
+        let rendered = whole.osdpl(&["render"]);
+        golden(&format!("values_{}", whole.name), &rendered);
+        let before = releases(&rendered);
+        assert!(before.contains_key("mariadb"), "what is printed is read back: {:?}", before.keys());
+        for cloud in others {
+            let difference = difference(&before, &releases(&cloud.osdpl(&["render"])));
+            golden(&format!("values_{}", cloud.name), &difference);
+        }
     }
+}
+
+/// They are read in reviews, and a clone brings them along.
+#[test]
+fn goldens_are_no_more_than_two_megabytes_and_none_is_left_over() {
+    let mut expected: Vec<String> = all().map(|cloud| format!("values_{}.snap", cloud.name)).collect();
+    expected.push("orders.snap".into());
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(root().join("tests/golden")).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        assert!(expected.contains(&name), "no cloud is called so any more: remove tests/golden/{name}");
+        bytes += entry.metadata().unwrap().len();
+    }
+    assert!(bytes <= 2 << 20, "{bytes} bytes");
 }
 
 #[test]
 fn the_order_of_every_cloud_is_as_agreed() {
     let mut orders: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for cloud in others().into_iter().chain([base()]) {
-        orders.entry(cloud.osdpl(&["plan", "--offline"])).or_default().push(cloud.name());
+    for cloud in all() {
+        orders.entry(cloud.osdpl(&["plan", "--offline"])).or_default().push(cloud.name.clone());
     }
     let text: String = orders.iter().fold(String::new(), |mut text, (order, clouds)| {
         let _ = writeln!(text, "# {}\n{order}", clouds.join(", "));
@@ -142,7 +193,7 @@ fn the_order_of_every_cloud_is_as_agreed() {
 
 #[test]
 fn two_renders_are_byte_identical_and_hold_no_secret() {
-    for cloud in others().into_iter().chain([base()]) {
+    for cloud in all() {
         let rendered = cloud.osdpl(&["render"]);
         assert_eq!(rendered, cloud.osdpl(&["render"]));
         let invented = cloud.osdpl(&["render", "--placeholders"]);

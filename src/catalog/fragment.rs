@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use super::Service;
 use super::file::{self, Group};
 use super::keys::Keys;
 use crate::expr::{self, Expression, Scope, Template};
-use crate::values::{Layer, Origin, Path, PathError, Values, canonical};
+use crate::values::{Digest, Layer, Origin, Path, PathError, Values, canonical};
 
 /// Values under a condition, for some releases.
 #[derive(Debug)]
@@ -43,16 +44,37 @@ pub struct Reach {
 #[derive(Debug)]
 struct Reached {
     index: usize,
+    service: String,
     chart: String,
     group: Group,
+    said: OnceLock<Digest>,
 }
 
 impl Reach {
-    /// Releases with their charts and groups.
-    pub fn new(releases: impl IntoIterator<Item = (String, String, Group)>, keys: Keys) -> Self {
-        let releases = releases.into_iter().enumerate();
-        let releases = releases.map(|(index, (name, chart, group))| (name, Reached { index, chart, group }));
-        Self { releases: releases.collect(), keys }
+    /// The releases of all services.
+    pub(super) fn new(services: &BTreeMap<String, Service>, keys: Keys) -> Self {
+        let mut releases = BTreeMap::new();
+        for (service, entry) in services {
+            for (name, release) in &entry.releases {
+                let (index, service, chart) = (releases.len(), service.clone(), release.chart.clone());
+                let reached = Reached { index, service, chart, group: entry.group, said: OnceLock::new() };
+                releases.entry(name.clone()).or_insert(reached);
+            }
+        }
+        Self { releases, keys }
+    }
+
+    /// The service that a release belongs to.
+    pub(super) fn service(&self, release: &str) -> Option<&String> {
+        Some(&self.releases.get(release)?.service)
+    }
+
+    /// What was made for a release, which is made once.
+    pub(super) fn said(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
+        match self.releases.get(release) {
+            Some(reached) => reached.said.get_or_init(make).clone(),
+            None => make(),
+        }
     }
 }
 
@@ -78,7 +100,7 @@ impl Every {
 
     /// What is left for a release; `None` where that is nothing.
     pub fn body(&self, release: &str) -> Option<&Body> {
-        let Reached { index, chart, group } = self.reach.releases.get(release)?;
+        let Reached { index, chart, group, .. } = self.reach.releases.get(release)?;
         if self.group.is_some_and(|wanted| wanted != *group) || self.except.iter().any(|other| other == release) {
             return None;
         }
@@ -126,7 +148,7 @@ impl Body {
     ///
     /// # Errors
     /// For the first expression that is wrong or fails, with its path.
-    pub fn layer(&self, origin: Origin, scope: &Scope) -> Result<Layer, (Path, expr::Error)> {
+    pub fn layer(&self, origin: Origin, scope: &Scope<'_>) -> Result<Layer, (Path, expr::Error)> {
         let (values, secret) = self.template()?.evaluate(scope)?;
         Ok(Layer { origin, values, unset: self.unset.clone(), secret })
     }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::fragment::{Every, Reach, paths};
 use super::{
     Body, Catalog, Check, Component, Error, Errors, Feature, Files, Fragment, Keys, Late, OpenStackRelease, Preset,
-    Service, Text, check, file, judgement,
+    Text, check, file, find, judgement,
 };
 use crate::drift::Tolerated;
 use crate::expr::Expression;
@@ -46,11 +46,8 @@ impl Loader<'_> {
     fn load(&mut self) -> Catalog {
         let keys = self.keys();
         let services = self.folder("values/services/", Self::service);
-        let releases = services.values().flat_map(|service: &Service| {
-            let releases = service.releases.iter();
-            releases.map(|(name, release)| (name.clone(), release.chart.clone(), service.group))
-        });
-        self.reach = Arc::new(Reach::new(releases, keys));
+        self.reach = Arc::new(Reach::new(&services, keys));
+        let providers = find::providers(&services);
         let shared = self.folder("values/shared/", Self::shared).into_values().flatten().collect();
         let presets = self.folder("presets/", Self::preset);
         let features = self.folder("values/features/", Self::feature);
@@ -64,7 +61,20 @@ impl Loader<'_> {
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let reach = Arc::clone(&self.reach);
         let judgements = judgement::read(self.files, &services, &mut self.errors);
-        Catalog { services, presets, features, openstack, shared, lock, reach, tolerated, roles, rollout, judgements }
+        Catalog {
+            services,
+            presets,
+            features,
+            openstack,
+            shared,
+            lock,
+            reach,
+            providers,
+            tolerated,
+            roles,
+            rollout,
+            judgements,
+        }
     }
 
     fn keys(&mut self) -> Keys {

@@ -14,7 +14,7 @@ pub(super) struct Source<'a> {
     pub service: &'a str,
     pub name: &'a str,
     pub release: &'a Release,
-    pub scope: &'a Scope,
+    pub scope: &'a Scope<'a>,
     /// The keys of Secrets that the features name.
     pub secrets: &'a [SecretField],
 }
@@ -31,7 +31,8 @@ pub fn layers(
     facts: &Facts,
 ) -> Result<Vec<Layer>, Vec<Finding>> {
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
-    let scope = super::resolve::scope(selection, facts, name);
+    let common = super::resolve::common(selection, facts);
+    let scope = super::resolve::scope(&common, selection, facts, name);
     let secrets = &selection.secrets;
     let mut layers = Source { spec, catalog, facts, service, name, release, scope: &scope, secrets }.layers()?;
     let per_node = super::per_node::layer(spec, catalog, name, &scope, &fold(&layers), &mut Vec::new());

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::layers::Source;
 use super::{Blocked, Desired, DesiredRelease, Facts, Finding, Provider, Selection, claims, overrides};
 use crate::api::{OpenStackDeploymentSpec, reason};
-use crate::catalog::{Catalog, Component, Fragment, Release};
+use crate::catalog::{Catalog, Component, Release};
 use crate::ceph::Declared;
 use crate::expr::Scope;
 use crate::values::{Layer, Path, Values, canonical, digest, fold};
@@ -19,27 +19,29 @@ const EPOCH: &str = "1";
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     let mut desired = Desired { releases: BTreeMap::new(), findings: selection.findings.clone() };
     desired.findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
+    let common = common(selection, facts);
     for name in selection.releases.keys() {
-        let release = resolve_release(name, spec, catalog, selection, facts, &mut desired.findings);
+        let scope = scope(&common, selection, facts, name);
+        let release = resolve_release(name, spec, catalog, selection, facts, &scope, &mut desired.findings);
         desired.releases.extend(release.map(|release| (name.clone(), release)));
     }
     desired
 }
 
 /// Merges the layers of one release; `None` when the catalogue does not know it.
-pub fn resolve_release(
+fn resolve_release(
     name: &str,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
     selection: &Selection,
     facts: &Facts,
+    scope: &Scope<'_>,
     findings: &mut Vec<Finding>,
 ) -> Option<DesiredRelease> {
     let (service, release) = catalog.release(name)?;
-    let scope = scope(selection, facts, name);
     let own = overrides(spec, service, name);
     let secrets = &selection.secrets;
-    let source = Source { spec, catalog, facts, service, name, release, scope: &scope, secrets };
+    let source = Source { spec, catalog, facts, service, name, release, scope, secrets };
     let (layers, blocked) = layered(&source, findings);
     let values = fold(&layers);
     let secret: Vec<Path> = layers.into_iter().flat_map(|layer| layer.secret).collect();
@@ -60,7 +62,7 @@ pub fn resolve_release(
         chart: release.chart.clone(),
         service: service.to_owned(),
         group: catalog.services.get(service)?.group,
-        needs: needs(name, release, catalog, selection, &scope, findings),
+        needs: needs(name, release, catalog, selection, scope, findings),
         awaits: awaits(release, catalog, selection),
         components: release.components.clone(),
         jobs: super::order::jobs(&values, fact),
@@ -81,7 +83,7 @@ pub fn resolve_release(
             .or_else(|| chart.and_then(|chart| chart.as_ref().err().cloned())),
         inputs,
         images: super::images::digest(&values, fact),
-        guests: guests(release, &scope),
+        guests: guests(release, scope),
         split: super::per_node::split(release, &values),
         catalog: catalog_digest,
         values,
@@ -106,14 +108,9 @@ fn layered(source: &Source<'_>, findings: &mut Vec<Finding>) -> (Vec<Layer>, Opt
 }
 
 /// What keeps the expression from its answer keeps the values from theirs, and those say so.
-fn guests(release: &Release, scope: &Scope) -> Option<String> {
+fn guests(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let answer = release.guests.as_ref()?.evaluate(scope).ok()?;
     answer.as_str().map(str::to_owned)
-}
-
-/// Where the expressions see `spec.storageClass`.
-fn storage_class(variables: &mut Values) -> Option<&mut Value> {
-    variables.get_mut("spec")?.get_mut("storageClass")
 }
 
 fn inputs(problems: &[Finding]) -> Blocked {
@@ -128,20 +125,27 @@ fn inputs(problems: &[Finding]) -> Blocked {
     Blocked { reason: reason::INPUTS.into(), message }
 }
 
-/// What the expressions of one release see.
-pub(super) fn scope(selection: &Selection, facts: &Facts, name: &str) -> Scope {
+/// What the expressions of every release see.
+pub(super) fn common(selection: &Selection, facts: &Facts) -> Scope<'static> {
     let mut variables = selection.variables.clone();
     variables.insert("credentials".into(), json!(facts.credentials));
     let ceph = facts.ceph.as_ref().map(Declared::variables).unwrap_or_default();
     variables.insert("ceph".into(), ceph.into());
-    if let Some((class, slot)) = claims::kept(&facts.claim_classes, name).zip(storage_class(&mut variables)) {
-        *slot = json!(class);
-    }
-    let release = selection.variables.get("releases").and_then(|releases| releases.get(name)).cloned();
-    variables.insert("release".into(), release.unwrap_or(Value::Object(Map::new())));
     let read =
         |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
     Scope::with_secrets(&variables, facts.secrets.iter().filter_map(read).collect())
+}
+
+/// What those of one release see.
+pub(super) fn scope<'a>(common: &'a Scope<'_>, selection: &Selection, facts: &Facts, name: &str) -> Scope<'a> {
+    let release = selection.variables.get("releases").and_then(|releases| releases.get(name)).cloned();
+    let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);
+    if let Some((class, spec)) = claims::kept(&facts.claim_classes, name).zip(selection.variables.get("spec")) {
+        let mut spec = spec.clone();
+        spec["storageClass"] = json!(class);
+        variables.insert("spec".into(), spec);
+    }
+    common.inner(&variables)
 }
 
 fn awaits(release: &Release, catalog: &Catalog, selection: &Selection) -> BTreeSet<String> {
@@ -154,7 +158,7 @@ fn needs(
     release: &Release,
     catalog: &Catalog,
     selection: &Selection,
-    scope: &Scope,
+    scope: &Scope<'_>,
     findings: &mut Vec<Finding>,
 ) -> BTreeMap<Component, Provider> {
     let mut needs = BTreeMap::new();
@@ -182,23 +186,12 @@ fn catalog_digest(
     facts: &Facts,
     chart: Option<&super::ChartFact>,
 ) -> String {
-    let fragments = catalog.shared.iter().chain(&release.fragments);
-    let fragments = fragments
-        .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
-        .chain(catalog.presets.values().flat_map(|preset| &preset.fragments))
-        .chain(catalog.features.values().flat_map(|feature| &feature.fragments));
-    let said = |fragment: &Fragment| {
-        let body = fragment.body(name)?;
-        Some(format!("{:?}{}", fragment.when, body.source))
-    };
-    let mut parts: Vec<String> = fragments.filter_map(said).collect();
-    parts.push(release.base.source.to_string());
-    parts.push(catalog.features.values().map(|feature| canonical(&feature.default)).collect());
-    let variables = catalog.openstack.values().map(|release| canonical(&Value::Object(release.variables.clone())));
-    parts.push(variables.collect());
-    parts.push(format!("{} {} {} {EPOCH}", facts.helm_major, release.timeout, release.server_side));
-    parts.extend(chart.map(|chart| chart.digest.clone()));
-    let mut text = digest(parts.iter().map(String::as_str));
+    let mut said = catalog.said(name);
+    said.add(&format!("{} {} {} {EPOCH}", facts.helm_major, release.timeout, release.server_side));
+    if let Some(chart) = chart {
+        said.add(&chart.digest);
+    }
+    let mut text = said.finish();
     text.truncate(16);
     text
 }

@@ -7,49 +7,68 @@ use sha2::{Digest as _, Sha256};
 
 /// Compact JSON with sorted keys: equal values give equal bytes, whatever order their keys were written in.
 pub fn canonical(value: &Value) -> String {
-    let mut text = String::new();
+    let mut text = Vec::new();
     write(value, &mut text);
-    text
+    // JSON is text.
+    String::from_utf8(text).unwrap_or_default()
 }
 
-fn write(value: &Value, text: &mut String) {
+fn write(value: &Value, text: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
             let mut keys: Vec<_> = map.iter().collect();
             keys.sort_by_key(|(key, _)| *key);
-            text.push('{');
+            text.push(b'{');
             for (index, (key, value)) in keys.into_iter().enumerate() {
-                text.push_str(if index == 0 { "" } else { "," });
-                let _ = write!(text, "{}:", Value::from(key.as_str()));
+                text.extend((index > 0).then_some(b','));
+                scalar(key, text);
+                text.push(b':');
                 write(value, text);
             }
-            text.push('}');
+            text.push(b'}');
         }
         Value::Array(items) => {
-            text.push('[');
+            text.push(b'[');
             for (index, item) in items.iter().enumerate() {
-                text.push_str(if index == 0 { "" } else { "," });
+                text.extend((index > 0).then_some(b','));
                 write(item, text);
             }
-            text.push(']');
+            text.push(b']');
         }
-        scalar => {
-            let _ = write!(text, "{scalar}");
-        }
+        other => scalar(other, text),
     }
 }
 
-/// SHA-256 over `parts`, each with its length before it, as 63 hexadecimal digits: what fits into a label's value.
-pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
+/// Nothing keeps bytes in memory from being written.
+fn scalar(value: &(impl serde::Serialize + ?Sized), text: &mut Vec<u8>) {
+    let _ = serde_json::to_writer(text, value);
+}
+
+/// A SHA-256 in the making, to which parts are added, each with its length before it.
+#[derive(Clone, Debug, Default)]
+pub struct Digest(Sha256);
+
+impl Digest {
+    /// Adds a part.
+    pub fn add(&mut self, part: &str) {
+        self.0.update((part.len() as u64).to_be_bytes());
+        self.0.update(part);
     }
-    let mut text = hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
+
+    /// The digest over all parts as 63 hexadecimal digits: what fits into a label's value.
+    pub fn finish(self) -> String {
+        let mut text = self.0.finalize().iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        text.truncate(63);
         text
-    });
-    text.truncate(63);
-    text
+    }
+}
+
+/// The [`Digest`] over `parts`.
+pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut digest = Digest::default();
+    parts.into_iter().for_each(|part| digest.add(part));
+    digest.finish()
 }

@@ -10,6 +10,7 @@ mod cloud;
 mod cpu;
 mod judge;
 mod operator;
+mod plan;
 mod report;
 mod scale;
 mod steady;
@@ -48,6 +49,9 @@ struct Arguments {
     /// Measure a large cloud instead.
     #[arg(long)]
     scale: bool,
+    /// Measure what a pass computes instead; no cluster, no charts.
+    #[arg(long)]
+    plan: bool,
 }
 
 #[tokio::main]
@@ -62,6 +66,10 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.plan {
+        plan::measure(&arguments.sample)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if arguments.scale {
         let scale = Box::pin(scale::measure(&arguments.osdpl, &arguments.charts, &arguments.sample)).await?;
         let mut report = Report::default();

@@ -1,0 +1,69 @@
+//! What a catalogue is asked for again and again.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Body, Catalog, Component, Fragment, Release, Service};
+use crate::values::{Digest, canonical};
+
+impl Catalog {
+    /// The service and release with this release name.
+    pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
+        let (service, entry) = self.services.get_key_value(self.reach.service(name)?)?;
+        Some((service.as_str(), entry.releases.get(name)?))
+    }
+
+    /// The release that provides a component, and its service.
+    pub fn provider(&self, component: &Component) -> Option<(&str, &str)> {
+        self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
+    }
+
+    /// Every body that could set values of a release, whatever the spec.
+    pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
+        let own = self.release(release).map(|(_, entry)| entry);
+        let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
+        let fragments = fragments
+            .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
+            .chain(self.presets.values().flat_map(|preset| &preset.fragments))
+            .chain(self.features.values().flat_map(|feature| &feature.fragments));
+        own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
+    }
+
+    /// A digest over everything that could set values of a release, whatever the spec, to which more can be added: it changes when the
+    /// catalogue does, never when a spec does.
+    pub(crate) fn said(&self, release: &str) -> Digest {
+        self.reach.said(release, || {
+            let mut digest = Digest::default();
+            let own = self.release(release).map(|(_, entry)| entry);
+            let fragments = self.shared.iter().chain(own.into_iter().flat_map(|entry| &entry.fragments));
+            let fragments = fragments
+                .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
+                .chain(self.presets.values().flat_map(|preset| &preset.fragments))
+                .chain(self.features.values().flat_map(|feature| &feature.fragments));
+            let said = |fragment: &Fragment| {
+                let body = fragment.body(release)?;
+                Some(format!("{:?}{}", fragment.when, body.source))
+            };
+            fragments.filter_map(said).for_each(|text| digest.add(&text));
+            digest.add(own.map_or("", |entry| &entry.base.source));
+            digest.add(&self.features.values().map(|feature| canonical(&feature.default)).collect::<String>());
+            let variables = self.openstack.values().map(|entry| canonical(&Value::Object(entry.variables.clone())));
+            digest.add(&variables.collect::<String>());
+            digest
+        })
+    }
+}
+
+/// Services and releases by what they provide.
+pub(super) fn providers(services: &BTreeMap<String, Service>) -> BTreeMap<Component, (String, String)> {
+    let mut providers = BTreeMap::new();
+    for (service, entry) in services {
+        for (release, provided) in &entry.releases {
+            for component in provided.components.keys() {
+                providers.entry(component.clone()).or_insert_with(|| (service.clone(), release.clone()));
+            }
+        }
+    }
+    providers
+}

@@ -1,0 +1,151 @@
+//! What a pass computes: a catalogue is loaded, a spec selected, resolved and planned, for clouds of 60 and of 1 000 releases side by side.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use k8s_openapi::jiff::Timestamp;
+use osdpl::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use osdpl::catalog::{Catalog, Files};
+use osdpl::ceph::{self, Declared};
+use osdpl::credentials;
+use osdpl::desired::{Facts, resolve, select};
+use osdpl::observed::Observed;
+use osdpl::plan::{Policy, plan};
+use osdpl::{files, yaml};
+
+const FEW: usize = 60;
+const MANY: usize = 1000;
+const ROUNDS: usize = 9;
+
+/// How long each part took.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    load: Duration,
+    select: Duration,
+    resolve: Duration,
+    plan: Duration,
+}
+
+/// Measures and prints; the sizes take turns, so that what drifts drifts for both.
+pub fn measure(sample: &Path) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(sample).with_context(|| format!("reading {}", sample.display()))?;
+    let deployment: OpenStackDeployment = yaml::parse(&sample.display().to_string(), &text)?;
+    let all: OpenStackDeploymentSpec = yaml::parse("the spec", "{openstackRelease: '2026.1', presets: [all]}")?;
+    let few = (synthetic(FEW), all.clone());
+    let many = (synthetic(MANY), all);
+    let own = (files::built_in(), deployment.spec);
+    let mut times: [Vec<Times>; 3] = Default::default();
+    for _ in 0..ROUNDS {
+        for (taken, (files, spec)) in times.iter_mut().zip([&few, &many, &own]) {
+            taken.push(pass(files, spec)?);
+        }
+    }
+    let [few, many, own] = times.map(|taken| median(&taken));
+    println!(
+        "medians of {ROUNDS}, ms       {FEW} releases  {MANY:>5} releases  ratio by release  {}",
+        sample.display()
+    );
+    let row = |name: &str, of: fn(&Times) -> Duration| {
+        let ms = |times: &Times| of(times).as_secs_f64() * 1e3;
+        let ratio = ms(&many) * as_f64(FEW) / (ms(&few) * as_f64(MANY));
+        println!("{name:<18} {:>17.2}  {:>14.2}  {ratio:>16.2}  {:>8.2}", ms(&few), ms(&many), ms(&own));
+    };
+    row("load", |times| times.load);
+    row("select", |times| times.select);
+    row("resolve", |times| times.resolve);
+    row("plan", |times| times.plan);
+    row("resolve + plan", |times| times.resolve + times.plan);
+    Ok(())
+}
+
+fn as_f64(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::MAX, f64::from)
+}
+
+fn median(taken: &[Times]) -> Times {
+    let middle = |of: fn(&Times) -> Duration| {
+        let mut all: Vec<Duration> = taken.iter().map(of).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    Times {
+        load: middle(|times| times.load),
+        select: middle(|times| times.select),
+        resolve: middle(|times| times.resolve),
+        plan: middle(|times| times.plan),
+    }
+}
+
+/// One pass, with what is read when it is first asked for read already, as in an operator that has run for a while.
+fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
+    let (catalog, load) = timed(|| Catalog::load(files));
+    let catalog = catalog?;
+    let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
+    let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
+    let selection = select("cloud", "openstack", spec, &catalog);
+    if selection.is_refused() {
+        bail!("the resource is refused: {:?}", selection.findings);
+    }
+    for (service, name) in credentials::needed(&catalog, &selection).into_keys() {
+        let value = format!("the-{service}-{name}");
+        facts.credentials.entry(service).or_default().insert(name, value);
+    }
+    drop(resolve(spec, &catalog, &selection, &facts));
+    let (selection, select) = timed(|| select("cloud", "openstack", spec, &catalog));
+    let (desired, resolve) = timed(|| resolve(spec, &catalog, &selection, &facts));
+    let (observed, policy, now) = (Observed::default(), Policy::default(), Timestamp::now());
+    let (_, plan) = timed(|| plan(&desired, &observed, &catalog, &policy, now));
+    Ok(Times { load, select, resolve, plan })
+}
+
+fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let made = run();
+    (made, start.elapsed())
+}
+
+/// A catalogue of this many services, each with a release that needs two others and says about as much as one of OpenStack's.
+fn synthetic(count: usize) -> Files {
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for index in 0..count {
+        let mut text = format!(
+            "service: s{index}\ndescription: One of many.\ngroup: openstack\ncredentials: {{user: {{}}}}\nreleases:\n  s{index}:\n"
+        );
+        if index > 1 {
+            text += "    needs: [{component: s0/api}, {component: s1/api}]\n";
+        }
+        let _ = writeln!(text, "    components: {{s{index}/api: Deployment}}\n    values:");
+        text += "      endpoints:\n";
+        for other in 0..10 {
+            let _ =
+                writeln!(text, "        e{other}: {{namespace: \"${{releases.s{}.namespace}}\", port: 80}}", other % 3);
+        }
+        let _ = writeln!(text, "      auth: {{password: \"${{credentials.s{index}.user}}\"}}");
+        text += "      conf:\n";
+        for section in 0..20 {
+            let _ = writeln!(text, "        section{section}: {{one: 1, two: two, three: [a, b, c], four: true}}");
+        }
+        files.insert(format!("values/services/s{index}.yaml"), text);
+        let keys =
+            "auth: {password: string, admin: string}\npod: {replicas: {api: number}}\nconf: map\nendpoints: map\n";
+        files.insert(format!("values/keys/s{index}.yaml"), keys.to_owned());
+    }
+    for index in 0..20 {
+        let text = format!(
+            "feature: f{index}\ndescription: One of some.\nschema: {{type: object, properties: {{lit: {{type: boolean}}}}}}\ndefault: {{lit: false}}\n\
+             fragments:\n- when: features.f{index}.lit\n  releases: {{s{index}: {{values: {{conf: {{f{index}: true}}}}}}}}\n"
+        );
+        files.insert(format!("values/features/f{index}.yaml"), text);
+    }
+    let shared = "shared: all\ndescription: Of all.\nfragments:\n- every: {values: {auth: {admin: \"${credentials.s0.user}\"}}}\n\
+                  - when: spec.region == 'RegionOne'\n  every: {values: {pod: {replicas: {api: 3}}}}\n";
+    files.insert("values/shared/all.yaml".to_owned(), shared.to_owned());
+    let openstack = "openstackRelease: '2026.1'\ndescription: One.\n";
+    files.insert("values/openstack/2026.1.yaml".to_owned(), openstack.to_owned());
+    let names = (0..count).map(|index| format!("s{index}")).collect::<Vec<_>>().join(", ");
+    files.insert("presets/all.yaml".to_owned(), format!("preset: all\ndescription: All.\nservices: [{names}]\n"));
+    files.into_iter().map(|(path, text)| (path, text.into())).collect()
+}
