@@ -2,7 +2,7 @@
 
 mod service;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -64,7 +64,20 @@ impl Loader<'_> {
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let reach = Arc::clone(&self.reach);
         let judgements = judgement::read(self.files, &services, &mut self.errors);
-        Catalog { services, presets, features, openstack, shared, lock, reach, tolerated, roles, rollout, judgements }
+        Catalog {
+            services,
+            presets,
+            features,
+            openstack,
+            shared,
+            lock,
+            reach,
+            tolerated,
+            roles,
+            rollout,
+            judgements,
+            added: BTreeSet::new(),
+        }
     }
 
     fn keys(&mut self) -> Keys {

@@ -175,6 +175,7 @@ fn needs(
 }
 
 /// The digest of everything the catalogue could say about a release, whatever the spec: it changes when we change, never when the spec does.
+/// What someone has added to the catalogue is their word like the spec.
 fn catalog_digest(
     name: &str,
     release: &Release,
@@ -187,14 +188,23 @@ fn catalog_digest(
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
         .chain(catalog.presets.values().flat_map(|preset| &preset.fragments))
         .chain(catalog.features.values().flat_map(|feature| &feature.fragments));
+    let is_ours = |file: &str| !catalog.added.contains(file);
     let said = |fragment: &Fragment| {
+        if !is_ours(&fragment.file) {
+            return None;
+        }
         let body = fragment.body(name)?;
         Some(format!("{:?}{}", fragment.when, body.source))
     };
     let mut parts: Vec<String> = fragments.filter_map(said).collect();
-    parts.push(release.base.source.to_string());
-    parts.push(catalog.features.values().map(|feature| canonical(&feature.default)).collect());
-    let variables = catalog.openstack.values().map(|release| canonical(&Value::Object(release.variables.clone())));
+    let service = catalog.release(name).and_then(|(service, _)| catalog.services.get(service));
+    if service.is_none_or(|service| is_ours(&service.file)) {
+        parts.push(release.base.source.to_string());
+    }
+    let features = catalog.features.values().filter(|feature| is_ours(&feature.file));
+    parts.push(features.map(|feature| canonical(&feature.default)).collect());
+    let openstack = catalog.openstack.values().filter(|release| is_ours(&release.file));
+    let variables = openstack.map(|release| canonical(&Value::Object(release.variables.clone())));
     parts.push(variables.collect());
     parts.push(format!("{} {} {} {EPOCH}", facts.helm_major, release.timeout, release.server_side));
     parts.extend(chart.map(|chart| chart.digest.clone()));
