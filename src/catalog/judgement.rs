@@ -27,11 +27,7 @@ struct Reader<'a> {
 }
 
 /// Reads the tables; what is wrong with them goes to `errors`.
-pub(super) fn read(
-    files: &Files,
-    services: &BTreeMap<String, Service>,
-    errors: &mut Vec<Error>,
-) -> Judgements {
+pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> Judgements {
     let mut reader = Reader { services, errors };
     Judgements { couplings: coupling::read(files, &mut reader), rules: rule::read(files, &mut reader) }
 }
