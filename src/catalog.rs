@@ -3,7 +3,9 @@
 //! Pure room: it is given the texts of the files ([`Files`]) and knows nothing of disks. Adding a service, preset, feature or OpenStack
 //! release is adding a file; `src/catalog/file.rs` is the schema of those files.
 
+mod added;
 mod check;
+mod component;
 mod error;
 pub mod file;
 mod find;
@@ -19,7 +21,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use added::{Addition, Extended, LABEL, Refused, extend};
 pub use check::credentials_in;
+pub use component::Component;
 pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Every, Fragment, Reach};
@@ -58,6 +62,8 @@ pub struct Catalog {
     pub rollout: Vec<String>,
     /// What is judged between the values of releases.
     pub judgements: Judgements,
+    /// The files in it that someone added ([`extend`]).
+    pub added: BTreeSet<String>,
 }
 
 /// One service.
@@ -148,30 +154,6 @@ pub struct DaemonSet {
     pub when: Option<Expression>,
     /// Paths that can't differ by node.
     pub shared: Vec<Path>,
-}
-
-/// An (application, component) pair as upstream labels its workloads.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Component {
-    /// The label `application`.
-    pub application: String,
-    /// The label `component`.
-    pub component: String,
-}
-
-impl std::fmt::Display for Component {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}/{}", self.application, self.component)
-    }
-}
-
-impl Component {
-    /// Reads `application/component`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (application, component) = text.split_once('/')?;
-        let whole = !application.is_empty() && !component.is_empty() && !component.contains('/');
-        whole.then(|| Self { application: application.into(), component: component.into() })
-    }
 }
 
 /// A component that must be available before a release may be submitted.

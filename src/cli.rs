@@ -1,7 +1,9 @@
 //! The command line: the operator, and the tools around it. One file a subcommand.
 
+mod added;
 mod adopt;
 mod approve;
+mod catalog;
 mod charts;
 mod common;
 mod completions;
@@ -13,6 +15,7 @@ mod operator;
 mod output;
 mod place;
 mod plan;
+mod preset;
 mod render;
 mod status;
 mod unknown;
@@ -66,6 +69,10 @@ enum Command {
     /// It finds helm's releases of the catalogue's charts, and writes the OpenStackDeployment that describes them with the passwords that they
     /// have: nothing in the cluster is changed. With releases it asks the operator to take them over, which starts no helm where nothing differs.
     Adopt(adopt::Arguments),
+    /// List services, presets, features and OpenStack releases, or describe one; no cluster needed.
+    Catalog(catalog::Arguments),
+    /// Compare presets; no cluster needed.
+    Preset(preset::Arguments),
     /// Let the waiting changes go.
     Approve(approve::Arguments),
     /// Let releases go, or the whole cloud: everything runs on, and helm goes on with it by hand.
@@ -124,6 +131,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plan(arguments) => arguments.run().await,
         Command::Validate(arguments) => arguments.run(),
         Command::Adopt(arguments) => arguments.run().await,
+        Command::Catalog(arguments) => arguments.run().await,
+        Command::Preset(arguments) => arguments.run(),
         Command::Approve(arguments) => arguments.run().await,
         Command::Detach(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,

@@ -1,5 +1,6 @@
 //! The API server: every read that is not a watch, and every write that is not helm's. Shell room.
 
+mod added;
 mod adopt;
 mod ceph;
 mod claims;
@@ -22,6 +23,7 @@ mod sweep;
 use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
 
+pub use added::{addition, additions};
 pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQuestion};
 pub use evict::Evicted;
 pub use inputs::{Inputs, Reference};

@@ -7,6 +7,7 @@ mod act;
 mod ceph;
 mod changes;
 mod charts;
+mod extend;
 mod external;
 mod fence;
 mod gather;
@@ -40,11 +41,11 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 pub use charts::ChartSource;
+pub use extend::Book;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
 
 use crate::api::OpenStackDeployment;
-use crate::catalog::Catalog;
 use crate::cluster::{Cluster, Error, Inputs};
 use crate::desired::Desired;
 use crate::helm::Runner;
@@ -59,7 +60,7 @@ pub struct Context {
     /// The gate to the API server.
     pub cluster: Cluster,
     /// What the operator knows about OpenStack-Helm.
-    pub catalog: Arc<Catalog>,
+    pub book: Book,
     /// What is watched.
     pub tasks: Tasks,
     /// Helm's children.
@@ -83,7 +84,7 @@ pub struct Parts {
     /// The gate to the API server.
     pub cluster: Cluster,
     /// What the operator knows about OpenStack-Helm.
-    pub catalog: Arc<Catalog>,
+    pub book: Book,
     /// What is watched.
     pub tasks: Tasks,
     /// Helm's children.
@@ -99,11 +100,11 @@ pub struct Parts {
 impl Context {
     /// A context; `poke` is told when something that a spec names changes.
     pub fn new(parts: Parts, poke: &Arc<Notify>) -> Self {
-        let Parts { cluster, catalog, tasks, runner, charts, scrubber, metrics } = parts;
+        let Parts { cluster, book, tasks, runner, charts, scrubber, metrics } = parts;
         let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
         let (memory, deployments) = (Mutex::default(), std::sync::OnceLock::new());
         let setting = tokio::sync::watch::Sender::new(None);
-        Self { cluster, catalog, tasks, runner, inputs, charts, scrubber, metrics, memory, deployments, setting }
+        Self { cluster, book, tasks, runner, inputs, charts, scrubber, metrics, memory, deployments, setting }
     }
 }
 
@@ -156,6 +157,10 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     if let Some(older) = context.older(&deployment) {
         return context.yield_to(&deployment, &older).await;
     }
+    if !context.extend(&deployment.namespace().unwrap_or_default(), &mut memory).await {
+        // What the spec names may be in a ConfigMap that was not read yet; the first answer pokes.
+        return Ok(Action::await_change());
+    }
     if deployment.metadata.deletion_timestamp.is_some() {
         return context.teardown(&deployment, &mut memory).await;
     }
@@ -163,7 +168,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return Ok(Action::await_change());
     }
     let namespace = deployment.namespace().unwrap_or_default();
-    context.inputs.watch(&gather::references(&deployment.spec, &context.catalog, &namespace));
+    context.inputs.watch(&gather::references(&deployment.spec, &context.catalog(), &namespace));
     ceph::watch(&context.inputs, &deployment.spec);
     if context.inputs.is_reading() {
         // Nothing is planned from objects that were not read yet; the first answer pokes.
@@ -177,8 +182,11 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     let now = now();
     let empty = Desired::default();
     let desired = if wish.refused { &empty } else { &*wish.desired };
-    let mut plan =
-        if wish.refused { Plan::default() } else { plan(desired, &wish.observed, &context.catalog, &wish.policy, now) };
+    let mut plan = if wish.refused {
+        Plan::default()
+    } else {
+        plan(desired, &wish.observed, &context.catalog(), &wish.policy, now)
+    };
     pending::hold(&mut plan, &wish.pending);
     context.guard(&plan, &mut wish, &mut memory).await;
     let repairs = spent::repairs(&plan, &wish.policy);

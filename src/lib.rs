@@ -29,6 +29,7 @@
 //! | [`api`] | the custom resource: spec, status, conditions |
 //! | [`values`], [`yaml`], [`expr`] | a values tree and helm's merge; YAML; CEL in YAML |
 //! | [`catalog`] | services, presets, features, OpenStack releases: YAML parsed into types that cannot be wrong |
+//! | [`reference`] | the catalogue told to people: lists, descriptions, the reference documentation |
 //! | [`desired`] | `select` and `resolve`: what is wanted |
 //! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
 //! | [`endpoint`] | whether services' APIs answer: who is asked, what an answer is worth |
@@ -96,6 +97,7 @@ pub mod nodes;
 pub mod observed;
 pub mod openstack;
 pub mod plan;
+pub mod reference;
 pub mod release;
 pub mod rollout;
 pub mod rule;

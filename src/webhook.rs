@@ -17,6 +17,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::SchemaError;
@@ -38,7 +39,7 @@ pub struct Files {
 
 /// What reviews are answered by.
 struct Judge {
-    catalog: Arc<Catalog>,
+    catalog: watch::Receiver<Arc<Catalog>>,
     schemas: Schemas,
 }
 
@@ -49,10 +50,10 @@ struct Judge {
 pub fn serve(
     listener: TcpListener,
     files: Files,
-    catalog: Arc<Catalog>,
+    catalog: watch::Receiver<Arc<Catalog>>,
     stop: CancellationToken,
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<()>>> {
-    let schemas = Schemas::new(&catalog).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
+    let schemas = Schemas::new(&catalog.borrow()).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
     let listener = Secured::new(listener, files).context("the webhook's certificate")?;
     let judge = Arc::new(Judge { catalog, schemas });
     let router = Router::new().route(PATH, post(review)).with_state(judge);
@@ -63,6 +64,7 @@ pub fn serve(
 async fn review(State(judge): State<Arc<Judge>>, body: Bytes) -> Result<impl IntoResponse, (StatusCode, String)> {
     let review: Value = serde_json::from_slice(&body)
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is no AdmissionReview: {error}\n")))?;
-    let question = Question { catalog: &judge.catalog, schemas: &judge.schemas, beside: &[] };
+    let catalog = Arc::clone(&judge.catalog.borrow());
+    let question = Question { catalog: &catalog, schemas: &judge.schemas, beside: &[] };
     Ok(([(CONTENT_TYPE, "application/json")], question.admission(&review).to_string()))
 }

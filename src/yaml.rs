@@ -26,7 +26,13 @@ pub struct Error {
 /// With line and column, when the text is no YAML or not of the shape of `T`.
 pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
     // Comments are of no use here, and where they are read, 33 lines of them in one place are refused as an attack.
-    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false, emit_comments: false };
+    // Many aliases of few anchors are how the catalogue gives many releases the same; what they may grow to is bounded all the same.
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        with_snippet: false,
+        emit_comments: false,
+        budget: serde_saphyr::budget! { enforce_alias_anchor_ratio: false },
+    };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
         let problem = error.without_snippet().to_string();

@@ -17,6 +17,8 @@ mod explain;
 mod image;
 #[path = "deploy/rbac.rs"]
 mod rbac;
+#[path = "deploy/reference.rs"]
+mod reference;
 #[path = "deploy/render.rs"]
 mod render;
 #[path = "deploy/rules.rs"]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 24] = [
+const PURE: [&str; 25] = [
     "values",
     "yaml",
     "release",
@@ -16,6 +16,7 @@ const PURE: [&str; 24] = [
     "ceph",
     "expr",
     "catalog",
+    "reference",
     "api",
     "observed",
     "desired",

@@ -41,14 +41,24 @@ impl Catalog {
                 .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
                 .chain(self.presets.values().flat_map(|preset| &preset.fragments))
                 .chain(self.features.values().flat_map(|feature| &feature.fragments));
+            // What someone added is their own word, as a spec is.
+            let is_ours = |file: &str| !self.added.contains(file);
             let said = |fragment: &Fragment| {
+                if !is_ours(&fragment.file) {
+                    return None;
+                }
                 let body = fragment.body(release)?;
                 Some(format!("{:?}{}", fragment.when, body.source))
             };
             fragments.filter_map(said).for_each(|text| digest.add(&text));
-            digest.add(own.map_or("", |entry| &entry.base.source));
-            digest.add(&self.features.values().map(|feature| canonical(&feature.default)).collect::<String>());
-            let variables = self.openstack.values().map(|entry| canonical(&Value::Object(entry.variables.clone())));
+            let service = self.release(release).and_then(|(service, _)| self.services.get(service));
+            if service.is_none_or(|service| is_ours(&service.file)) {
+                digest.add(own.map_or("", |entry| &entry.base.source));
+            }
+            let features = self.features.values().filter(|feature| is_ours(&feature.file));
+            digest.add(&features.map(|feature| canonical(&feature.default)).collect::<String>());
+            let openstack = self.openstack.values().filter(|entry| is_ours(&entry.file));
+            let variables = openstack.map(|entry| canonical(&Value::Object(entry.variables.clone())));
             digest.add(&variables.collect::<String>());
             digest
         })

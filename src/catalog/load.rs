@@ -2,7 +2,7 @@
 
 mod service;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -74,6 +74,7 @@ impl Loader<'_> {
             roles,
             rollout,
             judgements,
+            added: BTreeSet::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -116,6 +117,21 @@ pub fn readable(error: kube::Error) -> anyhow::Error {
     }
 }
 
+/// A file, or standard input for `-`, which can be asked for more than once.
+#[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
+pub fn read(path: &Path) -> anyhow::Result<String> {
+    static INPUT: OnceLock<String> = OnceLock::new();
+    if path != Path::new("-") {
+        return std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
+    }
+    if let Some(text) = INPUT.get() {
+        return Ok(text.clone());
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+    Ok(INPUT.get_or_init(|| text).clone())
+}
+
 /// The document of a file that holds a resource.
 pub struct Document {
     /// The file, for people.
@@ -127,14 +143,8 @@ pub struct Document {
 
 impl Document {
     /// The first resource in a file, or on standard input for `-`.
-    #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let mut text = String::new();
-        if path == Path::new("-") {
-            std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
-        } else {
-            text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        }
+        let text = read(path)?;
         let place = path.display().to_string();
         let documents =
             text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));

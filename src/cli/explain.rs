@@ -11,12 +11,13 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube::ResourceExt;
 
+use super::added::{Wrong, in_cluster, in_file};
 use super::common::{CatalogOption, ClusterOption, Document, Target};
 use super::output::{self, Format};
 use super::place::Place;
 use super::render;
-use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::{Catalog, did_you_mean};
+use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use crate::catalog::{Catalog, Extended, did_you_mean};
 use crate::charts::Wanted;
 use crate::controller::{ChartSource, preview};
 use crate::desired::{Desired, Facts, Selection};
@@ -62,17 +63,24 @@ struct Cloud {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let catalog = self.catalog.load()?;
         let document = self.file.as_deref().map(Document::read).transpose()?;
-        let cloud = match &document {
-            Some(document) => offline(document, &catalog)?,
-            None => self.standing(&catalog).await?,
+        let standing = if document.is_none() { Some(self.find().await?) } else { None };
+        let (added, wrong) = match (&self.file, &standing) {
+            (Some(file), _) => (in_file(file)?, Wrong::Refused),
+            (None, Some((client, deployment))) => {
+                (in_cluster(client, &deployment.namespace().unwrap_or_default()).await, Wrong::Told)
+            }
+            (None, None) => (Vec::new(), Wrong::Told),
+        };
+        let Extended { catalog, files: texts, .. } = self.catalog.extended(&added, wrong)?;
+        let cloud = match (&document, standing) {
+            (Some(document), _) => offline(document, &catalog)?,
+            (None, standing) => self.standing(standing.context("no resource was read")?, &catalog).await?,
         };
         let (release, path) = match self.words.as_slice() {
             [release, path] => (Some(known(release, &cloud)?), Path::parse(path)?),
             words => (None, Path::parse(&words.concat())?),
         };
-        let texts = self.catalog.texts()?;
         let places = Places { texts: &texts, document: document.as_ref() };
         let question = Question { cloud: &cloud, catalog: &catalog, places: &places, path: &path };
         let mut answers: Vec<Answer> = match release {
@@ -94,12 +102,21 @@ impl Arguments {
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// The resource in the cluster, with what the operator knows of it.
-    async fn standing(&self, catalog: &Catalog) -> anyhow::Result<Cloud> {
+    /// The resource in the cluster.
+    async fn find(&self) -> anyhow::Result<(kube::Client, OpenStackDeployment)> {
         let client = self.cluster.client().await?;
         let target =
             Target { name: self.name.clone(), namespace: self.namespace.clone(), cluster: self.cluster.clone() };
         let deployment = target.find(&client).await?;
+        Ok((client, deployment))
+    }
+
+    /// The resource in the cluster, with what the operator knows of it.
+    async fn standing(
+        &self,
+        (client, deployment): (kube::Client, OpenStackDeployment),
+        catalog: &Catalog,
+    ) -> anyhow::Result<Cloud> {
         // The images that charts name themselves are rewritten by a layer of their own.
         let charts = match self.place.source() {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &std::sync::Arc::default())),

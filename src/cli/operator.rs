@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::common::{CatalogOption, readable};
 use crate::cluster::Cluster;
-use crate::controller::{self, ChartSource, Context, Fence, Parts};
+use crate::controller::{self, Book, ChartSource, Context, Fence, Parts};
 use crate::helm::{self, Instance, Program, Runner};
 use crate::http::Cloud;
 use crate::maintaining::{self, LOOK_AGAIN};
@@ -70,9 +70,10 @@ impl Arguments {
         // Before anything else: as PID 1 a signal without a handler is lost, not deadly.
         let mut signals = Signals::listen()?;
         let listener = web::listen(self.listen).await?;
-        let catalog = Arc::new(self.catalog.load()?);
+        let book = Book::new(self.catalog.load()?, self.catalog.catalog.clone());
+        let catalog = book.whole();
         let stop = CancellationToken::new();
-        let webhook = self.webhook.serve(&catalog, &stop).await?;
+        let webhook = self.webhook.serve(&book, &stop).await?;
         let (client, asks_once) = clients().await.map_err(readable).context("no cluster to speak to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let program = self.program().await?;
@@ -105,7 +106,7 @@ impl Arguments {
         let charts = ChartSource::new(store, &poke);
         let refreshing = tokio::spawn(refresh(fence, client.clone(), charts.look()));
         let cluster = Cluster::new(client).asking_once(asks_once);
-        let parts = Parts { cluster, catalog, tasks, runner: runner.clone(), charts, scrubber, metrics };
+        let parts = Parts { cluster, book, tasks, runner: runner.clone(), charts, scrubber, metrics };
         let context = Arc::new(Context::new(parts, &poke));
         let again = Duration::from_secs(self.maintenance_poll);
         let maintaining = tokio::spawn(maintaining::run(Arc::clone(&context), Cloud::new(reach), again, stop.clone()));

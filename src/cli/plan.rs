@@ -1,6 +1,6 @@
 //! `osdpl plan`: what would be done now and why, against the cluster, or from a file alone.
 
-mod change;
+pub(super) mod change;
 mod offline;
 mod shown;
 mod summary;
@@ -19,7 +19,6 @@ use super::output;
 use super::place::Place;
 use super::render;
 use crate::api::OpenStackDeployment;
-use crate::catalog::Catalog;
 use crate::controller::{ChartSource, preview};
 use shown::{Look, Shown};
 
@@ -56,13 +55,16 @@ enum Format {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let catalog = self.catalog.load()?;
         let file = self.file.as_deref().map(read_deployment).transpose()?;
         let shown = match file {
             Some(deployment) if self.is_offline().await? => {
+                let catalog = match &self.file {
+                    Some(file) => self.catalog.load_for(file)?,
+                    None => self.catalog.load()?,
+                };
                 offline::new_cloud(&deployment, &render::offline(&deployment, &catalog)?.1)
             }
-            file => self.cluster(file, &catalog).await?,
+            file => self.cluster(file).await?,
         };
         match self.output {
             Format::Table => output::print(shown.table()),
@@ -83,7 +85,7 @@ impl Arguments {
         Ok(!configured)
     }
 
-    async fn cluster(&self, file: Option<OpenStackDeployment>, catalog: &Catalog) -> anyhow::Result<Shown> {
+    async fn cluster(&self, file: Option<OpenStackDeployment>) -> anyhow::Result<Shown> {
         let client = self.target.cluster.client().await?;
         let (deployment, live) = match file {
             None => {
@@ -95,11 +97,13 @@ impl Arguments {
                 (applied(&file, live.as_ref()), live)
             }
         };
+        let namespace = deployment.namespace().unwrap_or_default();
+        let catalog = self.catalog.load_from(&client, &namespace, self.file.as_deref()).await?;
         let charts = match self.place.source() {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::new(Notify::new()))),
             None => None,
         };
-        let preview = preview(&client, catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
+        let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
         let look = Look { values: self.values, credentials: self.credentials };
         let mut shown = Shown::new(&deployment, live.as_ref(), &preview, look);
         match older(&client, live.as_ref()).await {

@@ -34,7 +34,7 @@ pub struct Arguments {
 impl Arguments {
     #[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let catalog = self.catalog.load()?;
+        let catalog = self.catalog.load_for(&self.file)?;
         let deployment = read_deployment(&self.file)?;
         let (_, desired) = offline(&deployment, &catalog)?;
         if let Some(wanted) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {

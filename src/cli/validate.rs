@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
+use super::added::in_file;
 use super::common::CatalogOption;
 use super::output;
 use crate::rule::{Report, Schemas, report};
@@ -62,10 +63,11 @@ impl Arguments {
     }
 
     fn judged(&self) -> anyhow::Result<Report> {
-        let catalog = self.catalog.load()?;
-        let schemas = Schemas::new(&catalog)?;
         let stdin = [PathBuf::from("-")];
         let paths = if self.paths.is_empty() { &stdin[..] } else { &self.paths };
+        let added = paths.iter().filter(|path| !path.is_dir()).map(|path| in_file(path));
+        let catalog = self.catalog.load_with(&added.collect::<anyhow::Result<Vec<_>>>()?.concat())?;
+        let schemas = Schemas::new(&catalog)?;
         let documents = files::documents(paths)?;
         Ok(report(&documents, &catalog, &schemas))
     }

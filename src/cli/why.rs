@@ -34,9 +34,10 @@ pub struct Arguments {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let catalog = self.catalog.load()?;
         let client = self.target.cluster.client().await?;
         let deployment = self.target.find(&client).await?;
+        let namespace = deployment.namespace().unwrap_or_default();
+        let catalog = self.catalog.load_from(&client, &namespace, None).await?;
         let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
         for unseen in &preview.unseen {
             eprintln!("not seen: {unseen}");

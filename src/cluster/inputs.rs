@@ -11,9 +11,11 @@ use kube::{Api, ResourceExt};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+use super::added::Added;
 use super::own::OwnSecrets;
 use super::rook::RookWatch;
 use crate::api::{MANAGED, ValuesKind};
+use crate::catalog::Addition;
 use crate::desired::Unavailable;
 
 /// An object that the spec names.
@@ -76,6 +78,7 @@ pub struct Inputs {
     terminating: Arc<Mutex<BTreeSet<String>>>,
     namespaces: AbortHandle,
     own: OwnSecrets,
+    added: Added,
     maps: AbortHandle,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
@@ -94,8 +97,24 @@ impl Inputs {
         let namespaces =
             tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
         let own = OwnSecrets::new(client.clone(), Arc::clone(&poke));
+        let added = Added::new(client.clone(), Arc::clone(&poke));
         let maps = tokio::spawn(maps(client.clone(), Arc::clone(&poke))).abort_handle();
-        Self { client, poke, watched: Mutex::default(), terminating, namespaces, own, maps, rook: Mutex::default() }
+        Self {
+            client,
+            poke,
+            watched: Mutex::default(),
+            terminating,
+            namespaces,
+            own,
+            added,
+            maps,
+            rook: Mutex::default(),
+        }
+    }
+
+    /// What `ConfigMap`s of a namespace add to the catalogue; `None` until they were told.
+    pub fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
+        self.added.of(namespace)
     }
 
     /// Drops what is held of our own Secrets: they were removed, and the watch may tell so only later.

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
+use crate::catalog::file::Pin;
 use crate::charts::{Source, Store, Wanted};
 use crate::desired::{Blocked, ChartFact, Selection};
 
@@ -82,7 +83,13 @@ impl ChartSource {
         for name in selection.releases.keys() {
             let Some((service, release)) = catalog.release(name) else { continue };
             let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
-            let wanted = Wanted { name: release.chart.clone(), version, repository: spec.charts.repository.clone() };
+            let pin = self.added(&release.chart, catalog);
+            let wanted = Wanted {
+                name: release.chart.clone(),
+                version: version.clone().or_else(|| pin.map(|pin| pin.version.clone())),
+                repository: spec.charts.repository.clone().or_else(|| pin.and_then(|pin| pin.repository.clone())),
+            };
+            let digest = pin.filter(|_| version.is_none()).and_then(|pin| pin.digest.as_ref());
             let stale = known.get(name).is_none_or(|(before, state)| {
                 *before != wanted
                     || matches!(state, State::Failed(_, at) if now.duration_since(*at).unsigned_abs() >= AGAIN)
@@ -92,7 +99,16 @@ impl ChartSource {
                 self.obtain(name.clone(), wanted);
             }
             let fact = match known.get(name).map(|(_, state)| state) {
-                Some(State::Ready(ready)) => Ok(ready.fact.clone()),
+                Some(State::Ready(ready)) => match digest.filter(|digest| **digest != ready.fact.digest) {
+                    None => Ok(ready.fact.clone()),
+                    Some(digest) => Err(Blocked {
+                        reason: crate::api::reason::CHART.into(),
+                        message: format!(
+                            "chart {} {} has the digest {}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
+                            release.chart, ready.fact.version, ready.fact.digest
+                        ),
+                    }),
+                },
                 Some(State::Failed(blocked, at)) => {
                     let at = at.checked_add(AGAIN).unwrap_or(Timestamp::MAX);
                     again = Some(again.map_or(at, |before: Timestamp| before.min(at)));
@@ -107,6 +123,13 @@ impl ChartSource {
         }
         self.look.notify_one();
         (facts, again)
+    }
+
+    /// What was added to the lock of the chart, where charts come from repositories: a folder has what it has.
+    fn added<'a>(&self, chart: &str, catalog: &'a Catalog) -> Option<&'a Pin> {
+        let is_folder = matches!(self.store.source(), Source::Folder(_));
+        let is_known = self.store.lock().charts.contains_key(chart);
+        catalog.lock.get(chart).filter(|_| !is_folder && !is_known)
     }
 
     /// What `look` finds, once it finds something: it is asked again whenever a chart has come.

@@ -19,7 +19,8 @@ impl Context {
         let installed = observed.releases.values().filter(|seen| seen.is_ours() && seen.status != "uninstalled");
         let installed = installed.filter_map(|seen| seen.release.as_deref());
         let running = observed.running.keys().map(|key| key.name.as_str());
-        let services = installed.chain(running).filter_map(|release| Some(self.catalog.release(release)?.0));
+        let catalog = self.catalog();
+        let services = installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0));
         let held: BTreeSet<&str> = services.collect();
         wanted
             .iter()

@@ -52,11 +52,12 @@ pub struct Wish {
 
 impl Context {
     pub(super) async fn gather(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Wish, Error> {
-        let first = selection(deployment, &deployment.spec, &self.catalog);
+        let catalog = self.catalog();
+        let first = selection(deployment, &deployment.spec, &catalog);
         let mut observed = self.observe(&known(&first), memory).await;
-        let anchored = desired::anchored(&first, &deployment.spec, &self.catalog, &observed);
+        let anchored = desired::anchored(&first, &deployment.spec, &catalog, &observed);
         let (spec, selection) = match &anchored {
-            Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, &self.catalog)),
+            Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, &catalog)),
             None => (&deployment.spec, first),
         };
         let refused = selection.is_refused();
@@ -72,7 +73,7 @@ impl Context {
             problems.extend(self.label_nodes(&survey.changes).await);
         }
         let ceph = facts.ceph.clone();
-        let desired = memory.resolved(spec, &self.catalog, &selection, facts);
+        let desired = memory.resolved(spec, &catalog, &selection, facts);
         if !refused {
             observed.likeness =
                 likenesses(&self.cluster, (&desired, &observed), &memory.likeness, true, |_, _| {}).await?;
@@ -85,6 +86,7 @@ impl Context {
         observed.renewed = rollout::renewed(&memory.rolled.said(deployment), &desired);
         let mut findings = desired.findings.clone();
         findings.extend(survey.findings);
+        findings.extend(self.book.findings());
         let unknown = |release: &desired::DesiredRelease| {
             release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
         };
@@ -125,7 +127,7 @@ impl Context {
         }
         let mut releases = (*seen.releases).clone();
         for (key, release) in &mut releases {
-            release.release = desired::identify(key, release, names, &self.catalog);
+            release.release = desired::identify(key, release, names, &self.catalog());
         }
         // Others' releases in the cluster are no business of this one's, not even as victims of its troubles.
         let own = |key: &Key| names.contains_key(key) || releases.get(key).is_some_and(ReleaseSeen::is_ours);
@@ -152,7 +154,7 @@ impl Context {
     /// Has the APIs asked of every wanted release that is available. A spec that is refused changes nothing in that.
     pub(super) fn probe(&self, wish: &Wish) {
         if !wish.refused {
-            self.tasks.probe(endpoint::targets(&self.catalog, &wish.desired, &wish.observed));
+            self.tasks.probe(endpoint::targets(&self.catalog(), &wish.desired, &wish.observed));
         }
     }
 

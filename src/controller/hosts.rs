@@ -10,7 +10,7 @@ use super::Context;
 use super::gather::{Wish, names};
 use super::memory::Memory;
 use crate::api::{FORGET, OpenStackDeployment};
-use crate::catalog::{self, Level};
+use crate::catalog::{self, Catalog, Level};
 use crate::cluster::{Error, Made};
 use crate::desired::{Desired, DesiredRelease, Finding};
 use crate::nodes::several;
@@ -39,7 +39,8 @@ impl Context {
     pub(super) async fn hosts(&self, deployment: &OpenStackDeployment, wish: &mut Wish, memory: &mut Memory) {
         let asked = names(deployment, FORGET);
         let desired = Arc::clone(&wish.desired);
-        let hosting = self.hosting(&desired, wish);
+        let catalog = self.catalog();
+        let hosting = hosting(&catalog, &desired, wish);
         let question = hosting.and_then(|hosting| self.question(hosting, &asked, wish));
         self.tasks.ask_hosts(question.as_ref().ok().cloned());
         let question = match question {
@@ -64,31 +65,11 @@ impl Context {
         }
     }
 
-    /// The release with hosts, where helm is not at it and its API answers; else why not.
-    fn hosting<'a>(&'a self, desired: &'a Desired, wish: &Wish) -> Result<Hosting<'a>, &'static str> {
-        let of = |(name, release): (&String, &'a DesiredRelease)| {
-            Some((release, self.catalog.release(name)?.1.hosts.as_ref()?))
-        };
-        let found = desired.releases.iter().find_map(of).ok_or("no service of this cloud has hosts")?;
-        let key = &found.0.key;
-        if wish.refused {
-            Err("the spec is refused")
-        } else if wish.policy.paused || found.0.paused {
-            Err("the cloud, or nova, is paused")
-        } else if wish.observed.running.contains_key(key) {
-            Err("helm is at nova")
-        } else if wish.observed.endpoints.get(key).is_none_or(|endpoint| endpoint.trouble.is_some()) {
-            Err("nova's API does not answer the operator, or is not asked (OSDPL_PROBES)")
-        } else {
-            Ok(found)
-        }
-    }
-
     fn question(&self, hosting: Hosting<'_>, asked: &BTreeSet<String>, wish: &Wish) -> Result<Question, &'static str> {
         let nodes = self.tasks.observe().nodes().map(|nodes| nodes.keys().cloned().collect::<BTreeSet<_>>());
         let nodes = nodes.ok_or("nodes may not be listed")?;
         Ok(Question {
-            access: access(&self.catalog, &wish.desired).ok_or("keystone's administrator is not known yet")?,
+            access: access(&self.catalog(), &wish.desired).ok_or("keystone's administrator is not known yet")?,
             state: state(hosting, &wish.observed),
             ran: cron(hosting, &wish.observed).and_then(|cron| cron.succeeded),
             forget: asked.difference(&nodes).cloned().collect(),
@@ -171,6 +152,24 @@ impl Context {
         self.cluster.annotate(deployment, FORGET, value).await?;
         self.cluster.tell(deployment, events).await;
         Ok(())
+    }
+}
+
+/// The release with hosts, where helm is not at it and its API answers; else why not.
+fn hosting<'a>(catalog: &'a Catalog, desired: &'a Desired, wish: &Wish) -> Result<Hosting<'a>, &'static str> {
+    let of = |(name, release): (&String, &'a DesiredRelease)| Some((release, catalog.release(name)?.1.hosts.as_ref()?));
+    let found = desired.releases.iter().find_map(of).ok_or("no service of this cloud has hosts")?;
+    let key = &found.0.key;
+    if wish.refused {
+        Err("the spec is refused")
+    } else if wish.policy.paused || found.0.paused {
+        Err("the cloud, or nova, is paused")
+    } else if wish.observed.running.contains_key(key) {
+        Err("helm is at nova")
+    } else if wish.observed.endpoints.get(key).is_none_or(|endpoint| endpoint.trouble.is_some()) {
+        Err("nova's API does not answer the operator, or is not asked (OSDPL_PROBES)")
+    } else {
+        Ok(found)
     }
 }
 

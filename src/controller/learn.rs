@@ -41,8 +41,9 @@ impl Context {
         facts.missing = credentials.missing;
         facts.values_from = values_from(&self.inputs, spec, &namespace);
         facts.secrets = feature_secrets(&self.inputs, selection);
-        (facts.charts, *wake) = self.charts.facts(spec, &self.catalog, selection);
-        *pending = super::pending::remembered(deployment, &self.catalog, &mut facts.charts);
+        let catalog = self.catalog();
+        (facts.charts, *wake) = self.charts.facts(spec, &catalog, selection);
+        *pending = super::pending::remembered(deployment, &catalog, &mut facts.charts);
         facts.claim_classes = desired::claim_classes(self.tasks.observe().claims(), &selection.releases);
         let external = self.vacant(&selection.external, observed);
         self.withdraw(&name, &external, memory).await?;
@@ -70,7 +71,7 @@ impl Context {
         memory: &mut Memory,
     ) -> Result<Credentials, Error> {
         let last = memory.resolved.as_ref().map(|resolved| &resolved.facts.credentials);
-        let question = Question { spec, catalog: &self.catalog, selection, observed, last };
+        let question = Question { spec, catalog: &self.catalog(), selection, observed, last };
         let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.edits).await;
         let restored: Vec<_> = memory.edits.restored.drain(..).collect();
         self.cluster.tell(deployment, restored.iter().map(status::restored).collect()).await;

@@ -16,9 +16,9 @@ impl Context {
     /// Says what the cloud means for nodes that are taken out. A spec that is refused changes nothing in that.
     pub(super) fn settle(&self, deployment: &OpenStackDeployment, wish: &Wish) {
         if !wish.refused {
-            let access = access(&self.catalog, &wish.desired);
-            let has_nova = has_nova(&self.catalog, &wish.desired);
-            self.say(setting(&deployment.spec, &self.catalog, access, has_nova));
+            let access = access(&self.catalog(), &wish.desired);
+            let has_nova = has_nova(&self.catalog(), &wish.desired);
+            self.say(setting(&deployment.spec, &self.catalog(), access, has_nova));
         }
     }
 

@@ -10,7 +10,7 @@ impl Context {
     /// What the spec means for the nodes that are there; nothing where they may not be seen.
     pub(super) fn survey(&self, spec: &OpenStackDeploymentSpec) -> Survey {
         let seen = self.tasks.observe();
-        seen.nodes().map(|all| nodes::survey(spec, &self.catalog, all)).unwrap_or_default()
+        seen.nodes().map(|all| nodes::survey(spec, &self.catalog(), all)).unwrap_or_default()
     }
 
     /// Writes what differs; says what could not be written.

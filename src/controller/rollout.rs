@@ -60,7 +60,7 @@ impl Context {
         let scene = Scene {
             desired: &wish.desired,
             observed: &wish.observed,
-            catalog: &self.catalog,
+            catalog: &self.catalog(),
             plan,
             policy: &wish.policy,
             settings: &deployment.spec.nodes.rollout,
@@ -83,7 +83,7 @@ impl Context {
         if wish.refused || wish.policy.paused {
             return;
         }
-        let wanted = rollout::strategies(&wish.desired, &wish.observed, &self.catalog, plan);
+        let wanted = rollout::strategies(&wish.desired, &wish.observed, &self.catalog(), plan);
         let Rolled { set, unguarded, .. } = &mut memory.rolled;
         set.retain(|known| wanted.contains(known));
         unguarded.retain(|known| wanted.contains(known));

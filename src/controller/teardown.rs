@@ -36,7 +36,7 @@ impl Context {
         self.tasks.ask_hosts(None);
         self.tasks.attend(BTreeSet::new());
         self.tasks.roll(BTreeSet::new());
-        let selection = select(&name, &namespace, &deployment.spec, &self.catalog);
+        let selection = select(&name, &namespace, &deployment.spec, &self.catalog());
         let names = known(&selection);
         let observed = self.observe(&names, memory).await;
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Detach) {
@@ -44,7 +44,7 @@ impl Context {
         }
         let now = super::now();
         let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
-        let mut plan = plan(&wish.desired, &wish.observed, &self.catalog, &wish.policy, now);
+        let mut plan = plan(&wish.desired, &wish.observed, &self.catalog(), &wish.policy, now);
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
         let rest = if left {
@@ -120,8 +120,9 @@ impl Context {
             return Ok(Some(problem));
         }
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
+            let catalog = self.catalog();
             let kept = names.iter().flat_map(|(key, release)| {
-                let secrets = self.catalog.release(release).map(|(_, release)| release.kept_secrets.as_slice());
+                let secrets = catalog.release(release).map(|(_, release)| release.kept_secrets.as_slice());
                 secrets.unwrap_or_default().iter().map(|secret| (key.namespace.clone(), secret.clone()))
             });
             let leftovers = Leftovers { secrets: kept.collect(), releases: names.keys().cloned().collect() };

@@ -179,6 +179,7 @@ fn needs(
 }
 
 /// The digest of everything the catalogue could say about a release, whatever the spec: it changes when we change, never when the spec does.
+/// What someone has added to the catalogue is their word like the spec.
 fn catalog_digest(
     name: &str,
     release: &Release,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::file::{Content, Document, Read};
 use super::{Judged, Kind, Question, Schemas};
-use crate::catalog::{Catalog, Level};
+use crate::catalog::Catalog;
 
 /// What is printed. `-o json` is this form, which only grows.
 #[derive(Debug, Default, Serialize)]
@@ -39,7 +39,7 @@ pub struct Finding {
     pub file: String,
     /// The line, from 1, of the field or of what is nearest above it.
     pub line: u64,
-    /// `error` or `warning`.
+    /// `error`, `warning` or `note`.
     pub level: &'static str,
     /// The rule's name; `osdpl validate -o sarif` says what each is about.
     pub rule: &'static str,
@@ -98,6 +98,13 @@ fn judge(document: &Document, read: &Read, question: &Question<'_>, report: &mut
 
 fn finding(document: &Document, line: u64, resource: &str, judged: Judged) -> Finding {
     let Judged { rule, level, field, message } = judged;
-    let level = if level == Level::Error { "error" } else { "warning" };
-    Finding { file: document.file.clone(), line, level, rule, resource: resource.to_owned(), field, message }
+    Finding {
+        file: document.file.clone(),
+        line,
+        level: level.word(),
+        rule,
+        resource: resource.to_owned(),
+        field,
+        message,
+    }
 }

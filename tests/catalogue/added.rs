@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use osdpl::catalog::{Addition, Catalog, extend};
 use osdpl::{ceph, values};
 use serde_json::{Value, json};
 
-use crate::clouds::{at, catalogue, refusals, resolved};
+use crate::clouds::{at, catalogue, files, refusals, resolved};
 
 #[test]
 fn manila_and_gnocchi_are_served_by_rook() {
@@ -45,4 +46,80 @@ fn what_the_operator_rolls_leaves_its_old_pods_alone_and_nothing_else_does() {
     let left: BTreeSet<&String> = left.map(|(name, _)| name).collect();
     assert_eq!(left, catalogue.rollout.iter().collect());
     assert_eq!(catalogue.rollout, ["openvswitch", "ovn", "libvirt", "nova"], "the switch first, nova last");
+}
+
+/// A cloud's worth of new things, as files below the catalogue's root.
+const MADE_UP: [(&str, &str); 4] = [
+    (
+        "values/services/lighthouse.yaml",
+        "service: lighthouse\ndescription: Made up.\ngroup: openstack\ncredentials: {identity: {description: Its Keystone user.}}\nreleases:\n  \
+         lighthouse:\n    chart: placement\n    needs: [{component: keystone/api}]\n    components: {lighthouse/api: Deployment}\n    values:\n      \
+         conf: {lamp: {colour: white}}\n      endpoints: {identity: {auth: {lighthouse: {password: '${credentials.lighthouse.identity}'}}}}\n",
+    ),
+    (
+        "values/features/lamp.yaml",
+        "feature: lamp\ndescription: Made up.\nschema: {type: object, properties: {colour: {type: string, enum: [white, red]}}}\ndefault: {colour: \
+         white}\nfragments:\n- when: features.lamp.colour != 'white'\n  releases: {lighthouse: {values: {conf: {lamp: {colour: \
+         '${features.lamp.colour}'}}}}}\n",
+    ),
+    (
+        "presets/coast.yaml",
+        "preset: coast\ndescription: Made up.\nservices: [lighthouse]\nfeatures: {lamp: {colour: red}}\nfragments:\n- releases: {lighthouse: {values: \
+         {pod: {replicas: {api: 2}}}}}\n",
+    ),
+    (
+        "values/openstack/2026.2.yaml",
+        "openstackRelease: '2026.2'\ndescription: Made up.\nvariables: {imageTag: 2026.2-ubuntu_noble}\nupgradesFrom: ['2026.1']\n",
+    ),
+];
+
+/// What the made-up things come to, whichever way they were added.
+fn is_a_lighthouse(catalog: &Catalog) {
+    let desired = resolved(catalog, &json!({"openstackRelease": "2026.2", "presets": ["coast"]}));
+    assert_eq!(refusals(&desired), Vec::<String>::new());
+    let names: Vec<&str> = desired.releases.keys().map(String::as_str).collect();
+    assert_eq!(names, ["keystone", "lighthouse", "mariadb", "memcached"], "what it needs comes with it");
+    let values = &desired.releases["lighthouse"].values;
+    assert_eq!(values["conf"]["lamp"]["colour"], "red");
+    assert_eq!(values["pod"]["replicas"]["api"], 2);
+    assert_eq!(values["endpoints"]["identity"]["auth"]["lighthouse"]["password"], "the-lighthouse-identity");
+    let image = &desired.releases["keystone"].values["images"]["tags"]["keystone_api"];
+    assert!(image.as_str().is_some_and(|image| image.ends_with(":2026.2-ubuntu_noble")), "{image}");
+    let given = resolved(
+        catalog,
+        &json!({"openstackRelease": "2026.2", "presets": ["coast"], "features": {"lamp": {"colour": "white"}}}),
+    );
+    assert_eq!(given.releases["lighthouse"].values["conf"]["lamp"]["colour"], "white");
+}
+
+#[test]
+fn a_service_preset_feature_and_openstack_release_are_added_by_files_alone() {
+    let mut files = files();
+    for (path, text) in MADE_UP {
+        files.insert(path.to_owned(), text.to_owned().into());
+    }
+    is_a_lighthouse(&Catalog::load(&files).unwrap_or_else(|errors| panic!("{errors}")));
+}
+
+#[test]
+fn the_same_is_added_by_config_maps() {
+    let key = |path: &str| path.trim_start_matches("values/").replace('/', ".");
+    let addition = |(index, (path, text)): (usize, &(&str, &str))| Addition {
+        source: format!("ConfigMap openstack/part-{index}"),
+        data: [(key(path), (*text).to_owned())].into(),
+    };
+    let additions: Vec<_> = MADE_UP.iter().enumerate().map(addition).collect();
+    let extended = extend(&files(), &additions).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(extended.refused, Vec::new());
+    is_a_lighthouse(&extended.catalog);
+    let before = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
+    let after = resolved(&extended.catalog, &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
+    for (name, release) in &before.releases {
+        let now = &after.releases[name];
+        assert_eq!(
+            (&release.inputs, &release.catalog),
+            (&now.inputs, &now.catalog),
+            "{name} would change for what is none of its business"
+        );
+    }
 }

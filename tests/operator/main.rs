@@ -3,6 +3,7 @@
 //! Each story has a control plane for itself while it lasts (there may be one cloud per cluster), a namespace that no
 //! other story has, and an operator under the rights that its chart ships. A story that fails prints what it left.
 
+mod added;
 mod adopt;
 mod approval;
 mod causes;

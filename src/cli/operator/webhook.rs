@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -10,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::Catalog;
+use crate::controller::Book;
 use crate::webhook::{self, Files};
 
 #[derive(Args)]
@@ -28,11 +27,7 @@ pub struct Webhook {
 
 impl Webhook {
     /// Serves until `stop`; the task ends at once where no webhook is asked for.
-    pub async fn serve(
-        &self,
-        catalog: &Arc<Catalog>,
-        stop: &CancellationToken,
-    ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
+    pub async fn serve(&self, book: &Book, stop: &CancellationToken) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
         let (Some(address), Some(certificate), Some(key)) =
             (self.webhook_listen, self.webhook_certificate.clone(), self.webhook_key.clone())
         else {
@@ -41,7 +36,7 @@ impl Webhook {
         let listener = TcpListener::bind(address).await.with_context(|| {
             format!("{address} can't be listened on for the webhook; name another with --webhook-listen")
         })?;
-        let work = webhook::serve(listener, Files { certificate, key }, Arc::clone(catalog), stop.clone())?;
+        let work = webhook::serve(listener, Files { certificate, key }, book.follow(), stop.clone())?;
         Ok(tokio::spawn(work))
     }
 }

@@ -1,10 +1,10 @@
 //! The documents of files, folders and standard input.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::cli::common;
 use crate::rule::{Document, split};
 
 /// All documents of these files and folders.
@@ -15,9 +15,7 @@ pub fn documents(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
     let mut found = Vec::new();
     for path in paths {
         if path == Path::new("-") {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
-            found.extend(split("-", &text));
+            found.extend(split("-", &common::read(path)?));
         } else {
             read(path, &mut found)?;
         }

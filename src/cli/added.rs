@@ -1,0 +1,123 @@
+//! What `ConfigMap`s add to the catalogue, out of the file that holds the resource, or out of the cluster.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+
+use super::common::{CatalogOption, read, readable};
+use crate::catalog::{Addition, Catalog, Extended, LABEL, extend};
+use crate::cluster::{addition, additions};
+use crate::yaml;
+
+/// What is done about a `ConfigMap` that is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// Nothing goes on: whoever wrote the file is here.
+    Refused,
+    /// It is told, and left out, as the operator does.
+    Told,
+}
+
+impl CatalogOption {
+    /// The catalogue with what the `ConfigMap`s add to it that stand in this file beside the resource.
+    pub fn load_for(&self, file: &Path) -> anyhow::Result<Catalog> {
+        self.load_with(&in_file(file)?)
+    }
+
+    /// The catalogue with what `ConfigMap`s in the cluster add to it, and, instead of those of the same names, those in a file.
+    pub async fn load_from(&self, client: &Client, namespace: &str, file: Option<&Path>) -> anyhow::Result<Catalog> {
+        let mut all = file.map(in_file).transpose()?.unwrap_or_default();
+        for standing in in_cluster(client, namespace).await {
+            if all.iter().all(|other| other.source != standing.source) {
+                all.push(standing);
+            }
+        }
+        Ok(self.extended(&all, Wrong::Told)?.catalog)
+    }
+
+    /// The catalogue with additions that are right.
+    pub fn load_with(&self, additions: &[Addition]) -> anyhow::Result<Catalog> {
+        Ok(self.extended(additions, Wrong::Refused)?.catalog)
+    }
+
+    /// The catalogue with additions, and its files.
+    pub fn extended(&self, additions: &[Addition], wrong: Wrong) -> anyhow::Result<Extended> {
+        let extended = extend(&self.texts()?, additions).context("the catalogue is wrong")?;
+        let said = extended.refused.iter().map(|refused| format!("{}: {}", refused.source, refused.message));
+        let said: Vec<String> = said.collect();
+        if wrong == Wrong::Refused && !said.is_empty() {
+            bail!("{}", said.join("\n"));
+        }
+        said.iter().for_each(|said| eprintln!("warning: {said}"));
+        Ok(extended)
+    }
+}
+
+/// The `ConfigMap`s with the catalogue's label in a namespace; none where they may not be seen, which is told.
+pub async fn in_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
+    additions(client, namespace).await.unwrap_or_else(|error| {
+        eprintln!("not seen: ConfigMaps of the catalogue in {namespace}: {:#}", readable(error));
+        Vec::new()
+    })
+}
+
+/// The `ConfigMap`s with the catalogue's label in a file, of the namespace of the resource in it, or of none.
+pub fn in_file(file: &Path) -> anyhow::Result<Vec<Addition>> {
+    let place = file.display().to_string();
+    let text = read(file)?;
+    let mut maps: Vec<ConfigMap> = Vec::new();
+    let mut home = None;
+    for document in format!("\n{text}").split("\n---") {
+        // Anything else in the file is the business of others, and need not even be YAML that we understand.
+        if !document.contains("ConfigMap") && !document.contains("OpenStackDeployment") {
+            continue;
+        }
+        let Ok(value) = yaml::parse::<Value>(&place, document) else { continue };
+        if value["kind"] == "OpenStackDeployment" {
+            home = value["metadata"]["namespace"].as_str().map(str::to_owned).or(home);
+        }
+        if value["kind"] == "ConfigMap" && value["metadata"]["labels"][LABEL] == "true" {
+            let map = serde_json::from_value(value);
+            maps.push(map.with_context(|| {
+                format!("{place} holds a ConfigMap with the label {LABEL} that is none; correct it")
+            })?);
+        }
+    }
+    let home = home.unwrap_or_else(|| "openstack".into());
+    for map in &mut maps {
+        map.metadata.namespace.get_or_insert_with(|| home.clone());
+    }
+    Ok(maps.iter().filter(|map| map.namespace().as_ref() == Some(&home)).map(addition).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a file as a user has it")]
+    fn config_maps_with_the_label_beside_the_resource_are_read_and_nothing_else() {
+        let map = |name: &str, namespace: &str, label: &str| {
+            format!(
+                "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  {namespace}\n  labels: {{{label}}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n"
+            )
+        };
+        let text = format!(
+            "# A cloud.\nkind: OpenStackDeployment\nmetadata: {{name: c, namespace: here}}\n{}{}{}{}---\nkind: Other\n",
+            map("one", "", "'osdpl.dev/catalog': 'true'"),
+            map("two", "namespace: here", "'osdpl.dev/catalog': 'true'"),
+            map("three", "namespace: there", "'osdpl.dev/catalog': 'true'"),
+            map("four", "", "app: x"),
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cloud.yaml");
+        std::fs::write(&file, text).unwrap();
+        let found = in_file(&file).unwrap();
+        let names: Vec<_> = found.iter().map(|addition| addition.source.as_str()).collect();
+        assert_eq!(names, ["ConfigMap here/one", "ConfigMap here/two"]);
+        assert_eq!(found[0].data["presets.edge.yaml"], "preset: edge\n");
+    }
+}

@@ -1,0 +1,142 @@
+//! `osdpl catalog`: what there is to choose from, no cluster needed.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value};
+
+use super::added::{Wrong, in_cluster, in_file};
+use super::common::{CatalogOption, ClusterOption};
+use super::output::{self, Format};
+use crate::reference::{Kind, Reference, pages};
+
+#[derive(Args)]
+pub struct Arguments {
+    /// What to list; everything where unset.
+    kind: Option<Asked>,
+    /// The one to describe.
+    name: Option<String>,
+    /// How to print it.
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    /// With what the ConfigMaps in this file add; `-` for standard input.
+    #[arg(long, short, conflicts_with = "namespace")]
+    file: Option<PathBuf>,
+    /// With what the ConfigMaps in this namespace of the cluster add.
+    #[arg(long, short)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterOption,
+    /// Write the reference documentation, one page for each, into this folder, which is emptied of what is not its own.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kind", "name"])]
+    markdown: Option<PathBuf>,
+    #[command(flatten)]
+    catalog: CatalogOption,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Asked {
+    #[value(alias = "service")]
+    Services,
+    #[value(alias = "preset")]
+    Presets,
+    #[value(alias = "feature")]
+    Features,
+    /// Releases of OpenStack.
+    #[value(alias = "release")]
+    Releases,
+}
+
+impl Asked {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Services => Kind::Services,
+            Self::Presets => Kind::Presets,
+            Self::Features => Kind::Features,
+            Self::Releases => Kind::Releases,
+        }
+    }
+}
+
+impl Arguments {
+    pub async fn run(&self) -> anyhow::Result<ExitCode> {
+        let (added, wrong) = match (&self.file, &self.namespace) {
+            (Some(file), _) => (in_file(file)?, Wrong::Refused),
+            (None, Some(namespace)) => (in_cluster(&self.cluster.client().await?, namespace).await, Wrong::Told),
+            (None, None) => (Vec::new(), Wrong::Refused),
+        };
+        let reference = Reference::read(&self.catalog.extended(&added, wrong)?.files)?;
+        match (&self.markdown, self.kind, &self.name) {
+            (Some(folder), _, _) => write(folder, &reference)?,
+            (None, Some(kind), Some(name)) => {
+                let described = reference.describe(kind.kind(), name)?;
+                match self.output {
+                    Format::Text => output::print(described.page),
+                    Format::Json => output::line(serde_json::to_string_pretty(&described.facts)?),
+                }
+            }
+            (None, kind, _) => {
+                let kinds = kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind.kind()]);
+                match self.output {
+                    Format::Text => output::print(listed(&reference, &kinds)),
+                    Format::Json => output::line(serde_json::to_string_pretty(&facts(&reference, &kinds)?)?),
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn listed(reference: &Reference, kinds: &[Kind]) -> String {
+    let mut text = String::new();
+    for kind in kinds {
+        let lines = reference.list(*kind);
+        let width = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
+        // A single list needs no heading: it is easier for other programs.
+        if kinds.len() > 1 {
+            text.push_str(&format!("{}{}:\n", if text.is_empty() { "" } else { "\n" }, kind.name()));
+        }
+        for line in lines {
+            text.push_str(&format!("{:<width$}  {}\n", line.name, sentence(&line.description)));
+        }
+    }
+    text
+}
+
+/// The first one, for a list; `describe` has the rest.
+fn sentence(text: &str) -> &str {
+    let end = text.find(". ").map_or(text.len(), |at| at + 1);
+    text[..end].trim_end()
+}
+
+fn facts(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value> {
+    let lists = kinds.iter().map(|kind| Ok((kind.name().to_owned(), serde_json::to_value(reference.list(*kind))?)));
+    Ok(Value::Object(lists.collect::<serde_json::Result<Map<_, _>>>()?))
+}
+
+/// Writes the pages, and removes those of what is not there any more.
+#[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
+fn write(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
+    let pages = pages(reference)?;
+    for kind in Kind::ALL {
+        let below = folder.join(kind.name());
+        std::fs::create_dir_all(&below)
+            .with_context(|| format!("{}: name a folder that can be written", below.display()))?;
+        for entry in std::fs::read_dir(&below)? {
+            let path = entry?.path();
+            let name = path.file_name().map(|name| format!("{}/{}", kind.name(), name.to_string_lossy()));
+            if name.is_some_and(|name| name.ends_with(".md") && !pages.contains_key(&name)) {
+                std::fs::remove_file(&path)?;
+            }
+        }
+    }
+    for (name, text) in &pages {
+        let path = folder.join(name);
+        if std::fs::write(&path, text).is_err() {
+            bail!("{} can't be written; name a folder that can", path.display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! `osdpl preset diff A B`: what choosing other presets changes, no cluster needed.
+
+mod compare;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::common::{CatalogOption, read_deployment};
+use super::output::{self, Format};
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, did_you_mean};
+use crate::desired::{resolve, select};
+use crate::rule::made_up;
+use compare::{Cloud, Comparison};
+
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Say what choosing presets B instead of presets A changes: services, and the values of each release.
+    Diff(Diff),
+}
+
+#[derive(Args)]
+struct Diff {
+    /// Presets, with commas: `compute`.
+    #[arg(value_name = "A", value_delimiter = ',', num_args = 1, required = true)]
+    before: Vec<String>,
+    /// Presets, with commas, in the order in which they are to be composed: `compute,ha`.
+    #[arg(value_name = "B", value_delimiter = ',', num_args = 1, required = true)]
+    after: Vec<String>,
+    /// The OpenStack release; the newest one, or the file's, where unset.
+    #[arg(long)]
+    release: Option<String>,
+    /// Compare for this file's resource, with its features and values, instead of an empty one; `-` for standard input.
+    #[arg(long, short)]
+    file: Option<PathBuf>,
+    /// How to print it.
+    #[arg(long, short, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    catalog: CatalogOption,
+}
+
+impl Arguments {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        match &self.command {
+            Command::Diff(diff) => diff.run(),
+        }
+    }
+}
+
+impl Diff {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let catalog = match &self.file {
+            Some(file) => self.catalog.load_for(file)?,
+            None => self.catalog.load()?,
+        };
+        let spec = self.spec(&catalog)?;
+        let before = cloud(&spec, &self.before, &catalog)?;
+        let after = cloud(&spec, &self.after, &catalog)?;
+        let comparison = Comparison::of(&before, &after);
+        match self.output {
+            Format::Text => output::print(comparison.text()),
+            Format::Json => output::line(serde_json::to_string_pretty(&comparison)?),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What both have in common.
+    fn spec(&self, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
+        let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
+        let mut spec = match &self.file {
+            Some(file) => read_deployment(file)?.spec,
+            None => serde_json::from_value(json!({"openstackRelease": newest()?}))?,
+        };
+        if let Some(release) = &self.release {
+            spec.openstack_release.clone_from(release);
+        }
+        known("OpenStack release", &spec.openstack_release, catalog.openstack.keys())?;
+        Ok(spec)
+    }
+}
+
+fn cloud(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) -> anyhow::Result<Cloud> {
+    for preset in presets {
+        known("preset", preset, catalog.presets.keys())?;
+    }
+    let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
+    let selection = select("cloud", "openstack", &spec, catalog);
+    // What is refused is told; whatever can be said is said all the same.
+    let desired = resolve(&spec, catalog, &selection, &made_up(catalog, &selection));
+    Ok(Cloud { presets: presets.to_vec(), selection, desired })
+}
+
+fn known<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> anyhow::Result<()> {
+    if names.clone().any(|known| known == name) {
+        return Ok(());
+    }
+    let hint = did_you_mean(name, names.clone().map(String::as_str));
+    let list = names.map(String::as_str).collect::<Vec<_>>().join(", ");
+    bail!("there is no {kind} {name:?}{hint}; there are {list}")
+}

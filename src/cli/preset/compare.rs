@@ -1,0 +1,192 @@
+//! Two clouds side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::super::plan::change::Change;
+use crate::desired::{Desired, DesiredRelease, Selection, redacted};
+use crate::values::{changed, get};
+
+/// What presets come to.
+pub struct Cloud {
+    pub presets: Vec<String>,
+    pub selection: Selection,
+    pub desired: Desired,
+}
+
+/// What differs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison {
+    pub before: Vec<String>,
+    pub after: Vec<String>,
+    pub services: Services,
+    /// Releases that only the second has.
+    pub added: Vec<String>,
+    /// Releases that only the first has.
+    pub removed: Vec<String>,
+    /// Releases of both that are given other values.
+    pub changed: BTreeMap<String, Vec<Change>>,
+    /// Releases whose values can't be had, and why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown: BTreeMap<String, String>,
+    /// What is said of the second and not of the first.
+    pub findings: Vec<String>,
+}
+
+/// Services that only one of them has.
+#[derive(Serialize)]
+pub struct Services {
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
+}
+
+impl Comparison {
+    /// Of two clouds.
+    pub fn of(before: &Cloud, after: &Cloud) -> Self {
+        let services = |cloud: &Cloud| -> BTreeSet<String> {
+            cloud.selection.services.iter().chain(cloud.selection.external.keys()).cloned().collect()
+        };
+        let (services_before, services_after) = (services(before), services(after));
+        let names = |cloud: &Cloud| -> BTreeSet<String> { cloud.desired.releases.keys().cloned().collect() };
+        let (names_before, names_after) = (names(before), names(after));
+        let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| one.difference(other).cloned().collect();
+        let said = |cloud: &Cloud| -> BTreeSet<String> {
+            let findings = cloud.desired.findings.iter();
+            findings.map(|finding| format!("{}: {finding}", finding.level.word())).collect()
+        };
+        let mut comparison = Self {
+            before: before.presets.clone(),
+            after: after.presets.clone(),
+            services: Services {
+                added: only(&services_after, &services_before),
+                removed: only(&services_before, &services_after),
+            },
+            added: only(&names_after, &names_before),
+            removed: only(&names_before, &names_after),
+            changed: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            findings: only(&said(after), &said(before)),
+        };
+        for name in names_before.intersection(&names_after) {
+            let (old, new) = (&before.desired.releases[name], &after.desired.releases[name]);
+            if let Some(blocked) = [old, new].iter().find_map(|release| release.blocked.as_ref()) {
+                comparison.unknown.insert(name.clone(), blocked.message.clone());
+                continue;
+            }
+            let changes = changes(old, new);
+            if !changes.is_empty() {
+                comparison.changed.insert(name.clone(), changes);
+            }
+        }
+        comparison
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let (before, after) = (self.before.join(","), self.after.join(","));
+        let mut text = String::new();
+        let mut line = |what: &str, names: &[String]| {
+            if !names.is_empty() {
+                let _ = writeln!(text, "{what}: {}", names.join(", "));
+            }
+        };
+        line("services added", &self.services.added);
+        line("services removed", &self.services.removed);
+        line("releases added", &self.added);
+        line("releases removed", &self.removed);
+        for (name, changes) in &self.changed {
+            let _ = writeln!(text, "{name}");
+            for change in changes {
+                let _ = writeln!(text, "  {change}");
+            }
+        }
+        for (name, why) in &self.unknown {
+            let _ = writeln!(text, "{name}: its values can't be compared: {why}");
+        }
+        if text.is_empty() {
+            let _ = writeln!(text, "{after} comes to the same as {before}");
+        }
+        for finding in &self.findings {
+            let _ = writeln!(text, "with {after}: {finding}");
+        }
+        text
+    }
+}
+
+fn changes(before: &DesiredRelease, after: &DesiredRelease) -> Vec<Change> {
+    let shown = |release: &DesiredRelease| redacted(&release.values, &release.secret);
+    let (old, new) = (shown(before), shown(after));
+    let value = |path: &_| Change {
+        path: format!("{path}"),
+        before: get(&old, path).cloned(),
+        after: get(&new, path).cloned(),
+        source: None,
+    };
+    changed(&before.values, &after.values).iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::desired::{resolve, select};
+    use crate::rule::made_up;
+
+    fn compared(before: &[&str], after: &[&str]) -> Comparison {
+        let files = crate::catalog::tests::files(&[
+            (
+                "presets/large.yaml",
+                "preset: large\ndescription: More of it.\nservices: [extra]\nfragments:\n- releases: {front: {values: {replicas: 3, conf: {region: elsewhere, password: '${credentials.front.user}!'}}}}\n",
+            ),
+            (
+                "values/services/extra.yaml",
+                "service: extra\ndescription: One more.\ngroup: openstack\nreleases: {extra: {}}\n",
+            ),
+        ]);
+        let catalog = Catalog::load(&files).unwrap();
+        let cloud = |presets: &[&str]| {
+            let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "presets": presets})).unwrap();
+            let selection = select("cloud", "openstack", &spec, &catalog);
+            let desired = resolve(&spec, &catalog, &selection, &made_up(&catalog, &selection));
+            Cloud { presets: presets.iter().map(|name| (*name).to_owned()).collect(), selection, desired }
+        };
+        Comparison::of(&cloud(before), &cloud(after))
+    }
+
+    #[test]
+    fn services_releases_and_values_are_compared_and_no_secret_shows() {
+        let comparison = compared(&["small"], &["small", "large"]);
+        let told = serde_json::to_value(&comparison).unwrap();
+        assert_eq!(told["services"], json!({"added": ["extra"], "removed": []}));
+        assert_eq!(
+            told["changed"]["front"][0],
+            json!({"path": "conf.password", "before": "<redacted>", "after": "<redacted>"})
+        );
+        assert_eq!(told["changed"]["front"][2], json!({"path": "replicas", "after": 3}));
+        assert_eq!(
+            comparison.text(),
+            "services added: extra\nreleases added: extra\nfront\n  conf.password: \"<redacted>\" → \"<redacted>\"\n  \
+             conf.region: \"RegionOne\" → \"elsewhere\"\n  replicas: 3 (new)\n"
+        );
+    }
+
+    #[test]
+    fn the_way_back_takes_away_and_equal_ones_come_to_the_same() {
+        let back = compared(&["small", "large"], &["small"]);
+        assert_eq!(
+            (back.services.removed.as_slice(), back.removed.as_slice()),
+            (&["extra".to_owned()][..], &["extra".to_owned()][..])
+        );
+        assert!(back.text().contains("  replicas: 3 (goes)\n"), "{}", back.text());
+        assert_eq!(compared(&["small"], &["small"]).text(), "small comes to the same as small\n");
+        assert_eq!(
+            serde_json::to_value(compared(&["small"], &["small"])).unwrap()["changed"],
+            Value::Object(serde_json::Map::new())
+        );
+    }
+}

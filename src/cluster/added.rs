@@ -1,0 +1,159 @@
+//! `ConfigMap`s with files for the catalogue, whole, as one watch tells them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::catalog::{Addition, LABEL};
+
+/// Namespace and name.
+type Name = (String, String);
+
+#[derive(Default)]
+struct Held {
+    maps: BTreeMap<Name, Addition>,
+    /// What the list that is under way has told.
+    arriving: BTreeSet<Name>,
+    /// Whether the watch has told everything once, or was refused.
+    heard: bool,
+}
+
+/// The watch.
+pub(super) struct Added {
+    held: Arc<Mutex<Held>>,
+    task: AbortHandle,
+}
+
+impl Drop for Added {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Added {
+    /// Watches them all; `poke` is told of every change of what they hold.
+    pub(super) fn new(client: Client, poke: Arc<Notify>) -> Self {
+        let held = Arc::<Mutex<Held>>::default();
+        let told = Arc::clone(&held);
+        let events = watcher(Api::<ConfigMap>::all(client), watcher::Config::default().labels(&selector()));
+        let events = events.default_backoff().for_each(move |event| {
+            if told.lock().unwrap_or_else(PoisonError::into_inner).hear(event) {
+                poke.notify_one();
+            }
+            std::future::ready(())
+        });
+        Self { held, task: tokio::spawn(events).abort_handle() }
+    }
+
+    /// Those of a namespace; `None` until they were told.
+    pub(super) fn of(&self, namespace: &str) -> Option<Vec<Addition>> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = held.maps.iter().filter(|((place, _), _)| place == namespace);
+        held.heard.then(|| own.map(|(_, addition)| addition.clone()).collect())
+    }
+}
+
+impl Held {
+    fn hear(&mut self, event: Result<watcher::Event<ConfigMap>, watcher::Error>) -> bool {
+        match event {
+            Ok(watcher::Event::Init) => {
+                self.arriving.clear();
+                false
+            }
+            Ok(watcher::Event::InitApply(map)) => {
+                self.arriving.insert(name(&map));
+                self.take(&map)
+            }
+            Ok(watcher::Event::InitDone) => {
+                let before = self.maps.len();
+                let arrived = std::mem::take(&mut self.arriving);
+                self.maps.retain(|name, _| arrived.contains(name));
+                !std::mem::replace(&mut self.heard, true) || before != self.maps.len()
+            }
+            Ok(watcher::Event::Apply(map)) => self.take(&map),
+            Ok(watcher::Event::Delete(map)) => self.maps.remove(&name(&map)).is_some(),
+            Err(error) => {
+                tracing::warn!(%error, "ConfigMaps of the catalogue can't be watched");
+                !std::mem::replace(&mut self.heard, true)
+            }
+        }
+    }
+
+    fn take(&mut self, map: &ConfigMap) -> bool {
+        let addition = addition(map);
+        self.maps.insert(name(map), addition.clone()) != Some(addition)
+    }
+}
+
+fn selector() -> String {
+    format!("{LABEL}=true")
+}
+
+fn name(map: &ConfigMap) -> Name {
+    (map.namespace().unwrap_or_default(), map.name_any())
+}
+
+/// What a `ConfigMap` adds.
+pub fn addition(map: &ConfigMap) -> Addition {
+    let (namespace, name) = name(map);
+    Addition { source: format!("ConfigMap {namespace}/{name}"), data: map.data.clone().unwrap_or_default() }
+}
+
+/// Those of a namespace as they are now, for who looks once.
+///
+/// # Errors
+/// When the API server refuses.
+pub async fn additions(client: &Client, namespace: &str) -> Result<Vec<Addition>, kube::Error> {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let maps = api.list(&ListParams::default().labels(&selector())).await?;
+    Ok(maps.items.iter().map(addition).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(name: &str, text: &str) -> ConfigMap {
+        let map = serde_json::json!({"metadata": {"namespace": "openstack", "name": name}, "data": {"presets.edge.yaml": text}});
+        serde_json::from_value(map).unwrap()
+    }
+
+    fn names(held: &Held) -> Vec<&str> {
+        held.maps.keys().map(|(_, name)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_told_again_is_no_news_and_what_a_new_list_leaves_out_is_gone() {
+        let mut held = Held::default();
+        assert!(!held.hear(Ok(watcher::Event::Init)));
+        assert!(held.hear(Ok(watcher::Event::InitApply(map("a", "1")))));
+        assert!(held.hear(Ok(watcher::Event::InitDone)), "now everything was heard");
+        assert!(!held.hear(Ok(watcher::Event::Apply(map("a", "1")))), "labels and the like are no business of ours");
+        assert!(held.hear(Ok(watcher::Event::Apply(map("a", "2")))));
+        assert!(held.hear(Ok(watcher::Event::Apply(map("b", "1")))));
+        for event in [watcher::Event::Init, watcher::Event::InitApply(map("b", "1"))] {
+            assert!(!held.hear(Ok(event)));
+        }
+        assert!(held.hear(Ok(watcher::Event::InitDone)));
+        assert_eq!(names(&held), ["b"]);
+        assert!(held.hear(Ok(watcher::Event::Delete(map("b", "1")))));
+        assert!(names(&held).is_empty());
+    }
+
+    #[test]
+    fn a_watch_that_is_refused_holds_nobody_up_and_takes_nothing_away() {
+        let mut held = Held::default();
+        assert!(held.hear(Err(watcher::Error::NoResourceVersion)));
+        assert!(held.heard);
+        held.hear(Ok(watcher::Event::Apply(map("a", "1"))));
+        assert!(!held.hear(Err(watcher::Error::NoResourceVersion)));
+        assert_eq!(names(&held), ["a"]);
+    }
+}

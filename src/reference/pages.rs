@@ -1,0 +1,43 @@
+//! The reference documentation: a page for everything, and one that lists them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::table::table;
+use super::{Error, Kind, Reference};
+
+/// What stands at the top of every page.
+const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit. -->\n";
+
+/// Every page by its path below the folder of the reference.
+///
+/// # Errors
+/// Never for a catalogue that could be read; the type says that one thing is described like any other.
+pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
+    let mut pages = BTreeMap::new();
+    let mut index = format!(
+        "{GENERATED}\n# The catalogue\n\nWhat osdpl knows about OpenStack-Helm. `osdpl catalog KIND NAME` shows the same for the catalogue that \
+         you have, `osdpl explain` where a value of your cloud comes from.\n"
+    );
+    for kind in Kind::ALL {
+        let lines = reference.list(kind);
+        let link = |name: &str| format!("[{name}]({}/{name}.md)", kind.name());
+        let rows: Vec<_> = lines.iter().map(|line| [link(&line.name), line.description.clone()]).collect();
+        let _ = write!(index, "\n## {}\n\n{}", title(kind), table(["name", "what it is"], &rows));
+        for line in lines {
+            let page = reference.describe(kind, &line.name)?.page;
+            pages.insert(format!("{}/{}.md", kind.name(), line.name), format!("{GENERATED}\n{page}"));
+        }
+    }
+    pages.insert("README.md".into(), index);
+    Ok(pages)
+}
+
+fn title(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Services => "Services",
+        Kind::Presets => "Presets",
+        Kind::Features => "Features",
+        Kind::Releases => "Releases of OpenStack",
+    }
+}

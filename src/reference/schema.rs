@@ -1,0 +1,79 @@
+//! A JSON schema as a table of fields.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::table::table;
+
+/// One field of a schema.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Field {
+    /// Below `spec.features.<feature>`: `a.b`, `a[].b` in a list, `a.*` in a map; empty for the feature itself.
+    pub path: String,
+    /// Its type with its bounds, or the values that it may have.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it means.
+    pub meaning: String,
+    /// Whether what is above it can't be without it.
+    pub required: bool,
+}
+
+/// Every field of a schema, top down.
+pub fn fields(schema: &Value) -> Vec<Field> {
+    let mut found = Vec::new();
+    walk(schema, "", false, &mut found);
+    found
+}
+
+fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
+    let meaning = schema["description"].as_str().unwrap_or_default().to_owned();
+    // An object at the top, or one of which nothing is said, is told by what is in it.
+    if !(path.is_empty() && schema["properties"].is_object()) {
+        found.push(Field { path: path.to_owned(), kind: kind(schema), meaning, required });
+    }
+    let names: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        walk(below, &path, names.contains(&name.as_str()), found);
+    }
+    for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
+        // What a list of texts holds is in its own type.
+        if below["properties"].is_object() || below["description"].is_string() {
+            walk(below, format!("{path}{step}").trim_start_matches('.'), false, found);
+        }
+    }
+}
+
+fn kind(schema: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        let values: Vec<String> =
+            values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
+        return values.join(" \u{b7} ");
+    }
+    let own = schema["type"].as_str().unwrap_or("any");
+    let of = |below: &Value| below["type"].is_string().then(|| kind(below));
+    match own {
+        "array" => of(&schema["items"]).map_or_else(|| "list".into(), |of| format!("list of {of}")),
+        "object" => of(&schema["additionalProperties"]).map_or_else(|| "map".into(), |of| format!("map of {of}")),
+        "integer" | "number" => {
+            let bound = |name: &str| schema[name].as_f64().map(|bound| bound.to_string());
+            match (bound("minimum"), bound("maximum")) {
+                (Some(least), Some(most)) => format!("{own}, {least} to {most}"),
+                (Some(least), None) => format!("{own}, at least {least}"),
+                (None, Some(most)) => format!("{own}, at most {most}"),
+                (None, None) => own.to_owned(),
+            }
+        }
+        _ => own.to_owned(),
+    }
+}
+
+/// The fields as a table.
+pub fn shown(fields: &[Field]) -> String {
+    let rows = fields.iter().map(|field| {
+        let required = if field.required { " (required)" } else { "" };
+        [super::table::code(&field.path), format!("{}{required}", field.kind), field.meaning.clone()]
+    });
+    table(["field", "type", "meaning"], &rows.collect::<Vec<_>>())
+}

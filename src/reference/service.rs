@@ -1,0 +1,143 @@
+//! A service, described.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::table::{code, codes, table};
+use super::{Described, Reference, written};
+use crate::catalog::{CredentialKind, WorkloadKind, file};
+
+impl Reference {
+    /// Its releases, credentials, and how it can live outside.
+    pub(super) fn service(&self, entry: &file::Service) -> Described {
+        let file::Service { service, description, group, releases, credentials, external, .. } = entry;
+        let mut page = format!("# {service}\n\n{}\n\nGroup {}", description.trim(), written::group(*group));
+        let presets: Vec<&str> = self.presets_with(service).collect();
+        if !presets.is_empty() {
+            let _ = write!(page, "; in the presets {}", presets.join(", "));
+        }
+        page.push_str(".\n");
+        for (name, release) in releases {
+            let rows = self.release(name, release);
+            let rows: Vec<_> = rows.into_iter().filter(|[_, value]| !value.is_empty()).collect();
+            let _ = write!(page, "\n## Release {name}\n\n{}", table(["", "of the release"], &rows));
+        }
+        if !credentials.is_empty() {
+            let rows =
+                credentials.iter().map(|(name, own)| [code(name), kind(own.kind).to_owned(), own.description.clone()]);
+            let _ =
+                write!(page, "\n## Credentials\n\n{}", table(["name", "kind", "what for"], &rows.collect::<Vec<_>>()));
+        }
+        if let Some(outside) = external {
+            let _ = write!(
+                page,
+                "\n## Outside of the cluster\n\nIt can live outside (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
+                outside.service, outside.port, outside.port_name
+            );
+        }
+        let facts = json!({
+            "kind": "service", "name": service, "description": description, "group": written::group(*group), "presets": presets,
+            "releases": releases.iter().map(|(name, release)| self.release_facts(name, release)).collect::<Vec<_>>(),
+            "credentials": credentials.iter()
+                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description}))
+                .collect::<Vec<_>>(),
+            "external": external.as_ref().map(|outside| json!({"service": outside.service, "port": outside.port, "portName": outside.port_name})),
+        });
+        Described { facts, page }
+    }
+
+    fn presets_with<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a str> {
+        let presets = self.presets.iter().filter(move |(_, preset)| preset.services.iter().any(|name| name == service));
+        presets.map(|(name, _)| name.as_str())
+    }
+
+    fn release(&self, name: &str, entry: &file::Release) -> Vec<[String; 2]> {
+        let row = |name: &str, value: String| [name.to_owned(), value];
+        let endpoint = entry.endpoint.as_ref();
+        vec![
+            row("chart", self.chart(name, entry)),
+            row("namespace", entry.namespace.clone().unwrap_or_default()),
+            row("part of the cloud where", code(entry.when.as_deref().unwrap_or_default())),
+            row("needs", self.needs(entry)),
+            row("its pods wait for", codes(entry.awaits.iter().map(String::as_str))),
+            row("provides", components(entry)),
+            row(
+                "API",
+                endpoint.map_or_else(String::new, |api| {
+                    format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path)
+                }),
+            ),
+            row("Jobs that are no hooks", codes(entry.plain_jobs.iter().map(String::as_str))),
+            row(
+                "corrections",
+                entry
+                    .fragments
+                    .iter()
+                    .map(|own| own.why.trim())
+                    .filter(|why| !why.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            ),
+        ]
+    }
+
+    fn chart(&self, name: &str, entry: &file::Release) -> String {
+        let chart = entry.chart.as_deref().unwrap_or(name);
+        let Some(pin) = self.lock.get(chart) else { return format!("{chart}, not in the lock") };
+        let from = pin.repository.as_ref().map_or_else(String::new, |repository| format!(" from {repository}"));
+        format!("{chart} {}{from}", pin.version)
+    }
+
+    fn needs(&self, entry: &file::Release) -> String {
+        let one = |need: &file::Need| {
+            let service = self.provider(&need.component).unwrap_or_default();
+            let when = need.when.as_deref().map_or_else(String::new, |when| format!(" where {}", code(when)));
+            format!("{} of {service}{when}", code(&need.component))
+        };
+        entry.needs.iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    fn release_facts(&self, name: &str, entry: &file::Release) -> Value {
+        let chart = entry.chart.as_deref().unwrap_or(name);
+        let pin = self.lock.get(chart);
+        let needs = entry.needs.iter().map(
+            |need| json!({"component": need.component, "service": self.provider(&need.component), "when": need.when}),
+        );
+        let components: Value = entry
+            .components
+            .iter()
+            .map(|(component, kind)| (component.clone(), Value::from(workload(*kind))))
+            .collect();
+        json!({
+            "name": name, "chart": chart, "version": pin.map(|pin| &pin.version),
+            "repository": pin.and_then(|pin| pin.repository.as_ref()), "namespace": entry.namespace, "when": entry.when,
+            "needs": needs.collect::<Vec<_>>(), "awaits": entry.awaits, "components": components, "plainJobs": entry.plain_jobs,
+            "endpoint": entry.endpoint.as_ref().map(
+                |api| json!({"endpoint": api.endpoint, "service": api.service, "port": api.port, "path": api.path})),
+            "timeout": entry.timeout,
+        })
+    }
+}
+
+fn components(entry: &file::Release) -> String {
+    let one = |(name, kind): (&String, &WorkloadKind)| format!("{} ({})", code(name), workload(*kind));
+    entry.components.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn workload(kind: WorkloadKind) -> &'static str {
+    match kind {
+        WorkloadKind::Deployment => "Deployment",
+        WorkloadKind::StatefulSet => "StatefulSet",
+        WorkloadKind::DaemonSet => "DaemonSet",
+    }
+}
+
+fn kind(kind: CredentialKind) -> &'static str {
+    match kind {
+        CredentialKind::Password => "password",
+        CredentialKind::Hex => "hex",
+        CredentialKind::Uuid => "uuid",
+        CredentialKind::Base64 => "base64",
+    }
+}

@@ -1,0 +1,104 @@
+//! Values as they are written in the catalogue, with their conditions and reasons.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::table::{code, codes, table};
+use crate::catalog::{Group, file};
+use crate::yaml;
+
+/// For programs.
+pub fn facts(fragments: &[file::Fragment]) -> Value {
+    let body = |body: &file::Body| json!({"values": body.values, "unset": body.unset});
+    let one = |fragment: &file::Fragment| {
+        let releases: BTreeMap<_, _> = fragment.releases.iter().map(|(name, own)| (name, body(own))).collect();
+        let every = fragment.every.as_ref();
+        let every =
+            every.map(|every| json!({"group": every.group.map(group), "except": every.except, "values": every.values}));
+        json!({"why": fragment.why, "when": fragment.when, "releases": releases, "every": every})
+    };
+    fragments.iter().map(one).collect()
+}
+
+/// The name of a group.
+pub fn group(group: Group) -> &'static str {
+    match group {
+        Group::Infra => "infra",
+        Group::Openstack => "openstack",
+    }
+}
+
+/// For people: nothing where there are none.
+pub fn shown(fragments: &[file::Fragment]) -> String {
+    let mut text = String::new();
+    if !fragments.is_empty() {
+        text.push_str("\n## Values that it sets\n");
+    }
+    for (index, fragment) in fragments.iter().enumerate() {
+        let when = fragment.when.as_deref().map_or_else(|| "always".to_owned(), |when| format!("where {}", code(when)));
+        let _ = write!(text, "\n### {}. {when}\n", index + 1);
+        if !fragment.why.is_empty() {
+            let _ = write!(text, "\n{}\n", fragment.why.trim());
+        }
+        if let Some(every) = &fragment.every {
+            let of = every.group.map_or_else(String::new, |of| format!(" of the group {}", group(of)));
+            let but = if every.except.is_empty() { String::new() } else { format!(" but {}", every.except.join(", ")) };
+            body(
+                &mut text,
+                &format!("every release{of}{but} whose chart has the keys"),
+                &every.values.clone().into(),
+                &[],
+            );
+        }
+        for (names, own) in alike(fragment) {
+            body(&mut text, &names.join(", "), &own.values.clone().into(), &own.unset);
+        }
+    }
+    text
+}
+
+/// Releases that get the same, together.
+fn alike(fragment: &file::Fragment) -> Vec<(Vec<&str>, &file::Body)> {
+    let mut found: Vec<(Vec<&str>, &file::Body)> = Vec::new();
+    for (name, own) in &fragment.releases {
+        match found.iter_mut().find(|(_, known)| known.values == own.values && known.unset == own.unset) {
+            Some((names, _)) => names.push(name),
+            None => found.push((vec![name], own)),
+        }
+    }
+    found
+}
+
+fn body(text: &mut String, who: &str, values: &Value, unset: &[String]) {
+    let _ = write!(text, "\n{who}:\n");
+    if values.as_object().is_some_and(|values| !values.is_empty()) {
+        let _ = write!(text, "\n```yaml\n{}\n```\n", yaml::write(values).trim_end());
+    }
+    if !unset.is_empty() {
+        let _ = write!(text, "\nwithout the chart's {}\n", codes(unset.iter().map(String::as_str)));
+    }
+}
+
+/// The checks, for programs.
+pub fn checks_facts(checks: &[file::Check]) -> Value {
+    let one = |check: &file::Check| json!({"level": check.level.word(), "field": check.field, "when": check.when, "message": check.message});
+    checks.iter().map(one).collect()
+}
+
+/// The checks, for people: nothing where there are none.
+pub fn checks(checks: &[file::Check]) -> String {
+    if checks.is_empty() {
+        return String::new();
+    }
+    let rows = checks
+        .iter()
+        .map(|check| [check.level.word().to_owned(), code(&check.field), code(&check.when), check.message.clone()]);
+    format!("\n## Checks\n\n{}", table(["level", "field", "when", "message"], &rows.collect::<Vec<_>>()))
+}
+
+/// A value as a block of YAML.
+pub fn block(value: &Value) -> String {
+    format!("```yaml\n{}\n```\n", yaml::write(value).trim_end())
+}

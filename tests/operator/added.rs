@@ -1,0 +1,63 @@
+//! What a `ConfigMap` adds to the catalogue: it is there at once, and a wrong edit takes nothing away.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams, PostParams};
+use osdpl::api::reason;
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services};
+use crate::world::story;
+
+/// A service by one of the charts that are there, and a preset that says something of it.
+fn lantern(size: &str) -> Value {
+    json!({
+        "metadata": {"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}},
+        "data": {
+            "services.lantern.yaml": "service: lantern\ndescription: Made up.\ngroup: infra\nreleases:\n  lantern: {chart: memcached}\n",
+            "presets.bright.yaml": format!(
+                "preset: bright\ndescription: Made up.\nservices: [lantern]\nfragments:\n- releases: {{lantern: {{values: {{conf: {{memcached: {{memory: {size}}}}}}}}}}}\n"
+            ),
+        },
+    })
+}
+
+#[test]
+fn a_service_and_a_preset_in_a_config_map_are_installed_and_a_wrong_edit_takes_nothing_away() {
+    story("added", async |world| {
+        let _operator = world.operator().start().await;
+        let mut spec = services(&[]);
+        spec["presets"] = json!(["bright"]);
+        world.apply(&spec).await;
+        let refused =
+            |cloud: &osdpl::api::OpenStackDeployment| (cloud.reason() == reason::INVALID).then(|| cloud.clone());
+        let cloud = world.until("the preset is unknown", refused).await;
+        let message = cloud.condition("Ready").unwrap().message;
+        assert!(message.contains("there is no preset \"bright\""), "{message}");
+
+        let map: ConfigMap = serde_json::from_value(lantern("300")).unwrap();
+        world.api().create(&PostParams::default(), &map).await.unwrap();
+        world.until_ready().await;
+        let memory = || world.helm_values("lantern").pointer("/conf/memcached/memory").cloned();
+        assert_eq!(memory(), Some(json!(300)));
+
+        let edit = async |size: &str| {
+            let api = world.api::<ConfigMap>();
+            api.patch("lantern", &PatchParams::default(), &Patch::Merge(lantern(size))).await.unwrap();
+        };
+        edit("300}").await;
+        let told = |cloud: &osdpl::api::OpenStackDeployment| {
+            let message = cloud.condition("Ready").map(|condition| condition.message).unwrap_or_default();
+            message.contains("ConfigMap").then(|| (cloud.is_ready(), message))
+        };
+        let (is_ready, message) = world.until("the mistake is told", told).await;
+        assert!(is_ready && message.contains("key \"presets.bright.yaml\""), "{message}");
+        assert!(message.contains("what it held before goes on until it is corrected"), "{message}");
+
+        edit("400").await;
+        let upgraded = |cloud: &osdpl::api::OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("lantern").revision == Some(2)).then_some(())
+        };
+        world.until("the correction arrives", upgraded).await;
+        assert_eq!(memory(), Some(json!(400)));
+    });
+}
