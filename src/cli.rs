@@ -127,7 +127,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Operator(arguments) => arguments.run().await,
         Command::Crd(arguments) => arguments.run(),
         Command::Render(arguments) => arguments.run(),
-        Command::Explain(arguments) => arguments.run().await,
+        Command::Explain(arguments) => Box::pin(arguments.run()).await,
         Command::Plan(arguments) => arguments.run().await,
         Command::Validate(arguments) => arguments.run(),
         Command::Adopt(arguments) => arguments.run().await,

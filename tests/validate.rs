@@ -79,7 +79,10 @@ fn settled(message: &str) -> String {
 fn case(text: &str) -> (String, String) {
     let is_said = |line: &&str| line.starts_with("=> ");
     let is_input = |line: &&str| !line.starts_with("=> ") && !line.starts_with("# ") && !line.is_empty();
-    let with_ends = |lines: Vec<&str>| lines.iter().map(|line| format!("{line}\n")).collect();
+    let with_ends = |lines: Vec<&str>| {
+        let text = lines.join("\n");
+        if text.is_empty() { text } else { text + "\n" }
+    };
     (with_ends(text.lines().filter(is_input).collect()), with_ends(text.lines().filter(is_said).collect()))
 }
 

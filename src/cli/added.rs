@@ -51,7 +51,9 @@ impl CatalogOption {
         if wrong == Wrong::Refused && !said.is_empty() {
             bail!("{}", said.join("\n"));
         }
-        said.iter().for_each(|said| eprintln!("warning: {said}"));
+        for said in said {
+            eprintln!("warning: {said}");
+        }
         Ok(extended)
     }
 }

@@ -1,5 +1,6 @@
 //! `osdpl catalog`: what there is to choose from, no cluster needed.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -96,10 +97,11 @@ fn listed(reference: &Reference, kinds: &[Kind]) -> String {
         let width = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
         // A single list needs no heading: it is easier for other programs.
         if kinds.len() > 1 {
-            text.push_str(&format!("{}{}:\n", if text.is_empty() { "" } else { "\n" }, kind.name()));
+            let apart = if text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(text, "{apart}{}:", kind.name());
         }
         for line in lines {
-            text.push_str(&format!("{:<width$}  {}\n", line.name, sentence(&line.description)));
+            let _ = writeln!(text, "{:<width$}  {}", line.name, sentence(&line.description));
         }
     }
     text
@@ -127,7 +129,9 @@ fn write(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
         for entry in std::fs::read_dir(&below)? {
             let path = entry?.path();
             let name = path.file_name().map(|name| format!("{}/{}", kind.name(), name.to_string_lossy()));
-            if name.is_some_and(|name| name.ends_with(".md") && !pages.contains_key(&name)) {
+            if path.extension().is_some_and(|extension| extension == "md")
+                && name.is_some_and(|name| !pages.contains_key(&name))
+            {
                 std::fs::remove_file(&path)?;
             }
         }

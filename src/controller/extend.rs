@@ -1,6 +1,6 @@
 //! The catalogue that passes go by: the operator's own, with what `ConfigMap`s beside the resource add to it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -67,7 +67,7 @@ impl Book {
         };
         let (folder, own, told) = (self.folder.clone(), Arc::clone(&self.own), heard.clone());
         // Reading a whole catalogue takes a while: not on the thread that others wait for.
-        let made = tokio::task::spawn_blocking(move || made(folder, &own, &told, &good)).await;
+        let made = tokio::task::spawn_blocking(move || made(folder.as_deref(), &own, &told, &good)).await;
         let (whole, good, findings) = made.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()));
         for finding in &findings {
             tracing::warn!(%finding, "what is added to the catalogue is not taken");
@@ -81,7 +81,7 @@ impl Book {
 
 /// The whole of it. Where an addition is wrong what was right of it before is taken.
 fn made(
-    folder: Option<PathBuf>,
+    folder: Option<&Path>,
     own: &Arc<Catalog>,
     heard: &[Addition],
     good: &[Addition],
@@ -89,7 +89,7 @@ fn made(
     if heard.is_empty() {
         return (Arc::clone(own), Vec::new(), Vec::new());
     }
-    let base = match files::texts(folder.as_deref()) {
+    let base = match files::texts(folder) {
         Ok(base) => base,
         Err(error) => return (Arc::clone(own), Vec::new(), vec![warning("the catalogue", &error.to_string())]),
     };
@@ -99,9 +99,8 @@ fn made(
     };
     let is_refused = |refused: &[Refused], addition: &Addition| refused.iter().any(|one| one.source == addition.source);
     let before = |addition: &Addition| good.iter().find(|known| known.source == addition.source);
-    let instead = heard.iter().filter_map(|addition| match is_refused(&first.refused, addition) {
-        true => before(addition).cloned(),
-        false => Some(addition.clone()),
+    let instead = heard.iter().filter_map(|addition| {
+        if is_refused(&first.refused, addition) { before(addition).cloned() } else { Some(addition.clone()) }
     });
     let instead: Vec<Addition> = instead.collect();
     let findings = first.refused.iter().map(|refused| {

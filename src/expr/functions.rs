@@ -51,6 +51,7 @@ fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
     Ok(Value::Map(found.into()))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
 fn join(This(list): This<Arc<Vec<Value>>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
     let texts = list.iter().map(|item| match item {
         Value::String(text) => Ok(text.to_string()),

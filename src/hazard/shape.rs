@@ -52,9 +52,9 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
 fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
     use KeyType::{Boolean, List, Map, Null, Number, String};
     match (before, after) {
-        (Null, _) | (_, Null) => false,
-        (Map, Map) | (List, List) | (Boolean, Boolean) => false,
-        (String | Number, String | Number) => false,
+        (Null, _) | (_, Null) | (Map, Map) | (List, List) | (Boolean, Boolean) | (String | Number, String | Number) => {
+            false
+        }
         (Boolean, String | Number) | (String | Number, Boolean) => !is_file,
         (Map | List, _) | (_, Map | List) => true,
     }
@@ -68,11 +68,11 @@ fn is_many(value: &Value) -> bool {
 
 /// Some values for people.
 pub fn few(values: &[&Value]) -> String {
-    let named = |value: &&Value| match value {
+    let word = |value: &&Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let names: Vec<String> = values.iter().take(NAMED).map(named).collect();
+    let names: Vec<String> = values.iter().take(NAMED).map(word).collect();
     let more = values.len().saturating_sub(NAMED);
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
 }

@@ -63,7 +63,7 @@ fn walk(value: &Value, field: &str, networks: &mut Vec<(String, String, Network)
             items.iter().enumerate().for_each(|(index, item)| walk(item, &format!("{field}[{index}]"), networks));
         }
         Value::String(text) => {
-            networks.extend(Network::parse(text).map(|network| (field.to_owned(), text.clone(), network)))
+            networks.extend(Network::parse(text).map(|network| (field.to_owned(), text.clone(), network)));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

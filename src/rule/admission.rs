@@ -74,9 +74,9 @@ mod tests {
         for (path, value) in more.as_object().unwrap() {
             let (part, field) = path.split_once('.').unwrap_or((path, ""));
             if field.is_empty() {
-                request[part] = value.clone()
+                request[part] = value.clone();
             } else {
-                request[part]["metadata"][field] = value.clone()
+                request[part]["metadata"][field] = value.clone();
             }
         }
         let answer = question.admission(&json!({"request": request}));

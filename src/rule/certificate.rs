@@ -51,7 +51,7 @@ pub fn problems(chain: &str, key: &str, hosts: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     match PrivateKeyDer::from_pem_slice(key.as_bytes()).ok().and_then(|key| any_supported_type(&key).ok()) {
         None => {
-            found.push("tls.key holds no PEM key that TLS can use; give the certificate's own, unencrypted".to_owned())
+            found.push("tls.key holds no PEM key that TLS can use; give the certificate's own, unencrypted".to_owned());
         }
         Some(key) => {
             if CertifiedKey::new(chain.clone(), key).keys_match().is_err() {

@@ -34,10 +34,11 @@ fn limit(values: &Values) -> Option<(Path, u64)> {
     let said = |(path, value): (Path, &Value)| {
         let text = value.as_str()?;
         let lines = text.lines().filter_map(|line| line.split_once('='));
-        let number = lines.filter(|(key, _)| key.trim().replace('-', "_") == OPTION).last()?.1;
+        let mut lines = lines;
+        let number = lines.rfind(|(key, _)| key.trim().replace('-', "_") == OPTION)?.1;
         Some((path, number.trim().parse().ok()?))
     };
-    leaves(values).into_iter().filter_map(said).last()
+    leaves(values).into_iter().filter_map(said).next_back()
 }
 
 /// How many connections the pods of a release may open, where values say how large their pools are.

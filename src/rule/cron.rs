@@ -67,26 +67,26 @@ pub fn wrong(text: &str) -> Option<String> {
 
 /// Why `*`, `5`, `1-5`, `*/2` or `1-9/2` is none for this field.
 fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&str])) -> Option<String> {
-    let (span, step) = range.split_once('/').map_or((range, None), |(span, step)| (span, Some(step)));
-    if step.is_some_and(|step| step.parse::<u32>().map_or(true, |step| step == 0)) {
+    let (span, every) = range.split_once('/').map_or((range, None), |(span, every)| (span, Some(every)));
+    if every.is_some_and(|every| every.parse::<u32>().map_or(true, |every| every == 0)) {
         return Some(format!("{range:?} of {name} has no step above 0"));
     }
     if span == "*" || span == "?" {
         return None;
     }
     let number = |text: &str| {
-        let named = names.iter().position(|known| known.eq_ignore_ascii_case(text));
+        let place = names.iter().position(|known| known.eq_ignore_ascii_case(text));
         // The first name of months stands for 1, the first of days for 0.
-        named.and_then(|at| u32::try_from(at).ok()).map(|at| at + least).or_else(|| text.parse::<u32>().ok())
+        place.and_then(|at| u32::try_from(at).ok()).map(|at| at + least).or_else(|| text.parse::<u32>().ok())
     };
-    let (first, last) = span.split_once('-').unwrap_or((span, span));
-    let (Some(first), Some(last)) = (number(first), number(last)) else {
+    let (from, to) = span.split_once('-').unwrap_or((span, span));
+    let (Some(from), Some(to)) = (number(from), number(to)) else {
         return Some(format!("{range:?} is no {name}"));
     };
-    if first < least || last > most {
+    if from < least || to > most {
         return Some(format!("{name} goes from {least} to {most}, not {range:?}"));
     }
-    (first > last).then(|| format!("{range:?} of {name} ends before it begins"))
+    (from > to).then(|| format!("{range:?} of {name} ends before it begins"))
 }
 
 #[cfg(test)]

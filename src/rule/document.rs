@@ -116,12 +116,10 @@ fn by_server(kind: Kind, object: &Value, schema: &Value) -> Vec<Judged> {
         found.push(Judged::error("schema", "metadata.name", "Required value; give the resource a name, such as cloud"));
     }
     // `status` is the operator's.
-    for part in ["spec"] {
-        if object[part].is_null() {
-            found.push(Judged::error("schema", part, "Required value; say what is wanted"));
-        }
-        found.extend(schema::judge(&schema["properties"][part], &object[part], part, kind.explained()));
+    if object["spec"].is_null() {
+        found.push(Judged::error("schema", "spec", "Required value; say what is wanted"));
     }
+    found.extend(schema::judge(&schema["properties"]["spec"], &object["spec"], "spec", kind.explained()));
     let is_misshapen = found.iter().any(|judged| judged.rule == "schema");
     for error in Validator::new().validate(schema, object, None).err().into_iter().flatten() {
         // What has no sound shape can't be computed with either, and the shape has been told of.

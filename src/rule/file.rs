@@ -47,19 +47,17 @@ pub fn split(file: &str, text: &str) -> Vec<Document> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut at = 0;
-    let mut lines = 0;
     let mut before = 0;
-    for line in text.split_inclusive('\n') {
+    for (number, line) in (0_u64..).zip(text.split_inclusive('\n')) {
         // A document's marker stands at the beginning of a line and alone in it, but for a comment.
         let is_marker =
             line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {
             found.extend(document(file, before, &text[start..at]));
             start = at + line.len();
-            before = lines + 1;
+            before = number + 1;
         }
         at += line.len();
-        lines += 1;
     }
     found.extend(document(file, before, &text[start..]));
     found

@@ -68,7 +68,7 @@ pub fn report(documents: &[Document], catalog: &Catalog, schemas: &Schemas) -> R
                 report.findings.push(finding(document, error.line + document.before, "", judged));
             }
             Content::Wrong(error) => {
-                report.notes.push(format!("{error}: not read, it does not look like a resource of ours"))
+                report.notes.push(format!("{error}: not read, it does not look like a resource of ours"));
             }
             Content::Object(read) => judge(document, read, &question, &mut report),
         }

@@ -15,21 +15,25 @@ use crate::webhook::{self, Files};
 #[derive(Args)]
 pub struct Webhook {
     /// Where the API server may ask about resources before it takes them (HTTPS, /validate); nowhere where unset.
-    #[arg(long, env = "OSDPL_WEBHOOK_LISTEN", requires_all = ["webhook_certificate", "webhook_key"])]
-    webhook_listen: Option<SocketAddr>,
+    #[arg(id = "webhook_listen", long = "webhook-listen", env = "OSDPL_WEBHOOK_LISTEN", requires_all = ["webhook_certificate", "webhook_key"])]
+    listen: Option<SocketAddr>,
     /// The webhook's certificate, PEM; read anew when it changes.
-    #[arg(long, env = "OSDPL_WEBHOOK_CERTIFICATE", value_name = "FILE")]
-    webhook_certificate: Option<PathBuf>,
+    #[arg(
+        id = "webhook_certificate",
+        long = "webhook-certificate",
+        env = "OSDPL_WEBHOOK_CERTIFICATE",
+        value_name = "FILE"
+    )]
+    certificate: Option<PathBuf>,
     /// The certificate's key, PEM.
-    #[arg(long, env = "OSDPL_WEBHOOK_KEY", value_name = "FILE")]
-    webhook_key: Option<PathBuf>,
+    #[arg(id = "webhook_key", long = "webhook-key", env = "OSDPL_WEBHOOK_KEY", value_name = "FILE")]
+    key: Option<PathBuf>,
 }
 
 impl Webhook {
     /// Serves until `stop`; the task ends at once where no webhook is asked for.
     pub async fn serve(&self, book: &Book, stop: &CancellationToken) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
-        let (Some(address), Some(certificate), Some(key)) =
-            (self.webhook_listen, self.webhook_certificate.clone(), self.webhook_key.clone())
+        let (Some(address), Some(certificate), Some(key)) = (self.listen, self.certificate.clone(), self.key.clone())
         else {
             return Ok(tokio::spawn(async { Ok(()) }));
         };

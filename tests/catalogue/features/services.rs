@@ -150,6 +150,7 @@ fn zones_are_carried_by_the_servers_that_are_named() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
     let with = |service: &str, features: Value| json!({"services": {service: {"enabled": true}}, "features": features});
     let without = |features: Value| json!({"features": features});
