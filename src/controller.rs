@@ -16,6 +16,7 @@ mod learn;
 mod likeness;
 mod maintenance;
 mod memory;
+mod named;
 mod nodes;
 mod outcomes;
 mod pending;
@@ -168,7 +169,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return Ok(Action::await_change());
     }
     let namespace = deployment.namespace().unwrap_or_default();
-    context.inputs.watch(&gather::references(&deployment.spec, &context.catalog(), &namespace));
+    context.inputs.watch(&named::references(&deployment.spec, &context.catalog(), &namespace));
     ceph::watch(&context.inputs, &deployment.spec);
     if context.inputs.is_reading() {
         // Nothing is planned from objects that were not read yet; the first answer pokes.

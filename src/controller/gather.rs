@@ -13,16 +13,14 @@ use super::memory::{Memory, Resolved};
 use super::pending::Pending;
 use crate::api::{
     ADOPT, APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, RoleStatus, SKIP_HOOKS,
-    ValuesKind,
 };
-use crate::catalog::{Catalog, Level, SecretField};
+use crate::catalog::{Catalog, Level};
 use crate::ceph::Declared;
-use crate::cluster::{Error, Inputs, Reference};
-use crate::desired::{self, Desired, Facts, Finding, Selection, Unavailable, select};
+use crate::cluster::Error;
+use crate::desired::{self, Desired, Facts, Finding, Selection, select};
 use crate::observed::{Key, Observed, ReleaseSeen, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
-use crate::values::Values;
-use crate::{endpoint, rollout, rule, yaml};
+use crate::{endpoint, rollout, rule};
 
 /// What a pass knows before it plans.
 pub struct Wish {
@@ -203,52 +201,6 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     selection
 }
 
-/// What the objects hold that `valuesFrom` names.
-pub fn values_from(
-    inputs: &Inputs,
-    spec: &OpenStackDeploymentSpec,
-    namespace: &str,
-) -> BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>> {
-    let releases = spec.services.values().flat_map(|service| service.releases.values());
-    let sources = releases.flat_map(|release| &release.values_from);
-    let read = |source: &crate::api::ValuesFrom| {
-        let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
-        let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
-        let values = inputs.get(&reference, &key).and_then(|bytes| {
-            let place = format!("{reference}, key {key}");
-            let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"));
-            let values = text.and_then(|text| {
-                let values: Result<Option<Values>, _> = yaml::parse(&place, &text);
-                values.map_err(|error| format!("{error}; it must be a YAML map"))
-            });
-            values.map(Option::unwrap_or_default).map_err(Unavailable::Unusable)
-        });
-        ((source.kind, source.name.clone(), key), values)
-    };
-    sources.map(read).collect()
-}
-
-/// What the keys of Secrets hold that features name.
-pub fn feature_secrets(
-    inputs: &Inputs,
-    selection: &Selection,
-) -> BTreeMap<(String, String), Result<String, Unavailable>> {
-    let read = |field: &SecretField| {
-        let reference = secret(&selection.namespace, &field.name);
-        let text = inputs.get(&reference, &field.key).and_then(|bytes| {
-            let place = format!("{reference}, key {:?}", field.key);
-            String::from_utf8(bytes)
-                .map_err(|_| Unavailable::Unusable(format!("{place}: is no UTF-8 text; store text")))
-        });
-        ((field.name.clone(), field.key.clone()), text)
-    };
-    selection.secrets.iter().map(read).collect()
-}
-
-fn secret(namespace: &str, name: &str) -> Reference {
-    Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
-}
-
 /// The catalogue's names of releases, wanted or not.
 pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
     let all = selection.variables.get("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
@@ -257,19 +209,6 @@ pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
         (Key::new(text("namespace"), text("name")), name.clone())
     })
     .collect()
-}
-
-/// The objects that a spec names.
-pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, namespace: &str) -> BTreeSet<Reference> {
-    let reference = |kind, name: &String| Reference { kind, namespace: namespace.to_owned(), name: name.clone() };
-    let services = spec.services.values();
-    let values =
-        services.clone().flat_map(|service| service.releases.values().flat_map(|release| &release.values_from));
-    let values = values.map(|source| reference(source.kind, &source.name));
-    let credentials = services.flat_map(|service| service.credentials.values());
-    let features = desired::secrets(spec, catalog).into_iter().map(|field| secret(namespace, &field.name));
-    let credentials = credentials.map(|key| secret(namespace, &key.name)).chain(features);
-    values.chain(credentials).chain(super::ceph::references(spec, namespace)).collect()
 }
 
 /// The names in an annotation, which are separated by commas.

@@ -4,8 +4,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::Context;
-use super::gather::{feature_secrets, values_from};
 use super::memory::Memory;
+use super::named::{feature_secrets, values_from};
 use super::pending::Pending;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::cluster::{CredentialQuestion as Question, Credentials, Error};

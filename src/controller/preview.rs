@@ -187,10 +187,21 @@ fn survey(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, cata
     }
 }
 
-/// Where the resource's releases are, wanted or not.
+/// Where the resource's releases are: those that are wanted, and those that the status has or the spec speaks of. Where the catalogue would
+/// put others is nobody's business.
 fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
-    let known = known(selection).into_keys().map(|key| key.namespace).filter(|namespace| !namespace.is_empty());
-    known.chain(deployment.namespace()).collect()
+    let children = deployment.status.iter().flat_map(|status| status.children.keys());
+    let children: BTreeSet<&String> = children.collect();
+    let spoken = deployment.spec.services.values().flat_map(|service| service.releases.keys());
+    let spoken: BTreeSet<&String> = spoken.collect();
+    let known = known(selection)
+        .into_iter()
+        .filter(|(_, name)| selection.releases.contains_key(name) || spoken.contains(name) || children.contains(name));
+    known
+        .map(|(key, _)| key.namespace)
+        .filter(|namespace| !namespace.is_empty())
+        .chain(deployment.namespace())
+        .collect()
 }
 
 /// What is, by the operator's own watches.

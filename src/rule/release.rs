@@ -22,9 +22,7 @@ pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) 
     let mut found = vec![Judged::error(
         "release-move",
         FIELD,
-        format!(
-            "{deployed} is deployed and can't be changed to {wanted} yet: upgrades between OpenStack releases are not supported by this version{way}; set it back to {deployed}"
-        ),
+        format!("{deployed} is deployed, and moving to {wanted} is not supported yet{way}; set it back to {deployed}"),
     )];
     found.extend(pinned(spec).map(|field| {
         let message = format!(
@@ -70,8 +68,7 @@ mod tests {
 
     #[test]
     fn a_move_is_refused_with_what_else_is_wrong_with_it() {
-        let said = "release-move spec.openstackRelease: 2025.2 is deployed and can't be changed to 2026.1 yet: upgrades between OpenStack \
-                    releases are not supported by this version; set it back to 2025.2";
+        let said = "release-move spec.openstackRelease: 2025.2 is deployed, and moving to 2026.1 is not supported yet; set it back to 2025.2";
         assert_eq!(told("2025.2", json!({"openstackRelease": "2026.1"})), [said]);
         assert_eq!(told("2026.1", json!({"openstackRelease": "2026.1"})), Vec::<String>::new());
         let skipped = told("2024.1", json!({"openstackRelease": "2026.1"}));

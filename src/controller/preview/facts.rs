@@ -9,7 +9,7 @@ use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
 use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs, SecretEdits};
-use crate::controller::gather::{feature_secrets, references, values_from};
+use crate::controller::named::{feature_secrets, references, values_from};
 use crate::controller::{ChartSource, ceph};
 use crate::desired::{Blocked, ChartFact, Facts, Selection, claim_classes};
 use crate::observed::{Claim, Observed};
