@@ -9,7 +9,7 @@ mod layer;
 mod path;
 
 pub use canonical::{Digest, canonical, digest};
-pub use coalesce::{coalesce, plain_numbers};
+pub use coalesce::{coalesce, plain_numbers, without_nulls};
 pub use layer::{Layer, Origin, Trace, fold, trace};
 pub use path::{Path, PathError};
 

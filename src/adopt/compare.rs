@@ -3,7 +3,7 @@
 use crate::desired::DesiredRelease;
 use crate::observed::Verdict;
 use crate::release::Source;
-use crate::values::{Values, changed, coalesce, plain_numbers};
+use crate::values::{Values, changed, coalesce, plain_numbers, without_nulls};
 
 /// A revision and what is wanted in its place. Secrets inside.
 #[derive(Clone, PartialEq)]
@@ -30,6 +30,7 @@ pub fn compare(release: &DesiredRelease, source: &Source) -> Compared {
 
 fn seen(defaults: &Values, given: &Values) -> Values {
     let mut values = coalesce(defaults, given);
+    without_nulls(&mut values);
     plain_numbers(&mut values);
     values
 }
@@ -85,6 +86,7 @@ mod tests {
             (json!({}), json!({})),
             (json!({"pod": {"replicas": 1}}), json!({})),
             (json!({"pod": {"replicas": 2}}), json!({"pod": {"replicas": 2.0}, "tags": ["a"]})),
+            (json!({"endpoints": {"identity": {"namespace": null}}}), json!({})),
             (json!({"pod": {"lifecycle": null}}), json!({"pod": {"lifecycle": null, "unknown": null}})),
         ] {
             assert_eq!(said(values.clone(), config.clone(), |_| {}), "nothing would change", "{values} over {config}");

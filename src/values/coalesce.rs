@@ -33,6 +33,18 @@ fn table(defaults: &Values, given: &Values) -> Values {
     result
 }
 
+/// Takes out nulls that no default was taken away by, and the maps that hold nothing else: a template that asks for one sees nothing either way.
+pub fn without_nulls(values: &mut Values) {
+    values.retain(|_, value| match value {
+        Value::Null => false,
+        Value::Object(map) if !map.is_empty() => {
+            without_nulls(map);
+            !map.is_empty()
+        }
+        _ => true,
+    });
+}
+
 /// The values with one spelling for equal numbers: helm's record has `1` for what a chart or a person wrote as `1.0`.
 pub fn plain_numbers(values: &mut Values) {
     values.values_mut().for_each(plain);
@@ -79,6 +91,13 @@ mod tests {
             let result = coalesce(&map(defaults.clone()), &map(given.clone()));
             assert_eq!(Value::Object(result), expected, "{defaults} under {given}");
         }
+    }
+
+    #[test]
+    fn nulls_go_with_the_maps_that_hold_nothing_else_and_empty_maps_stay() {
+        let mut values = map(json!({"a": {"b": {"c": null}, "d": 1}, "e": {"f": null}, "g": {}, "h": [null]}));
+        without_nulls(&mut values);
+        assert_eq!(Value::Object(values), json!({"a": {"d": 1}, "g": {}, "h": [null]}));
     }
 
     #[test]
