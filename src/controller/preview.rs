@@ -4,6 +4,7 @@
 //! The charts themselves are not needed: the operator's status says which digest each has. Where it does not, a release whose recorded
 //! values are the wanted ones is taken to be up to date, and what stays unknown is said.
 
+mod alike;
 mod assume;
 mod facts;
 mod rights;
@@ -17,7 +18,6 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::watch;
 
 use super::gather::{frozen, known, policy, selection};
-use super::likeness::{Likenesses, likenesses};
 use super::secrets::secrets;
 use super::{ChartSource, Fence};
 use crate::adopt::Compared;
@@ -119,9 +119,7 @@ pub async fn preview(
     let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
     observed.renewed = renewed(live, &desired);
-    let mut compared = BTreeMap::new();
-    let keep = |name: &str, one: Compared| drop(compared.insert(name.to_owned(), one));
-    observed.likeness = likenesses(&cluster, (&desired, &observed), &Likenesses::new(), false, keep).await?;
+    let compared = alike::compare(&cluster, &desired, &mut observed).await?;
     let wished = || plan(&desired, &observed, catalog, &policy(deployment), super::now());
     let plan = if refused { frozen(&desired, &observed) } else { wished() };
     let survey = survey(deployment, spec, catalog, &seen);

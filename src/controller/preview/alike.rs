@@ -1,0 +1,21 @@
+//! How revisions that others made stand to what is wanted, asked once for a preview.
+
+use std::collections::BTreeMap;
+
+use crate::adopt::Compared;
+use crate::cluster::{Cluster, Error};
+use crate::controller::likeness::{Likenesses, likenesses};
+use crate::desired::Desired;
+use crate::observed::Observed;
+
+/// What of others' revisions is as it is wanted; each comparison that was made, by release.
+pub async fn compare(
+    cluster: &Cluster,
+    desired: &Desired,
+    observed: &mut Observed,
+) -> Result<BTreeMap<String, Compared>, Error> {
+    let mut compared = BTreeMap::new();
+    let keep = |name: &str, one: Compared| drop(compared.insert(name.to_owned(), one));
+    observed.likeness = likenesses(cluster, (desired, observed), &Likenesses::new(), false, keep).await?;
+    Ok(compared)
+}
