@@ -207,9 +207,11 @@ fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_wai
         assert_eq!(refused.reason(), reason::FOREIGN);
         assert_eq!(world.labels_on_records().await, BTreeSet::new());
 
-        sets.patch(name, &PatchParams::default(), &labelled(Value::Null)).await.unwrap();
-        let argo =
-            json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "caches:apps/StatefulSet:x/y"}}});
+        // At once: between the two nobody would drive it, and it would be taken over.
+        let argo = json!({"metadata": {
+            "labels": {flux[0]: null, flux[1]: null},
+            "annotations": {"argocd.argoproj.io/tracking-id": "caches:apps/StatefulSet:x/y"},
+        }});
         sets.patch(name, &PatchParams::default(), &Patch::Merge(argo)).await.unwrap();
         says("argocd app delete caches --cascade=false").await;
         let none = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": null}}});
