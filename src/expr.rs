@@ -93,9 +93,12 @@ impl Error {
     }
 }
 
+/// The variable that holds credentials.
+const CREDENTIALS: &str = "credentials";
+
 /// The variables that an expression may use.
 pub const VARIABLES: [&str; 9] =
-    ["spec", "features", "openstack", "services", "credentials", "ceph", "releases", "release", "values"];
+    ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "releases", "release", "values"];
 
 impl Expression {
     /// Compiles an expression.
@@ -149,7 +152,9 @@ impl Expression {
 
     /// Whether the result holds a secret: whatever touches a credential or a Secret does.
     pub fn is_secret(&self) -> bool {
-        self.compiled().is_ok_and(|compiled| compiled.is_secret)
+        // Most name neither, and need not be compiled to be asked.
+        let may_be = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
+        may_be && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
 
     /// The expression as written.
@@ -169,7 +174,7 @@ fn compile(source: &str) -> Result<Compiled, Error> {
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
         return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });
     }
-    let is_secret = names.has_variable("credentials") || names.has_function(functions::SECRET);
+    let is_secret = names.has_variable(CREDENTIALS) || names.has_function(functions::SECRET);
     drop(names);
     Ok(Compiled { program, is_secret })
 }

@@ -1,6 +1,6 @@
 //! Values with expressions in them: compiled once, evaluated per resolve.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Error, Expression, Scope};
 use crate::values::{Path, Values, leaves};
@@ -16,6 +16,21 @@ enum Node {
     Text(Vec<Piece>),
     Map(Vec<(String, Node)>),
     List(Vec<Node>),
+}
+
+impl Node {
+    /// Whether there is nothing to evaluate in it: such a tree is one node, and copied at once.
+    fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
+    fn plain(self) -> Option<Value> {
+        if let Self::Plain(value) = self { Some(value) } else { None }
+    }
+}
+
+fn plain_entry((key, node): (String, Node)) -> Option<(String, Value)> {
+    Some((key, node.plain()?))
 }
 
 #[derive(Debug)]
@@ -38,8 +53,9 @@ impl Template {
     /// # Errors
     /// For the first expression that fails, with its path.
     pub fn evaluate(&self, scope: &Scope) -> Result<(Values, Vec<Path>), (Path, Error)> {
-        let mut secret = Vec::new();
-        Ok((evaluate_map(&self.0, scope, &Path::root(), &mut secret)?, secret))
+        let mut evaluation = Evaluation { scope, secret: Vec::new() };
+        let values = evaluation.map(&self.0, None)?;
+        Ok((values, evaluation.secret))
     }
 
     /// Every expression that is the whole of a scalar, with its path; nothing is compiled.
@@ -81,8 +97,24 @@ fn compile_map(values: &Values, path: &Path) -> Located<Vec<(String, Node)>> {
 fn compile(value: &Value, path: &Path) -> Located<Node> {
     match value {
         Value::String(text) => scalar(text).map_err(|error| (path.clone(), error)),
-        Value::Object(map) => Ok(Node::Map(compile_map(map, path)?)),
-        Value::Array(items) => Ok(Node::List(items.iter().map(|item| compile(item, path)).collect::<Located<_>>()?)),
+        Value::Object(map) => {
+            let nodes = compile_map(map, path)?;
+            let is_plain = nodes.iter().all(|(_, node)| node.is_plain());
+            Ok(if is_plain {
+                Node::Plain(nodes.into_iter().filter_map(plain_entry).collect())
+            } else {
+                Node::Map(nodes)
+            })
+        }
+        Value::Array(items) => {
+            let nodes = items.iter().map(|item| compile(item, path)).collect::<Located<Vec<_>>>()?;
+            let is_plain = nodes.iter().all(Node::is_plain);
+            Ok(if is_plain {
+                Node::Plain(nodes.into_iter().filter_map(Node::plain).collect())
+            } else {
+                Node::List(nodes)
+            })
+        }
         plain => Ok(Node::Plain(plain.clone())),
     }
 }
@@ -137,45 +169,62 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-fn evaluate_map(nodes: &[(String, Node)], scope: &Scope, path: &Path, secret: &mut Vec<Path>) -> Located<Values> {
-    let mut values = Map::new();
-    for (key, node) in nodes {
-        values.insert(key.clone(), evaluate(node, scope, &path.child(key), secret)?);
-    }
-    Ok(values)
+/// Where a node stands; a path is made of it when somebody asks.
+#[derive(Clone, Copy)]
+struct Trail<'a> {
+    above: Option<&'a Self>,
+    key: &'a str,
 }
 
-fn evaluate(node: &Node, scope: &Scope, path: &Path, secret: &mut Vec<Path>) -> Located<Value> {
-    let mut mark = |expression: &Expression| {
-        if expression.is_secret() && secret.last() != Some(path) {
-            secret.push(path.clone());
-        }
-    };
-    Ok(match node {
-        Node::Plain(value) => value.clone(),
-        Node::Whole(expression) => {
-            mark(expression);
-            expression.evaluate(scope).map_err(|error| (path.clone(), error))?
-        }
-        Node::Text(pieces) => {
-            let mut text = String::new();
-            for piece in pieces {
-                match piece {
-                    Piece::Plain(plain) => text.push_str(plain),
-                    Piece::Expression(expression) => {
-                        mark(expression);
-                        match expression.evaluate(scope).map_err(|error| (path.clone(), error))? {
-                            Value::String(value) => text.push_str(&value),
-                            other => text.push_str(&other.to_string()),
-                        }
-                    }
-                }
+impl Trail<'_> {
+    fn path(&self) -> Path {
+        self.above.map_or_else(Path::root, Trail::path).child(self.key)
+    }
+}
+
+/// What is evaluated in, and the paths of the secrets that were met.
+struct Evaluation<'a> {
+    scope: &'a Scope<'a>,
+    secret: Vec<Path>,
+}
+
+impl Evaluation<'_> {
+    fn map(&mut self, nodes: &[(String, Node)], above: Option<&Trail>) -> Located<Values> {
+        let entries = nodes.iter().map(|(key, node)| Ok((key.clone(), self.node(node, &Trail { above, key })?)));
+        entries.collect()
+    }
+
+    fn node(&mut self, node: &Node, trail: &Trail) -> Located<Value> {
+        Ok(match node {
+            Node::Plain(value) => value.clone(),
+            Node::Whole(expression) => self.expression(expression, trail)?,
+            Node::Text(pieces) => self.text(pieces, trail)?.into(),
+            Node::Map(nodes) => Value::Object(self.map(nodes, Some(trail))?),
+            Node::List(nodes) => nodes.iter().map(|node| self.node(node, trail)).collect::<Located<Vec<_>>>()?.into(),
+        })
+    }
+
+    fn text(&mut self, pieces: &[Piece], trail: &Trail) -> Located<String> {
+        let mut text = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Plain(plain) => text.push_str(plain),
+                Piece::Expression(expression) => match self.expression(expression, trail)? {
+                    Value::String(value) => text.push_str(&value),
+                    other => text.push_str(&other.to_string()),
+                },
             }
-            text.into()
         }
-        Node::Map(map) => Value::Object(evaluate_map(map, scope, path, secret)?),
-        Node::List(items) => {
-            items.iter().map(|item| evaluate(item, scope, path, secret)).collect::<Located<Vec<_>>>()?.into()
+        Ok(text)
+    }
+
+    fn expression(&mut self, expression: &Expression, trail: &Trail) -> Located<Value> {
+        if expression.is_secret() {
+            let path = trail.path();
+            if self.secret.last() != Some(&path) {
+                self.secret.push(path);
+            }
         }
-    })
+        expression.evaluate(self.scope).map_err(|error| (trail.path(), error))
+    }
 }
