@@ -9,8 +9,11 @@ mod common;
 mod completions;
 mod crd;
 mod detach;
+mod diff;
 mod explain;
 mod forget;
+mod live;
+mod manifests;
 mod operator;
 mod output;
 mod place;
@@ -48,7 +51,10 @@ enum Command {
     Operator(operator::Arguments),
     /// Print the custom resource definition.
     Crd(crd::Arguments),
-    /// Print the values of each release; no cluster needed.
+    /// Print the values of each release, or write them with the helm commands that take them; no cluster needed.
+    ///
+    /// With --out the folder has a values file a release, and install.sh, which runs the operator's own helm commands in the order of needs.
+    /// With --credentials they are real: install.sh then does by hand what the operator would do, and what it did is in sync.
     Render(render::Arguments),
     /// Say where a value comes from: the layer that won, those that it shadows, the chart's default.
     ///
@@ -59,6 +65,10 @@ enum Command {
     /// Against the cluster it reads what the operator reads, with your rights: helm's records and the credentials (Secrets), workloads, Jobs
     /// and pods; Services, volume claims, StorageClasses and nodes where you may. Nothing is written and no helm runs. A plan follows from a catalogue: where yours is not the operator's, name the operator's.
     Plan(plan::Arguments),
+    /// Compare what runs, by helm's records, with what is wanted: values and, with --manifests, objects. Secrets do not show.
+    ///
+    /// It reads what `plan` reads, with your rights. Ends with code 0 where nothing differs, 1 where something does, 2 where something can't be compared.
+    Diff(diff::Arguments),
     /// Say everything that is wrong with files, before they are applied; no cluster needed.
     ///
     /// Ends with code 0 where nothing is refused, 1 where something is (with --strict: where there is a warning, too), 2 where something can't be
@@ -126,9 +136,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Operator(arguments) => arguments.run().await,
         Command::Crd(arguments) => arguments.run(),
-        Command::Render(arguments) => arguments.run(),
+        Command::Render(arguments) => Box::pin(arguments.run()).await,
         Command::Explain(arguments) => Box::pin(arguments.run()).await,
         Command::Plan(arguments) => arguments.run().await,
+        Command::Diff(arguments) => Box::pin(arguments.run()).await,
         Command::Validate(arguments) => arguments.run(),
         Command::Adopt(arguments) => arguments.run().await,
         Command::Catalog(arguments) => arguments.run().await,

@@ -41,10 +41,12 @@ use kube::{Api, ResourceExt};
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
-pub use charts::ChartSource;
+pub use act::upgrade;
+pub use charts::{ChartSource, wanted};
 pub use extend::Book;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
+pub use secrets::secrets;
 
 use crate::api::OpenStackDeployment;
 use crate::cluster::{Cluster, Error, Inputs};

@@ -8,7 +8,7 @@
 //! arguments   the command line of an upgrade and an uninstall         exec        helm that dies with us
 //! runner      one child a release, bounded slots, what came out       child       one child from start to end
 //! failure     what helm's last words mean                             instance    who we are, and who is dead
-//! pull        charts from repositories, for the chart store
+//! pull        charts from repositories, for the chart store       template    what a chart would render
 //! ```
 //!
 //! Sources of the rules: helm v3.22.0 and v4.3.1. Two of them shape everything: never `--wait` or `--atomic` on an
@@ -29,8 +29,9 @@ pub mod pull;
 mod runner;
 mod spawner;
 mod tail;
+pub mod template;
 
-pub use arguments::{Apply, Uninstall, Upgrade, Verb};
+pub use arguments::{Apply, ChartReference, Uninstall, Upgrade, Verb};
 pub use child::{Exit, Outcome, Stop};
 pub use error::Error;
 pub use failure::{Failure, Subject};

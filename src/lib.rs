@@ -37,6 +37,7 @@
 //! | [`maintenance`] | nodes taken out of the cloud for a while: the next step there or back |
 //! | [`cause`] | why: from a victim along what it waits for to the root |
 //! | [`adopt`] | releases that someone else made: how they stand to what is wanted |
+//! | [`difference`] | two manifests of a release: objects that change, pods that restart, what must be recreated |
 //! | [`drift`] | what others did to a release's objects, by the objects' own word |
 //! | [`plan`] | the table from state to step |
 //! | [`hazard`] | overrides that most likely do not do what they are meant for |
@@ -83,6 +84,7 @@ pub mod cluster;
 pub mod controller;
 pub mod credentials;
 pub mod desired;
+pub mod difference;
 pub mod drift;
 pub mod endpoint;
 pub mod expr;

@@ -20,6 +20,7 @@ use k8s_openapi::jiff::Timestamp;
 
 pub use backoff::delay;
 pub use drift::{Mending, in_a_row};
+pub use prepare::jobs_before;
 pub use settle::{component_available, settling};
 pub use state::{State, classify};
 pub use step::{Action, Decision, Step, Wait, Why};

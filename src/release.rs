@@ -29,9 +29,9 @@ mod status;
 mod sweep;
 
 pub use attempt::{Attempt, BadAttempt};
-pub use decode::{Undecodable, decode, decode_hooks, decode_objects};
+pub use decode::{Undecodable, decode, decode_contents, decode_hooks, decode_objects};
 pub use fields::Field;
-pub use manifest::Object;
+pub use manifest::{Object, contents};
 pub use meta::{Key, Maker, Malformed, Meta, newest};
 pub use owner::{NAME, NAMESPACE, owner};
 pub use record::{Chart, DeletePolicy, Event, Hook, LastRun, Objects, Phase, Record};

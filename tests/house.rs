@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The rooms in order: each may use those before it, none may use one after it.
-const PURE: [&str; 25] = [
+const PURE: [&str; 26] = [
     "values",
     "yaml",
     "release",
     "drift",
     "scrub",
+    "difference",
     "ceph",
     "expr",
     "catalog",

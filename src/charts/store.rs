@@ -138,7 +138,10 @@ impl Store {
     }
 
     /// What to ask a repository for; nothing when the chart comes from a folder.
-    fn request(&self, wanted: &Wanted) -> Result<Option<Request>, Error> {
+    ///
+    /// # Errors
+    /// When nothing says which version is wanted.
+    pub fn request(&self, wanted: &Wanted) -> Result<Option<Request>, Error> {
         let pinned = self.shared.stock.lock.charts.get(&wanted.name);
         let repository = match (&wanted.repository, &self.shared.source) {
             (Some(repository), _) => repository.trim_end_matches('/'),

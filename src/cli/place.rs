@@ -37,11 +37,24 @@ impl Place {
 
     /// The store of this source, by the lock that was named.
     pub async fn open(&self) -> anyhow::Result<Store> {
-        let lock = match &self.lock {
-            Some(file) => read_lock(file)?,
-            None => Lock::built_in()?,
-        };
-        Ok(self.store(lock, self.puller().await?))
+        Ok(self.store(self.lock()?, self.puller().await?))
+    }
+
+    /// A store that says what would be pulled, and pulls nothing.
+    pub fn still(&self) -> anyhow::Result<Store> {
+        Ok(self.store(self.lock()?, Arc::new(NoPull)))
+    }
+
+    fn lock(&self) -> anyhow::Result<Lock> {
+        match &self.lock {
+            Some(file) => read_lock(file),
+            None => Ok(Lock::built_in()?),
+        }
+    }
+
+    /// The helm program.
+    pub async fn program(&self) -> anyhow::Result<Program> {
+        Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
 
     /// The store of this source, by another lock.
@@ -54,7 +67,7 @@ impl Place {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));
         }
-        let program = Program::find(self.helm.clone(), self.cache().join("helm")).await?;
+        let program = self.program().await?;
         Ok(Arc::new(Puller::new(move |slot| program.command(slot))))
     }
 

@@ -93,7 +93,10 @@ impl Arguments {
                 (live.clone(), Some(live))
             }
             Some(file) => {
-                let live = self.standing(&client, &file).await?;
+                if self.target.name.is_some() {
+                    bail!("the file names the resource; leave the name out");
+                }
+                let live = standing(&client, self.target.namespace.clone(), &file).await?;
                 (applied(&file, live.as_ref()), live)
             }
         };
@@ -113,28 +116,25 @@ impl Arguments {
         }
         Ok(shown)
     }
+}
 
-    /// The resource in the cluster that the file would change.
-    async fn standing(
-        &self,
-        client: &Client,
-        file: &OpenStackDeployment,
-    ) -> anyhow::Result<Option<OpenStackDeployment>> {
-        if self.target.name.is_some() {
-            bail!("the file names the resource; leave the name out");
-        }
-        let namespace = self.target.namespace.clone().or_else(|| file.namespace()).unwrap_or_default();
-        let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &namespace);
-        let name = file.name_any();
-        api.get_opt(&name)
-            .await
-            .map_err(readable)
-            .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
-    }
+/// The resource in the cluster that the file would change.
+pub(super) async fn standing(
+    client: &Client,
+    namespace: Option<String>,
+    file: &OpenStackDeployment,
+) -> anyhow::Result<Option<OpenStackDeployment>> {
+    let namespace = namespace.or_else(|| file.namespace()).unwrap_or_default();
+    let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &namespace);
+    let name = file.name_any();
+    api.get_opt(&name)
+        .await
+        .map_err(readable)
+        .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
 }
 
 /// The resource as it would be after `kubectl apply --server-side`: the file's spec, and its annotations beside those that are there.
-fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
+pub(super) fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
     let Some(live) = live else { return file.clone() };
     let mut applied = live.clone();
     applied.spec = file.spec.clone();

@@ -12,6 +12,7 @@ use super::{Cluster, Error, Explain, MANAGER};
 use crate::adopt;
 use crate::observed::Key;
 use crate::release::{self, Meta, Object, Objects, Source};
+use crate::values::Values;
 
 /// How every label of ours begins.
 const OURS: &str = "osdpl.dev/";
@@ -50,16 +51,38 @@ impl Cluster {
     /// # Errors
     /// When the API server refuses.
     pub async fn recorded_source(&self, key: &Key, revision: i64) -> Result<Result<(Source, Objects), String>, Error> {
+        let read = |payload: &[u8]| Ok((release::decode_source(payload)?, release::decode_objects(payload)?));
+        self.read_record(key, revision, read).await
+    }
+
+    async fn read_record<T: Send + 'static>(
+        &self,
+        key: &Key,
+        revision: i64,
+        read: impl FnOnce(&[u8]) -> Result<T, release::Undecodable> + Send + 'static,
+    ) -> Result<Result<T, String>, Error> {
         let name = record(key, revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let secret = api.get_opt(&name).await.because(|| format!("reading release record {}/{name}", key.namespace))?;
         let payload = secret.and_then(|secret| secret.data?.remove(release::SECRET_KEY));
         let Some(payload) = payload else { return Ok(Err(format!("Secret {name} is gone or empty"))) };
-        let read = move || Ok((release::decode_source(&payload.0)?, release::decode_objects(&payload.0)?));
         // A big record takes tens of milliseconds to unpack: not on a thread that others wait for.
-        let read: Result<Result<_, release::Undecodable>, _> = tokio::task::spawn_blocking(read).await;
+        let read = tokio::task::spawn_blocking(move || read(&payload.0)).await;
         let read = read.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
         Ok(read.map_err(|error| format!("release record {}/{name}: {error}", key.namespace)))
+    }
+
+    /// What a revision was made from, and its objects whole; the inner error says why that can't be read. Secrets inside.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn recorded_contents(
+        &self,
+        key: &Key,
+        revision: i64,
+    ) -> Result<Result<(Source, Vec<Values>), String>, Error> {
+        let read = |payload: &[u8]| Ok((release::decode_source(payload)?, release::decode_contents(payload)?));
+        self.read_record(key, revision, read).await
     }
 
     /// Who else drives a release of these objects, and what to do about it.

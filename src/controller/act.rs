@@ -1,6 +1,7 @@
 //! Carrying out a plan: children are started in the order of the longest remaining chain; nothing waits for them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -173,19 +174,8 @@ impl Context {
         for manifest in chart.crds.iter() {
             self.cluster.apply_crd(manifest).await?;
         }
-        let hook_timeout = Duration::from_secs(release.timeout.into());
-        let upgrade = Upgrade {
-            chart: chart.path,
-            values: serde_json::Value::Object(release.values.clone()),
-            hook_timeout,
-            apply: if release.server_side { Apply::Server } else { Apply::Client },
-            inputs: release.inputs.clone(),
-            catalog: release.catalog.clone(),
-            images: release.images.clone(),
-            guests: release.guests.clone(),
-            split: release.split.as_ref().map(|split| split.digest.clone()),
-            catalog_name: name.to_owned(),
-        };
+        let upgrade = upgrade(name, release, chart.path);
+        let hook_timeout = upgrade.hook_timeout;
         if self.start(&release.key, Verb::Upgrade(upgrade), revision + 1, hook_timeout * HOOKS, decision) {
             memory.started.insert(release.key.clone(), release.inputs.clone());
         }
@@ -211,6 +201,22 @@ impl Context {
                 false
             }
         }
+    }
+}
+
+/// What helm is given for a release, of this chart.
+pub fn upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Upgrade {
+    Upgrade {
+        chart,
+        values: serde_json::Value::Object(release.values.clone()),
+        hook_timeout: Duration::from_secs(release.timeout.into()),
+        apply: if release.server_side { Apply::Server } else { Apply::Client },
+        inputs: release.inputs.clone(),
+        catalog: release.catalog.clone(),
+        images: release.images.clone(),
+        guests: release.guests.clone(),
+        split: release.split.as_ref().map(|split| split.digest.clone()),
+        catalog_name: name.to_owned(),
     }
 }
 

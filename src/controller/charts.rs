@@ -15,7 +15,6 @@ use tokio::task::AbortHandle;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
-use crate::catalog::file::Pin;
 use crate::charts::{Source, Store, Wanted};
 use crate::desired::{Blocked, ChartFact, Selection};
 
@@ -81,22 +80,14 @@ impl ChartSource {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut facts = BTreeMap::new();
         for name in selection.releases.keys() {
-            let Some((service, release)) = catalog.release(name) else { continue };
-            let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
-            let pin = self.added(&release.chart, catalog);
-            let wanted = Wanted {
-                name: release.chart.clone(),
-                version: version.clone().or_else(|| pin.map(|pin| pin.version.clone())),
-                repository: spec.charts.repository.clone().or_else(|| pin.and_then(|pin| pin.repository.clone())),
-            };
-            let digest = pin.filter(|_| version.is_none()).and_then(|pin| pin.digest.as_ref());
+            let Some((wanted, digest)) = wanted(&self.store, spec, catalog, name) else { continue };
             let stale = known.get(name).is_none_or(|(before, state)| {
                 *before != wanted
                     || matches!(state, State::Failed(_, at) if now.duration_since(*at).unsigned_abs() >= AGAIN)
             });
             if stale {
                 known.insert(name.clone(), (wanted.clone(), State::Pending));
-                self.obtain(name.clone(), wanted);
+                self.obtain(name.clone(), wanted.clone());
             }
             let fact = match known.get(name).map(|(_, state)| state) {
                 Some(State::Ready(ready)) => match digest.filter(|digest| **digest != ready.fact.digest) {
@@ -105,7 +96,7 @@ impl ChartSource {
                         reason: crate::api::reason::CHART.into(),
                         message: format!(
                             "chart {} {} has the digest {}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
-                            release.chart, ready.fact.version, ready.fact.digest
+                            wanted.name, ready.fact.version, ready.fact.digest
                         ),
                     }),
                 },
@@ -116,20 +107,13 @@ impl ChartSource {
                 }
                 Some(State::Pending) | None => Err(Blocked {
                     reason: crate::api::reason::CHART_PENDING.into(),
-                    message: format!("chart {} is being fetched", release.chart),
+                    message: format!("chart {} is being fetched", wanted.name),
                 }),
             };
             facts.insert(name.clone(), fact);
         }
         self.look.notify_one();
         (facts, again)
-    }
-
-    /// What was added to the lock of the chart, where charts come from repositories: a folder has what it has.
-    fn added<'a>(&self, chart: &str, catalog: &'a Catalog) -> Option<&'a Pin> {
-        let is_folder = matches!(self.store.source(), Source::Folder(_));
-        let is_known = self.store.lock().charts.contains_key(chart);
-        catalog.lock.get(chart).filter(|_| !is_folder && !is_known)
     }
 
     /// What `look` finds, once it finds something: it is asked again whenever a chart has come.
@@ -168,6 +152,29 @@ impl Drop for ChartSource {
     fn drop(&mut self) {
         self.looking.abort();
     }
+}
+
+/// The chart that a release is to be made of, and the digest that it must have where that was added to the catalogue; `None` for a release that the
+/// catalogue does not know.
+pub fn wanted<'a>(
+    store: &Store,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &'a Catalog,
+    name: &str,
+) -> Option<(Wanted, Option<&'a String>)> {
+    let (service, release) = catalog.release(name)?;
+    let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
+    // What was added to the lock counts where charts come from repositories: a folder has what it has.
+    let is_folder = matches!(store.source(), Source::Folder(_));
+    let is_known = store.lock().charts.contains_key(&release.chart);
+    let pin = catalog.lock.get(&release.chart).filter(|_| !is_folder && !is_known);
+    let digest = pin.filter(|_| version.is_none()).and_then(|pin| pin.digest.as_ref());
+    let wanted = Wanted {
+        name: release.chart.clone(),
+        version: version.or_else(|| pin.map(|pin| pin.version.clone())),
+        repository: spec.charts.repository.clone().or_else(|| pin.and_then(|pin| pin.repository.clone())),
+    };
+    Some((wanted, digest))
 }
 
 /// Gets the chart and reads it.

@@ -15,6 +15,21 @@ pub(super) fn jobs(values: &Values, chart: Option<&ChartFact>) -> usize {
 }
 
 impl Desired {
+    /// How long the longest chain of needs below each release is: 0 for one that needs nothing.
+    pub fn depths(&self) -> BTreeMap<&str, usize> {
+        let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
+        for _ in 0..=self.releases.len() {
+            for (name, release) in &self.releases {
+                let below = release.needs.values().filter_map(|provider| match provider {
+                    Provider::Release(name) => Some(depths.get(name.as_str()).copied().unwrap_or_default() + 1),
+                    Provider::External(_) => None,
+                });
+                depths.insert(name, below.max().unwrap_or_default());
+            }
+        }
+        depths
+    }
+
     /// The length of the longest chain from each release on: its own Jobs and those of the releases that need it, one for helm itself each.
     /// Where only pods wait for a release ([`DesiredRelease::awaits`]), the Jobs of theirs run meanwhile, and one is added for the pods.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {

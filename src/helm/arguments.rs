@@ -1,8 +1,8 @@
 //! The command lines.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -71,6 +71,15 @@ pub struct Upgrade {
     pub catalog_name: String,
 }
 
+/// How a command line names a chart: a file, or what a repository has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChartReference {
+    /// The path, the address in a registry, or the name in a repository.
+    pub name: String,
+    /// `--repo`, `--version` and what they say; nothing for a file.
+    pub flags: Vec<String>,
+}
+
 /// Values are secret: never shown.
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,15 +125,33 @@ impl Upgrade {
     /// The arguments after the program's name. `attempt` is stored by helm as a label when it creates the record, so even
     /// one left pending names its maker.
     pub fn arguments(&self, release: &Key, attempt: &Attempt, helm: Version) -> Vec<OsString> {
+        let own = ["--labels".into(), self.labels(attempt).into()];
+        self.line(release, helm, "-".as_ref(), own, self.chart.as_os_str())
+    }
+
+    /// The same for a person's hands: with the values in a file and a chart from wherever it is, and without labels, by which a revision is told
+    /// to be ours.
+    pub fn by_hand(&self, release: &Key, helm: Version, values: &Path, chart: &ChartReference) -> Vec<OsString> {
+        let flags = chart.flags.iter().map(OsString::from);
+        self.line(release, helm, values.as_os_str(), flags, chart.name.as_ref())
+    }
+
+    fn line(
+        &self,
+        release: &Key,
+        helm: Version,
+        values: &OsStr,
+        own: impl IntoIterator<Item = OsString>,
+        chart: &OsStr,
+    ) -> Vec<OsString> {
         let mut arguments: Vec<OsString> =
             ["upgrade", "--install"].into_iter().chain(pinned(helm, self.apply)).map(OsString::from).collect();
-        arguments.extend(["--values".into(), "-".into()]);
+        arguments.extend(["--values".into(), values.to_owned()]);
         arguments.extend(["--history-max".into(), HISTORY.to_string().into()]);
         arguments.extend(["--timeout".into(), seconds(self.hook_timeout)]);
-        arguments.push("--labels".into());
-        arguments.push(self.labels(attempt).into());
+        arguments.extend(own);
         arguments.extend(target(release));
-        arguments.push(self.chart.clone().into_os_string());
+        arguments.push(chart.to_owned());
         arguments
     }
 

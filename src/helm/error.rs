@@ -40,6 +40,14 @@ pub enum Error {
         /// What it would have to be at least.
         oldest: Version,
     },
+    /// It could not render a chart.
+    #[error("helm can't render {release}: {said}; nothing was done")]
+    Template {
+        /// The release.
+        release: String,
+        /// Its last words, without secrets.
+        said: String,
+    },
     /// Neither a kubeconfig nor a pod's service account is at hand.
     #[error(
         "no cluster to hand to helm: there is no kubeconfig, no ~/.kube/config, and this is not a pod; set KUBECONFIG to a kubeconfig file"

@@ -23,6 +23,9 @@ const NEWEST_MAJOR: u32 = 4;
 /// `helm version` needs no cluster and answers in well under a second; a program that does not is not helm.
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 
+/// Where helm keeps its records, whatever the environment says: we watch Secrets.
+pub const DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
+
 /// What of the operator's environment helm may see: where programs are, how to reach the outside, whom to trust.
 const PASSED_ON: [&str; 12] = [
     "PATH",
@@ -140,7 +143,7 @@ impl Program {
             .env("HELM_CACHE_HOME", own.join("cache"))
             .env("HELM_CONFIG_HOME", own.join("config"))
             .env("HELM_DATA_HOME", own.join("data"))
-            .env("HELM_DRIVER", "secret")
+            .env(DRIVER.0, DRIVER.1)
             .env("HELM_NO_PLUGINS", "1")
             .env("NO_COLOR", "1")
             .envs(GARBAGE_COLLECTION)

@@ -8,6 +8,7 @@ use futures::future::{BoxFuture, FutureExt};
 use serde::Deserialize;
 use tokio::process::Command;
 
+use super::ChartReference;
 use crate::charts::Pull;
 use crate::charts::pull::{Failure, Request};
 
@@ -58,8 +59,8 @@ impl Pull for Puller {
     fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>> {
         async move {
             let mut arguments = vec!["pull".to_owned()];
-            arguments.extend(chart(&request.repository, &request.chart));
-            arguments.extend(["--version".to_owned(), request.version.clone()]);
+            let chart = reference(request);
+            arguments.extend([chart.name].into_iter().chain(chart.flags));
             arguments.extend(["--destination".to_owned(), into.display().to_string()]);
             let home = into.join("helm");
             self.run(&home, arguments).await?;
@@ -76,7 +77,8 @@ impl Pull for Puller {
             }
             let home = tempfile::tempdir().map_err(|error| Failure::Unwritable(error.to_string()))?;
             let mut arguments = vec!["show".to_owned(), "chart".to_owned()];
-            arguments.extend(chart(repository, name));
+            let chart = chart(repository, name);
+            arguments.extend([chart.name].into_iter().chain(chart.flags));
             let said = self.run(home.path(), arguments).await?;
             let shown: Shown = crate::yaml::parse("helm show chart", &String::from_utf8_lossy(&said))
                 .map_err(|error| Failure::Unreachable(error.to_string()))?;
@@ -86,12 +88,19 @@ impl Pull for Puller {
     }
 }
 
+/// How helm is told which chart of which repository is meant.
+pub fn reference(request: &Request) -> ChartReference {
+    let mut chart = chart(&request.repository, &request.chart);
+    chart.flags.extend(["--version".to_owned(), request.version.clone()]);
+    chart
+}
+
 /// The arguments that name a chart: a registry's is one address, a repository's a name and `--repo`.
-fn chart(repository: &str, name: &str) -> Vec<String> {
+fn chart(repository: &str, name: &str) -> ChartReference {
     if repository.starts_with("oci://") {
-        return vec![format!("{repository}/{name}")];
+        return ChartReference { name: format!("{repository}/{name}"), flags: Vec::new() };
     }
-    vec![name.to_owned(), "--repo".to_owned(), repository.to_owned()]
+    ChartReference { name: name.to_owned(), flags: vec!["--repo".to_owned(), repository.to_owned()] }
 }
 
 /// The archive that helm left in the folder. Its name is the repository's choice, so it is looked for.
@@ -128,7 +137,7 @@ fn classify(stderr: &[u8]) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, chart, classify};
+    use super::{ChartReference, Failure, Request, classify, reference};
 
     #[test]
     fn helms_last_words_are_understood() {
@@ -166,7 +175,12 @@ mod tests {
 
     #[test]
     fn a_registrys_chart_is_one_address() {
-        assert_eq!(chart("oci://registry.example/charts", "nova"), ["oci://registry.example/charts/nova"]);
-        assert_eq!(chart("https://charts.example", "nova"), ["nova", "--repo", "https://charts.example"]);
+        let told = |repository: &str| {
+            let request = Request { repository: repository.into(), chart: "nova".into(), version: "1.2.3".into() };
+            let ChartReference { name, flags } = reference(&request);
+            format!("{name} {}", flags.join(" "))
+        };
+        assert_eq!(told("oci://registry.example/charts"), "oci://registry.example/charts/nova --version 1.2.3");
+        assert_eq!(told("https://charts.example"), "nova --repo https://charts.example --version 1.2.3");
     }
 }

@@ -265,7 +265,7 @@ impl Entry {
 }
 
 /// The newline matters: helm 4 before 4.3 drops a document that lacks it and is a multiple of 4096 bytes long (helm#32506).
-fn document(values: &serde_json::Value) -> Result<Vec<u8>, Refused> {
+pub(super) fn document(values: &serde_json::Value) -> Result<Vec<u8>, Refused> {
     let mut document = serde_json::to_vec(values).map_err(|_| Refused::Values)?;
     document.push(b'\n');
     Ok(document)

@@ -78,7 +78,7 @@ impl Context<'_> {
 /// last `db-sync` complete and start on a schema that is not theirs (`openstack-helm.md` §3.2.5). That matters when images change; with the
 /// same images the schema is the same, and pods that restart meanwhile need not wait. Which Jobs these are helm's record says, better than
 /// a list in the catalogue could for every version of a chart.
-fn jobs_before(release: &DesiredRelease, seen: &ReleaseSeen) -> Option<Vec<String>> {
+pub fn jobs_before(release: &DesiredRelease, seen: &ReleaseSeen) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, seen) {
         let known: BTreeSet<String> = jobs.iter().cloned().collect();

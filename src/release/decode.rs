@@ -11,7 +11,7 @@ use flate2::read::MultiGzDecoder;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::record::time;
 use super::{Chart, Hook, Objects, Record, Status, manifest};
@@ -96,6 +96,18 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, Undecodable> {
             .concat(),
         server_side: wire.apply_method.as_deref() == Some(SERVER_SIDE),
     })
+}
+
+/// Decodes the objects of a revision whole, its hooks' behind the manifest's. Secrets inside.
+///
+/// # Errors
+/// What does not make a release of it.
+pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, Undecodable> {
+    let wire: ManifestWire = json(payload)?;
+    let hooks = wire.hooks.unwrap_or_default();
+    let texts = [wire.manifest.as_str()].into_iter().chain(hooks.iter().map(|hook| hook.manifest.as_str()));
+    let read: Result<Vec<_>, String> = texts.map(manifest::contents).collect();
+    Ok(read.map_err(Undecodable::NoRelease)?.concat())
 }
 
 /// The JSON inside a payload, unpacked as it is read.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::KEEP;
@@ -97,8 +97,30 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     Ok(found)
 }
 
+/// Every object in `text`, whole and in order: what helm prints, or what a record holds. Secrets inside.
+///
+/// # Errors
+/// Which document can't be read; its text is not quoted.
+pub fn contents(text: &str) -> Result<Vec<Map<String, Value>>, String> {
+    let mut found = Vec::new();
+    for document in documents(text) {
+        let object: Option<Map<String, Value>> = read(&document)?;
+        let items = object.as_ref().filter(|object| object.get("kind").and_then(Value::as_str).is_some_and(is_list));
+        match items.and_then(|list| list.get("items")?.as_array()) {
+            Some(items) => found.extend(items.iter().filter_map(|item| item.as_object().cloned())),
+            None => found.extend(object),
+        }
+    }
+    Ok(found)
+}
+
+/// `kind: List` and its like hold objects of their own.
+fn is_list(kind: &str) -> bool {
+    kind.ends_with("List")
+}
+
 fn collect(head: Head, paths: &mut Paths, found: &mut Vec<Object>) {
-    if let Some(items) = head.items.filter(|_| head.kind.ends_with("List")) {
+    if let Some(items) = head.items.filter(|_| is_list(&head.kind)) {
         for item in items {
             collect(item, paths, found);
         }
@@ -121,7 +143,7 @@ fn collect(head: Head, paths: &mut Paths, found: &mut Vec<Object>) {
     });
 }
 
-fn read(document: &str) -> Result<Option<Head>, String> {
+fn read<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
     // helm's own YAML takes the last of two equal keys, and charts do rely on it (hook annotations behind a user's).
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
@@ -224,6 +246,16 @@ mod tests {
     fn a_list_is_its_items() {
         let text = "kind: List\nitems:\n- {kind: A, metadata: {name: a}}\n- {kind: B, metadata: {name: b}}\n";
         assert_eq!(names(text), ["A/a", "B/b"]);
+    }
+
+    #[test]
+    fn whole_objects_are_read_as_their_heads_are() {
+        let text = "# Source: a\nkind: A\nmetadata: {name: a}\nspec: {x: 1}\n---\nkind: List\nitems: [{kind: B}]\n---\n# none\n";
+        let found = Value::from(contents(text).unwrap().into_iter().map(Value::Object).collect::<Vec<_>>());
+        assert_eq!(
+            found,
+            serde_json::json!([{"kind": "A", "metadata": {"name": "a"}, "spec": {"x": 1}}, {"kind": "B"}])
+        );
     }
 
     #[test]

@@ -50,6 +50,41 @@ impl World {
         }
     }
 
+    /// Runs the commands that `osdpl render` writes for a release.
+    fn install_rendered(&self, release: &str) {
+        let folder = self.folder.path().join("by-hand");
+        let path = folder.display().to_string();
+        let charts = chart("");
+        let cache = self.folder.path().join("cache").display().to_string();
+        let source = ["--charts", &charts, "--cache", &cache];
+        let said = self.osdpl(
+            &[&["render", "--credentials", "--out", &path, "-n", &self.namespace, release], &source[..]].concat(),
+        );
+        assert!(said.contains("with the real credentials"), "{said}");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join(format!("{release}.yaml")))), (0o700, 0o600));
+        // Programs as a person has them: by their names.
+        let programs = self.folder.path().join("programs");
+        std::fs::create_dir(&programs).unwrap();
+        for (name, program) in
+            [("helm", self.cluster().helm(4).unwrap()), ("kubectl", self.cluster().kubectl().unwrap())]
+        {
+            std::os::unix::fs::symlink(program, programs.join(name)).unwrap();
+        }
+        let path = std::env::join_paths(
+            [programs].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        );
+        let mut script = Command::new(folder.join("install.sh"));
+        let output = script
+            .arg(release)
+            .env("PATH", path.unwrap())
+            .env("HOME", self.folder.path().join("home"))
+            .env("KUBECONFIG", self.cluster().kubeconfig())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
     fn kubectl_does(&self, arguments: &[&str]) {
         let mut kubectl = Command::new(self.cluster().kubectl().unwrap());
         kubectl.arg("--kubeconfig").arg(self.cluster().kubeconfig()).args(["--namespace", &self.namespace]);
@@ -168,12 +203,7 @@ fn what_was_upgraded_by_hand_to_what_is_wanted_is_in_sync_when_it_comes_back() {
             cloud.child("memcached").message.starts_with("paused").then_some(())
         };
         world.until("it waits", paused).await;
-        // All values in a file: of `--reuse-values` helm records that the chart has other defaults.
-        let mut values = world.helm_values("memcached");
-        values["conf"]["memcached"]["memory"] = json!(512);
-        let file = world.folder.path().join("memcached.json");
-        std::fs::write(&file, values.to_string()).unwrap();
-        world.helm_prints(&["upgrade", "memcached", &chart("memcached"), "--values", &file.display().to_string()]);
+        world.install_rendered("memcached");
         let in_sync = |cloud: &osdpl::api::OpenStackDeployment| {
             let child = cloud.child("memcached");
             (child.revision == Some(2) && child.ready).then_some(())

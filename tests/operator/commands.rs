@@ -1,5 +1,6 @@
 //! The command line, beside an operator.
 
+mod diff;
 mod plan;
 mod plugin;
 

@@ -58,16 +58,18 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Lo
 
 /// Whether a value must not show: marked as secret where it came from, made of a known secret, or, since a record knows no marks, named
 /// like one.
-fn is_secret(path: &Path, value: &Value, release: &DesiredRelease, scrubber: &Scrubber) -> bool {
+pub fn is_secret(path: &Path, value: &Value, release: &DesiredRelease, scrubber: &Scrubber) -> bool {
     let named = |key: &String| {
         let key = key.to_lowercase();
         ["password", "passphrase", "secret", "token", "private", "credential", "keyring"]
             .iter()
             .any(|w| key.contains(w))
     };
+    // An image's name is none, whatever it is the image of.
+    let is_image = path.keys().first().is_some_and(|top| top == "images");
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     release.secret.iter().any(|secret| secret.covers(path) || path.covers(secret))
-        || path.keys().iter().any(named)
+        || !is_image && path.keys().iter().any(named)
         || scrubber.scrub(&text) != text
 }
 

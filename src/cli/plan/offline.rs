@@ -1,16 +1,14 @@
 //! The order in which a new cloud comes up, from its spec alone.
 
-use std::collections::BTreeMap;
-
 use kube::ResourceExt;
 
 use super::shown::{Kind, Line, Shown};
 use crate::api::OpenStackDeployment;
-use crate::desired::{Desired, Provider};
+use crate::desired::Desired;
 
 /// Every release, those that others need first.
 pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> Shown {
-    let depths = depths(desired);
+    let depths = desired.depths();
     let mut names: Vec<_> = desired.releases.keys().map(String::as_str).collect();
     names.sort_by_key(|name| depths[name]);
     let line = |name: &str| {
@@ -37,19 +35,4 @@ pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> Shown {
         releases: names.into_iter().map(line).collect(),
         ..Shown::default()
     }
-}
-
-/// How long the longest chain of needs below each release is.
-fn depths(desired: &Desired) -> BTreeMap<&str, usize> {
-    let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
-    for _ in 0..=desired.releases.len() {
-        for (name, release) in &desired.releases {
-            let below = release.needs.values().filter_map(|provider| match provider {
-                Provider::Release(name) => Some(depths.get(name.as_str()).copied().unwrap_or_default() + 1),
-                Provider::External(_) => None,
-            });
-            depths.insert(name, below.max().unwrap_or_default());
-        }
-    }
-    depths
 }

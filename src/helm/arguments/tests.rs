@@ -41,6 +41,26 @@ fn an_upgrade_with_helm_4_is_applied_by_the_server_and_wins_conflicts() {
 }
 
 #[test]
+fn by_hand_it_is_the_same_but_for_the_labels_and_where_values_and_chart_are() {
+    let chart = ChartReference {
+        name: "keystone".into(),
+        flags: ["--repo", "https://charts.example", "--version", "1.2.3"].map(String::from).to_vec(),
+    };
+    let (key, values) = (Key::new("cloud", "keystone"), Path::new("keystone.yaml"));
+    let ours = upgrade_line(&upgrade(), HELM_4);
+    let (before, after) = ours.split_once(" --labels ").unwrap();
+    let (_, after) = after.split_once(" --namespace").unwrap();
+    assert_eq!(
+        line(&upgrade().by_hand(&key, HELM_4, values, &chart)),
+        format!(
+            "{} --repo https://charts.example --version 1.2.3 --namespace{}",
+            before.replace("--values -", "--values keystone.yaml"),
+            after.replace("/charts/keystone-1.tgz", "keystone")
+        )
+    );
+}
+
+#[test]
 fn helm_3_is_not_given_flags_it_does_not_know() {
     let line = upgrade_line(&upgrade(), HELM_3);
     assert!(!line.contains("server-side") && !line.contains("force"), "{line}");

@@ -13,7 +13,7 @@ use crate::world::{World, story};
 
 impl World {
     /// A file with the resource as this spec has it.
-    fn file(&self, spec: &Value) -> PathBuf {
+    pub fn file(&self, spec: &Value) -> PathBuf {
         let file = self.folder.path().join("change.yaml");
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -24,7 +24,7 @@ impl World {
     }
 
     /// A person who may read these resources in the story's namespace, and deployments everywhere, and nothing else.
-    async fn reader(&self, name: &str, resources: &[&str]) -> PathBuf {
+    pub async fn reader(&self, name: &str, resources: &[&str]) -> PathBuf {
         let create = PostParams::default();
         let metadata = json!({"name": name, "namespace": self.namespace});
         let reads = |groups: &[&str], resources: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": ["get", "list", "watch"]});
@@ -53,7 +53,7 @@ fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }
 
-const ALL: [&str; 8] =
+pub const ALL: [&str; 8] =
     ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
 
 #[test]

@@ -1,0 +1,161 @@
+//! Each release's record beside what is wanted of it.
+
+use kube::ResourceExt;
+
+use super::shown::{Line, Shown, What};
+use crate::adopt::compare;
+use crate::cli::live::Live;
+use crate::cli::manifests::{Renderer, scrubber};
+use crate::cli::plan::change::{Change, is_secret};
+use crate::cluster::Cluster;
+use crate::controller::secrets;
+use crate::desired::DesiredRelease;
+use crate::difference::{Difference, differences, objects};
+use crate::observed::{Key, ReleaseSeen, Verdict};
+use crate::release::Source;
+use crate::scrub::Scrubber;
+use crate::values::{Path, Values, changed, get};
+
+/// Compares the releases, or only those that are named.
+pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Renderer>) -> anyhow::Result<Shown> {
+    let Live { client, deployment, preview, .. } = live;
+    let scrub = |text: &str| preview.scrubber.scrub(text);
+    let findings =
+        preview.findings.iter().map(|found| format!("{}: {}", found.level.word(), scrub(&found.to_string())));
+    let mut shown = Shown {
+        namespace: deployment.namespace().unwrap_or_default(),
+        name: deployment.name_any(),
+        findings: findings.collect(),
+        unknown: preview.unknown.iter().map(|unknown| scrub(unknown)).collect(),
+        ..Shown::default()
+    };
+    if preview.refused {
+        anyhow::bail!("the resource is refused, so nothing would be done:\n{}", shown.findings.join("\n"));
+    }
+    let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(str::to_owned).collect();
+    let look = Look { live, cluster: Cluster::reader(client.clone()), renderer, secrets };
+    let wanted = |key: &Key| preview.desired.releases.values().any(|release| release.key == *key);
+    for (name, decision) in &preview.plan.decisions {
+        if !only.is_empty() && !only.contains(name) {
+            continue;
+        }
+        let key = &decision.key;
+        let found = match preview.desired.releases.get(name).filter(|release| release.key == *key) {
+            Some(release) => look.wanted(name, release).await?,
+            None if wanted(key) => None,
+            None => Some(Line::of(key, What::Uninstalled)),
+        };
+        match found {
+            Some(release) => drop(shown.releases.insert(name.clone(), release)),
+            None => shown.same += 1,
+        }
+    }
+    Ok(shown)
+}
+
+struct Look<'a> {
+    live: &'a Live,
+    cluster: Cluster,
+    renderer: Option<&'a Renderer>,
+    secrets: Vec<String>,
+}
+
+impl Look<'_> {
+    /// How a release is not as it is wanted; `None` where it is.
+    async fn wanted(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<Line>> {
+        let key = &release.key;
+        // What was let go is nobody's business.
+        if !release.managed {
+            return Ok(None);
+        }
+        let why = |text: &str| self.live.preview.scrubber.scrub(text);
+        if let Some(blocked) = &release.blocked {
+            return Ok(Some(Line::of(key, What::Refused { why: why(&blocked.message) })));
+        }
+        let seen = self.live.preview.observed.releases.get(key).filter(|seen| seen.status != "uninstalled");
+        let Some(seen) = seen else {
+            let mut found = Line::of(key, What::Installed);
+            found.objects = self.objects(name, release, None).await?;
+            return Ok(Some(found));
+        };
+        if is_known_same(release, seen) {
+            return Ok(None);
+        }
+        let (source, contents) = match self.cluster.recorded_contents(key, seen.revision).await? {
+            Ok(found) => found,
+            Err(problem) => return Ok(Some(Line::of(key, What::Unreadable { why: why(&problem) }))),
+        };
+        let mut found = self.values(release, &source);
+        found.objects = self.objects(name, release, Some((&source, contents))).await?;
+        let is_same =
+            found.what == What::Changed { chart: None } && found.values.is_empty() && found.objects.is_empty();
+        if is_same && (!is_ours(seen) || seen.status == "deployed" && seen.inputs == Some(release.inputs.clone())) {
+            return Ok(None);
+        }
+        if is_same {
+            let status = &seen.status;
+            let what = match status.as_str() {
+                "deployed" => "helm's version or flags, or what of its chart makes no difference here".to_owned(),
+                _ => format!("nothing but its newest revision, which is {status}"),
+            };
+            found.what = What::Changed { chart: Some(what) };
+        }
+        Ok(Some(found))
+    }
+
+    /// The values that differ as templates see them, and the chart.
+    fn values(&self, release: &DesiredRelease, source: &Source) -> Line {
+        let compared = compare(release, source);
+        let (before, after) = (&compared.before, &compared.after);
+        let shown = |values: &Values, path: &Path| {
+            let value = get(values, path)?;
+            let hides = is_secret(path, value, release, &self.live.preview.scrubber);
+            Some(if hides { "<redacted>".into() } else { value.clone() })
+        };
+        let change = |path: &Path| Change {
+            path: path.to_string(),
+            before: shown(before, path),
+            after: shown(after, path),
+            source: None,
+        };
+        let chart = match &compared.verdict {
+            Verdict::Differs { chart, .. } => chart.clone(),
+            Verdict::Same | Verdict::Owned(_) | Verdict::Unknown(_) => None,
+        };
+        let mut found = Line::of(&release.key, What::Changed { chart });
+        found.values = changed(before, after).iter().map(change).collect();
+        found
+    }
+
+    /// The objects that differ, where they are asked for.
+    async fn objects(
+        &self,
+        name: &str,
+        release: &DesiredRelease,
+        recorded: Option<(&Source, Vec<Values>)>,
+    ) -> anyhow::Result<Vec<Difference>> {
+        let Some(renderer) = self.renderer else { return Ok(Vec::new()) };
+        let scrubber: Scrubber = scrubber(release, &self.secrets, recorded.as_ref().map(|(source, _)| &source.config));
+        let spec = &self.live.preview.spec;
+        let cloud = (spec, &self.live.catalog);
+        let after = renderer.objects(cloud, (name, release), recorded.is_some(), &scrubber).await?;
+        let before = objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
+        Ok(differences(&before, &after, &scrubber))
+    }
+}
+
+impl Line {
+    fn of(key: &Key, what: What) -> Self {
+        Self { release: key.to_string(), what, values: Vec::new(), objects: Vec::new() }
+    }
+}
+
+/// Whether an operator of ours made the newest revision.
+fn is_ours(seen: &ReleaseSeen) -> bool {
+    seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision)
+}
+
+/// Whether the record itself says that it was made of just this: its manifest is then the one that would be rendered.
+fn is_known_same(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
+    is_ours(seen) && seen.status == "deployed" && seen.inputs.as_ref() == Some(&release.inputs)
+}

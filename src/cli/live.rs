@@ -1,0 +1,56 @@
+//! The cloud as it stands in the cluster, and as it is wanted.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kube::{Client, ResourceExt};
+
+use super::common::{CatalogOption, ClusterOption, Target, read_deployment};
+use super::place::Place;
+use super::plan::{applied, standing};
+use crate::api::OpenStackDeployment;
+use crate::catalog::Catalog;
+use crate::controller::{ChartSource, Preview, preview};
+
+/// Which cloud, and by what it is judged.
+pub struct Question<'a> {
+    pub cluster: &'a ClusterOption,
+    pub name: Option<String>,
+    pub namespace: Option<String>,
+    /// The resource, as if it were applied; the cluster's where unset.
+    pub file: Option<&'a Path>,
+    pub catalog: &'a CatalogOption,
+    pub place: &'a Place,
+}
+
+/// What was found.
+pub struct Live {
+    pub client: Client,
+    pub deployment: OpenStackDeployment,
+    pub catalog: Catalog,
+    pub preview: Preview,
+}
+
+impl Question<'_> {
+    /// Reads what the operator reads; writes nothing.
+    pub async fn look(self) -> anyhow::Result<Live> {
+        let client = self.cluster.client().await?;
+        let (deployment, live) = if let Some(file) = self.file {
+            let file = read_deployment(file)?;
+            let live = standing(&client, self.namespace, &file).await?;
+            (applied(&file, live.as_ref()), live)
+        } else {
+            let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster.clone() };
+            let live = target.find(&client).await?;
+            (live.clone(), Some(live))
+        };
+        let namespace = deployment.namespace().unwrap_or_default();
+        let catalog = self.catalog.load_from(&client, &namespace, self.file).await?;
+        let source = match self.place.source() {
+            Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::default())),
+            None => None,
+        };
+        let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
+        Ok(Live { client, deployment, catalog, preview })
+    }
+}

@@ -1,0 +1,87 @@
+//! The cluster's cloud, with the credentials that it has.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, ResourceExt};
+
+use super::{Arguments, Cloud, told};
+use crate::catalog::Catalog;
+use crate::cli::common::readable;
+use crate::cli::live::{self, Live};
+use crate::controller::{Preview, secrets};
+use crate::credentials::{given, needed, secret_name};
+use crate::helm::Version;
+use crate::plan::jobs_before;
+
+impl Arguments {
+    /// What the operator would give helm now.
+    pub(super) async fn standing(&self) -> anyhow::Result<Cloud> {
+        let question = live::Question {
+            cluster: &self.cluster,
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            file: self.file.as_deref(),
+            catalog: &self.catalog,
+            place: &self.place,
+        };
+        let Live { client, deployment, catalog, preview, .. } = question.look().await?;
+        told(&preview.desired)?;
+        for unknown in &preview.unknown {
+            eprintln!("unknown: {unknown}");
+        }
+        are_stored(&client, &preview, &catalog).await?;
+        let major = u32::try_from(preview.facts.helm_major).unwrap_or(4);
+        Ok(Cloud {
+            name: deployment.name_any(),
+            namespace: deployment.namespace().unwrap_or_default(),
+            jobs: jobs(&preview),
+            secrets: secrets(&preview.facts).into_iter().map(str::to_owned).collect(),
+            helm: Version { major: self.helm_major.unwrap_or(major), minor: 0 },
+            spec: preview.spec,
+            catalog,
+            desired: preview.desired,
+        })
+    }
+}
+
+/// The Jobs that the operator would delete before it upgrades.
+fn jobs(preview: &Preview) -> BTreeMap<String, Vec<String>> {
+    let jobs = preview.desired.releases.iter().filter_map(|(name, release)| {
+        let seen = preview.observed.releases.get(&release.key)?;
+        Some((name.clone(), jobs_before(release, seen).unwrap_or_else(|| release.plain_jobs.clone())))
+    });
+    jobs.collect()
+}
+
+/// Credentials that nobody has made yet were made up for the look: installed with, they would be lost.
+async fn are_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
+    let selection = &preview.selection;
+    let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);
+    let mut held: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
+    let mut lacking = Vec::new();
+    for (name, _) in needed(catalog, selection) {
+        let Some(value) = preview.facts.credentials.get(&name.0).and_then(|all| all.get(&name.1)) else { continue };
+        if given(&preview.spec, &name).is_some() {
+            continue;
+        }
+        let secret = secret_name(&selection.name, &name.0);
+        if !held.contains_key(&secret) {
+            let found =
+                api.get_opt(&secret).await.map_err(readable).with_context(|| format!("reading Secret {secret}"))?;
+            let data = found.and_then(|found| found.data).unwrap_or_default();
+            held.insert(secret.clone(), data.into_iter().map(|(key, value)| (key, value.0)).collect());
+        }
+        if held[&secret].get(&name.1).is_none_or(|stored| stored != value.as_bytes()) {
+            lacking.push(format!("{secret}/{}", name.1));
+        }
+    }
+    if !lacking.is_empty() {
+        bail!(
+            "credentials are not stored yet: {}; the operator makes them when it sees the resource, paused or not: apply it, and try again",
+            lacking.join(", ")
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,203 @@
+use serde_json::json;
+
+use super::*;
+use crate::release::Key;
+
+fn parsed(objects: &Value) -> Vec<Object> {
+    let contents = objects.as_array().unwrap().iter().map(|object| object.as_object().unwrap().clone());
+    super::objects(contents.collect(), &Key::new("openstack", "keystone"))
+}
+
+fn object(kind: &str, group: &str, rest: Value) -> Value {
+    let version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+    let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "api"}});
+    object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    object
+}
+
+/// What becomes of one object, and in which fields it differs.
+fn told(old: &Value, new: &Value) -> Vec<String> {
+    let scrubber = Scrubber::new(["hunter22"]);
+    let found = differences(&parsed(&json!([old])), &parsed(&json!([new])), &scrubber);
+    let lines = found.iter().flat_map(|one| {
+        [format!("{} {}", one.id.kind, one.effect)].into_iter().chain(one.fields.iter().map(ToString::to_string))
+    });
+    lines.collect()
+}
+
+#[test]
+fn objects_that_come_and_go_are_told_and_those_that_are_kept_stay() {
+    let kept = json!({"metadata": {"name": "data", "annotations": {"helm.sh/resource-policy": "Keep"}}});
+    let before = json!([
+        object("Deployment", "apps", json!({"spec": {}})),
+        object("ConfigMap", "", kept),
+        object("Job", "batch", json!({"metadata": {"name": "sync", "annotations": {"helm.sh/hook": "post-install"}}})),
+        object("ClusterRole", "rbac.authorization.k8s.io", json!({"metadata": {"name": "x", "namespace": "stray"}})),
+    ]);
+    let after = json!([
+        object("Service", "", json!({})),
+        object("Pod", "", json!({"metadata": {"name": "test", "annotations": {"helm.sh/hook": "test-success"}}})),
+        object("ClusterRole", "rbac.authorization.k8s.io", json!({"metadata": {"name": "x"}})),
+    ]);
+    let found = differences(&parsed(&before), &parsed(&after), &Scrubber::default());
+    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "ConfigMap openstack/data leaves the release and stays in the cluster (helm.sh/resource-policy: keep)",
+            "Deployment openstack/api is removed",
+            "Service openstack/api is added",
+        ],
+        "helm leaves hooks behind, its tests are not installed, and a stray namespace means nothing"
+    );
+}
+
+#[test]
+fn what_only_reads_the_same_is_no_difference() {
+    let old = object("Deployment", "apps", json!({"spec": {"replicas": 1.0, "paused": null}}));
+    let mut new = object("Deployment", "apps", json!({"spec": {"replicas": 1}}));
+    assert_eq!(told(&old, &new), [""; 0]);
+    new["apiVersion"] = json!("apps/v2");
+    assert_eq!(
+        told(&old, &new),
+        ["Deployment changes", r#"apiVersion: "apps/v1" → "apps/v2""#],
+        "it is the same object"
+    );
+}
+
+#[test]
+fn pods_restart_where_their_template_changes_and_not_for_replicas() {
+    let workload = |kind: &str, image: &str, spec: Value| {
+        let mut all =
+            json!({"template": {"spec": {"containers": [{"name": "first"}, {"name": "api", "image": image}]}}});
+        all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        object(kind, "apps", json!({"spec": all}))
+    };
+    let of = |kind: &str, old: Value, new: Value| told(&workload(kind, "a:1", old), &workload(kind, "a:2", new));
+    let image = r#"spec.template.spec.containers[api].image: "a:1" → "a:2""#;
+    for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
+        assert_eq!(of(kind, json!({}), json!({})), [&format!("{kind} changes, and its pods restart"), image]);
+    }
+    let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
+    let waits = "DaemonSet changes, and its pods restart when they are deleted (updateStrategy OnDelete)";
+    assert_eq!(of("DaemonSet", on_delete.clone(), on_delete), [waits, image]);
+    let scaled = told(
+        &workload("Deployment", "a", json!({"replicas": 1})),
+        &workload("Deployment", "a", json!({"replicas": 3})),
+    );
+    assert_eq!(scaled, ["Deployment changes", "spec.replicas: 1 → 3"]);
+}
+
+#[test]
+fn what_kubernetes_refuses_to_change_must_be_recreated() {
+    let spec = |field: &str, value: Value| json!({"spec": {field: value}});
+    let cases = [
+        ("Deployment", "apps", spec("selector", json!({"a": 1})), spec("selector", json!({"a": 2})), "spec.selector"),
+        ("StatefulSet", "apps", spec("serviceName", json!("a")), spec("serviceName", json!("b")), "spec.serviceName"),
+        (
+            "StatefulSet",
+            "apps",
+            json!({"spec": {}}),
+            spec("volumeClaimTemplates", json!([1])),
+            "spec.volumeClaimTemplates",
+        ),
+        ("Job", "batch", spec("template", json!({"a": 1})), spec("template", json!({"a": 2})), "spec.template"),
+        ("Service", "", spec("clusterIP", json!("None")), json!({"spec": {}}), "spec.clusterIP"),
+        (
+            "PersistentVolumeClaim",
+            "",
+            spec("storageClassName", json!("a")),
+            spec("storageClassName", json!("b")),
+            "spec.storageClassName",
+        ),
+        (
+            "ConfigMap",
+            "",
+            json!({"immutable": true, "data": {"a": "1"}}),
+            json!({"immutable": true, "data": {"a": "2"}}),
+            "data",
+        ),
+        ("Secret", "", json!({"type": "Opaque"}), json!({"type": "kubernetes.io/tls"}), "type"),
+        (
+            "RoleBinding",
+            "rbac.authorization.k8s.io",
+            json!({"roleRef": {"name": "a"}}),
+            json!({"roleRef": {"name": "b"}}),
+            "roleRef",
+        ),
+        ("StorageClass", "storage.k8s.io", json!({"provisioner": "a"}), json!({"provisioner": "b"}), "provisioner"),
+        ("PriorityClass", "scheduling.k8s.io", json!({"value": 1}), json!({"value": 2}), "value"),
+    ];
+    for (kind, group, old, new, field) in cases {
+        let said = told(&object(kind, group, old), &object(kind, group, new));
+        assert_eq!(said[0], format!("{kind} must be recreated: {field} can't be changed"));
+    }
+    let free = [
+        ("StatefulSet", "apps", spec("replicas", json!(1)), spec("replicas", json!(2))),
+        ("Job", "batch", spec("backoffLimit", json!(1)), spec("backoffLimit", json!(2))),
+        ("Service", "", json!({"spec": {}}), spec("clusterIP", json!("None"))),
+        ("PersistentVolumeClaim", "", spec("resources", json!(1)), spec("resources", json!(2))),
+        ("ConfigMap", "", json!({"data": {"a": "1"}}), json!({"data": {"a": "2"}})),
+        ("Deployment", "example.org", spec("selector", json!(1)), spec("selector", json!(2))),
+    ];
+    for (kind, group, old, new) in free {
+        assert_eq!(told(&object(kind, group, old), &object(kind, group, new))[0], format!("{kind} changes"));
+    }
+}
+
+#[test]
+fn a_hooks_job_is_made_anew_by_helm_itself() {
+    let job = |image: &str| {
+        let metadata = json!({"name": "db-sync", "annotations": {"helm.sh/hook": "post-install,post-upgrade"}});
+        object("Job", "batch", json!({"metadata": metadata, "spec": {"template": {"image": image}}}))
+    };
+    assert_eq!(told(&job("a"), &job("b"))[0], "Job runs anew, changed");
+}
+
+#[test]
+fn no_secret_shows_neither_in_a_secret_nor_elsewhere() {
+    let secret =
+        |value: &str| object("Secret", "", json!({"data": {"nova.conf": value, "b": "x"}, "stringData": {"c": value}}));
+    assert_eq!(
+        told(&secret("aHVudGVyMjI="), &secret("b3RoZXI=")),
+        ["Secret changes", "data.\"nova.conf\": changed, not shown", "stringData.c: changed, not shown"]
+    );
+    let gone = told(&secret("x1"), &object("Secret", "", json!({})));
+    assert_eq!(gone[1], r#"data: {"b":"<redacted>","nova.conf":"<redacted>"} (goes)"#);
+    let env = |value: &str| {
+        object("Deployment", "apps", json!({"spec": {"template": {"env": [{"name": "P", "value": value}]}}}))
+    };
+    assert_eq!(
+        told(&env("mysql://keystone:hunter22@db"), &env("other")),
+        [
+            "Deployment changes, and its pods restart",
+            r#"spec.template.env[P].value: "mysql://keystone:[redacted]@db" → "other""#
+        ]
+    );
+    let script =
+        |last: &str| object("ConfigMap", "", json!({"data": {"a.sh": format!("#!/bin/sh\nlogin hunter22\n{last}\n")}}));
+    assert_eq!(told(&script("x"), &script("y")), ["ConfigMap changes", "data.\"a.sh\":\n    - x\n    + y"]);
+    let shown = shown(&parsed(&json!([secret("aHVudGVyMjI=")]))[0], &Scrubber::default());
+    assert_eq!(shown["data"], json!({"nova.conf": "<redacted>", "b": "<redacted>"}));
+    let debug = format!("{:?}", parsed(&json!([env("hunter22")])));
+    assert!(!debug.contains("hunter22"), "{debug}");
+}
+
+#[test]
+fn items_of_lists_are_told_by_name_then_by_place() {
+    let list = |items: Value| object("Service", "", json!({"spec": {"ports": items}}));
+    let of = |old: Value, new: Value| told(&list(old), &list(new))[1..].to_vec();
+    assert_eq!(
+        of(
+            json!([{"name": "a", "port": 1}, {"name": "b"}]),
+            json!([{"name": "b"}, {"name": "a", "port": 2}, {"name": "c"}])
+        ),
+        [
+            "spec.ports[a].port: 1 → 2",
+            r#"spec.ports[c]: {"name":"c"} (new)"#,
+            r#"spec.ports (order): ["a","b"] → ["b","a"]"#,
+        ]
+    );
+    assert_eq!(of(json!([{"port": 1}, {"port": 2}]), json!([{"port": 1}, {"port": 3}])), ["spec.ports[1].port: 2 → 3"]);
+    assert_eq!(of(json!([1, 2]), json!([1])), ["spec.ports: [1,2] → [1]"]);
+}

@@ -1,0 +1,142 @@
+//! `osdpl render --out`: values, and the commands that a person runs with them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use osdpl::yaml;
+use serde_json::{Value, json};
+
+use crate::path;
+
+/// Renders a sample into a folder.
+fn render(sample: &str, folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.current_dir(path("")).args(["render", "-f", &format!("deploy/samples/{sample}.yaml"), "--out"]).arg(folder);
+    command
+        .args(arguments)
+        .env_remove("KUBECONFIG")
+        .env("XDG_CACHE_HOME", folder.with_extension("cache"))
+        .output()
+        .unwrap()
+}
+
+/// Runs the script with programs that only write down what they are told.
+fn run(folder: &Path, releases: &[&str]) -> (Output, String) {
+    let programs = folder.with_extension("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    let log = programs.join("log");
+    for name in ["helm", "kubectl"] {
+        let program = programs.join(name);
+        std::fs::write(&program, format!("#!/bin/sh\necho {name} \"$@\" $HELM_DRIVER >>{}\n", log.display())).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let rest = std::env::var_os("PATH").unwrap();
+    let all = std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&rest))).unwrap();
+    let output = Command::new(folder.join("install.sh")).args(releases).env("PATH", all).output().unwrap();
+    (output, std::fs::read_to_string(log).unwrap_or_default())
+}
+
+fn complaint(output: &Output) -> String {
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_folder_has_the_values_of_each_release_and_commands_in_the_order_of_needs() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("out");
+    let output = render("minimal", &folder, &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let script = std::fs::read_to_string(folder.join("install.sh")).unwrap();
+    let at = |release: &str| script.find(&format!("\nif wanted {release}; then\n")).unwrap();
+    assert!(at("mariadb") < at("keystone") && at("keystone") < at("glance"), "{script}");
+    let line = "  helm upgrade --install --reset-values --skip-crds --server-side=true --force-conflicts --values keystone.yaml \
+                --history-max 3 --timeout 1800s --repo https://tarballs.opendev.org/openstack/openstack-helm --version 2026.1.";
+    let found = script.lines().find(|found| found.starts_with(line)).expect(&script);
+    assert!(found.ends_with(" --namespace openstack -- keystone keystone"), "{found}");
+    let values: Value = yaml::parse("values", &std::fs::read_to_string(folder.join("keystone.yaml")).unwrap()).unwrap();
+    assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!("<redacted>")));
+    // With a helm that is told nothing but what the operator's is.
+    let third = render("minimal", &folder, &["--helm-major", "3"]);
+    assert!(third.status.success());
+    assert!(!std::fs::read_to_string(folder.join("install.sh")).unwrap().contains("--server-side="));
+}
+
+#[test]
+fn values_without_credentials_are_not_installed_and_neither_are_made_up_ones() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("out");
+    assert!(render("minimal", &folder, &[]).status.success());
+    let (output, log) = run(&folder, &["keystone"]);
+    assert!(complaint(&output).contains("keystone.yaml has no credentials"), "{output:?}");
+    assert_eq!(log, "");
+    let (output, _) = run(&folder, &["keystoen"]);
+    assert!(complaint(&output).starts_with("there is no release keystoen here; there are "), "{output:?}");
+    assert!(render("minimal", &folder, &["--placeholders"]).status.success());
+    let (output, log) = run(&folder, &[]);
+    assert!(complaint(&output).contains("made up, and known to everybody"), "{output:?}");
+    assert_eq!(log, "");
+}
+
+#[test]
+fn charts_at_hand_lie_beside_the_commands_and_each_release_is_run_in_its_namespace() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("out");
+    let output = render("minimal", &folder, &["memcached", "--charts", "tests/charts"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut names: Vec<String> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["charts", "install.sh", "memcached.yaml"], "only what was asked for");
+    std::fs::write(folder.join("memcached.yaml"), "{}\n").unwrap();
+    let (output, log) = run(&folder, &[]);
+    assert!(output.status.success(), "{output:?}");
+    let lines: Vec<&str> = log.lines().collect();
+    let [namespace, helm] = lines.as_slice() else { panic!("{log}") };
+    assert_eq!(*namespace, "kubectl get namespace openstack secret");
+    let (before, archive) = helm.split_once(" --namespace openstack -- memcached ").unwrap();
+    let pinned = "helm upgrade --install --reset-values --skip-crds ";
+    assert!(before.starts_with(pinned) && before.contains("--values memcached.yaml"), "{helm}");
+    let archive = archive.strip_suffix(" secret").unwrap();
+    assert!(archive.starts_with("charts/memcached-") && folder.join(archive).is_file(), "{helm}");
+}
+
+#[test]
+fn real_credentials_need_a_folder_of_ones_own_before_anything_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("out");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = complaint(&render("minimal", &folder, &["--credentials"]));
+    assert!(refused.contains("others may look into") && refused.contains("chmod 700"), "{refused}");
+    let alone = complaint(&render("minimal", &folder, &["--name", "cloud"]));
+    assert!(alone.contains("cannot be used with") || alone.contains("--credentials"), "{alone}");
+}
+
+#[test]
+fn manifests_are_what_helm_renders_without_what_is_secret_and_the_same_each_time() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("out");
+    let helm = crate::render::program(cluster::Program::Helm4).to_str().unwrap();
+    let arguments = ["mariadb", "keystone", "--charts", "tests/charts", "--helm", helm];
+    let output = render("minimal", &folder, &[&arguments[..], &["--manifests"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let manifest = read("keystone.manifest.yaml");
+    let objects = crate::render::documents(&format!("\n---\n{manifest}"));
+    let secrets: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "Secret").collect();
+    assert!(!secrets.is_empty() && objects.iter().any(|object| object["kind"] == "Deployment"), "{manifest}");
+    for data in secrets.iter().flat_map(|secret| ["data", "stringData"].map(|part| &secret[part])) {
+        assert!(data.as_object().into_iter().flatten().all(|(_, value)| value == "<redacted>"), "{data}");
+    }
+    // What is made up is looked for all the same.
+    assert!(render("minimal", &folder, &[&arguments[..], &["--placeholders"]].concat()).status.success());
+    let values: Value = yaml::parse("values", &read("keystone.yaml")).unwrap();
+    let password = values.pointer("/endpoints/identity/auth/admin/password").unwrap().as_str().unwrap();
+    assert!(password.len() > 8 && !manifest.contains(password), "{manifest}");
+    assert!(render("minimal", &folder, &[&arguments[..], &["--manifests"]].concat()).status.success());
+    assert_eq!(read("keystone.manifest.yaml"), manifest);
+    let lacking = complaint(&render("minimal", &folder, &["--manifests"]));
+    assert!(lacking.contains("name those of the operator with --charts"), "{lacking}");
+}

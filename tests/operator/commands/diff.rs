@@ -1,0 +1,64 @@
+//! `osdpl diff`: what runs against a file, for one who may only read.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::plan::ALL;
+use crate::cloud::{services, with_values};
+use crate::world::{World, story};
+
+impl World {
+    /// What it prints, and its exit code.
+    fn diff(&self, reader: &Path, arguments: &[&str]) -> (String, Option<i32>) {
+        let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").display().to_string();
+        let cache = self.folder.path().join("cache").display().to_string();
+        let helm = self.cluster().helm(4).unwrap().display().to_string();
+        let named = ["diff", "-n", &self.namespace, "--charts", &charts, "--cache", &cache, "--helm", &helm];
+        let output = Self::run_as(reader, &[&named[..], arguments].concat());
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        (String::from_utf8(output.stdout).unwrap() + &complaint, output.status.code())
+    }
+}
+
+#[test]
+fn a_file_is_compared_with_what_runs_and_no_secret_shows() {
+    story("diff", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["mariadb", "memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let reader = world.reader("differ", &ALL).await;
+        let file = world.file(&spec).display().to_string();
+        let (said, code) = world.diff(&reader, &["-f", &file, "--manifests"]);
+        assert_eq!((said.lines().next(), code), (Some("2 as wanted."), Some(0)), "{said}");
+
+        let password = json!({"endpoints": {"oslo_db": {"auth": {"admin": {"password": "rotated-by-hand"}}}}});
+        let mut next = with_values(services(&["mariadb", "memcached", "rabbitmq"]), "mariadb", password);
+        next["services"]["memcached"]["enabled"] = json!(false);
+        let file = world.file(&next).display().to_string();
+        let (said, code) = world.diff(&reader, &["-f", &file]);
+        let lines: Vec<&str> = said.lines().collect();
+        let namespace = &world.namespace;
+        assert!(lines.contains(&format!("memcached ({namespace}/memcached) would be uninstalled").as_str()), "{said}");
+        assert!(lines.contains(&format!("rabbitmq ({namespace}/rabbitmq) would be installed").as_str()), "{said}");
+        assert!(lines.contains(&"  endpoints.oslo_db.auth.admin.password: changed, not shown"), "{said}");
+        assert!(lines.contains(&"1 would be changed, 1 installed, 1 uninstalled, 0 as wanted."), "{said}");
+        assert_eq!(code, Some(1), "{said}");
+
+        let given = world.helm_values("mariadb");
+        let old = given.pointer("/endpoints/oslo_db/auth/admin/password").and_then(Value::as_str).unwrap();
+        let (said, code) = world.diff(&reader, &["-f", &file, "--manifests", "-o", "json"]);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(!said.contains(old) && !said.contains("rotated-by-hand"), "{said}");
+        let told: Value = serde_json::from_str(&said).unwrap();
+        let objects = |release: &str| told["releases"][release]["objects"].as_array().cloned().unwrap_or_default();
+        assert!(objects("rabbitmq").iter().all(|object| object["effect"]["what"] == "added"), "{said}");
+        assert!(objects("rabbitmq").iter().any(|object| object["kind"] == "StatefulSet"), "{said}");
+        assert!(objects("mariadb").iter().all(|object| object["effect"]["what"] != "added"), "{said}");
+
+        let (said, code) = world.diff(&reader, &["-f", &file, "mariadbb"]);
+        assert!(said.contains("there is no release \"mariadbb\" in this cloud, did you mean \"mariadb\"?"), "{said}");
+        assert_eq!(code, Some(2));
+    });
+}
