@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use added::{Addition, Extended, LABEL, Refused, extend};
-pub use check::credentials_in;
+pub use check::{credentials_in, facts_in};
 pub use component::Component;
 pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
@@ -108,6 +108,8 @@ pub struct Release {
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// Jobs that are no hooks: immutable, deleted before an upgrade.
     pub plain_jobs: Vec<String>,
+    /// The `ConfigMap` in which its own Job writes down what it has made.
+    pub facts: Option<String>,
     /// Secrets that an uninstall leaves behind: removed by Purge alone.
     pub kept_secrets: Vec<String>,
     /// The digest of what running guests hold on to: when it changes, the upgrade waits for approval.

@@ -170,14 +170,15 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     if context.cluster.set_finalizer(&deployment, true).await? {
         return Ok(Action::await_change());
     }
-    let namespace = deployment.namespace().unwrap_or_default();
-    context.inputs.watch(&named::references(&deployment.spec, &context.catalog(), &namespace));
+    let catalog = context.catalog();
+    let first = gather::selection(&deployment, &deployment.spec, &catalog);
+    context.inputs.watch(&named::references(&deployment.spec, &catalog, &first));
     ceph::watch(&context.inputs, &deployment.spec);
     if context.inputs.is_reading() {
         // Nothing is planned from objects that were not read yet; the first answer pokes.
         return Ok(Action::await_change());
     }
-    let mut wish = context.gather(&deployment, &mut memory).await?;
+    let mut wish = context.gather(&deployment, first, &mut memory).await?;
     context.attend(&wish);
     context.probe(&wish);
     context.hosts(&deployment, &mut wish, &mut memory).await;

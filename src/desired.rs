@@ -19,6 +19,7 @@ mod roles;
 mod select;
 mod services;
 mod unknown;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -33,6 +34,7 @@ pub use resolve::{redacted, resolve};
 pub use roles::role_labels;
 pub use select::select;
 pub use unknown::{Known, is_of_unknown_keys, known, unknown_keys};
+pub use written::{Written, written};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
@@ -117,6 +119,8 @@ pub struct Facts {
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
     /// The keys of Secrets that features name, by name and key, or why they can't be read.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
+    /// What releases' own Jobs have written down, by release, or why it can't be read.
+    pub written: BTreeMap<String, Result<Written, Unavailable>>,
     /// Credentials that can't be had, by service and name, and what to do.
     pub missing: BTreeMap<(String, String), String>,
     /// What the spec asks of releases that can't be done to them, by release.

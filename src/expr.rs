@@ -97,8 +97,8 @@ impl Error {
 const CREDENTIALS: &str = "credentials";
 
 /// The variables that an expression may use.
-pub const VARIABLES: [&str; 9] =
-    ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "releases", "release", "values"];
+pub const VARIABLES: [&str; 10] =
+    ["spec", "features", "openstack", "services", CREDENTIALS, "ceph", "facts", "releases", "release", "values"];
 
 impl Expression {
     /// Compiles an expression.
@@ -155,6 +155,12 @@ impl Expression {
         // Most name neither, and need not be compiled to be asked.
         let may_be = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be && self.compiled().is_ok_and(|compiled| compiled.is_secret)
+    }
+
+    /// Whether it asks this variable; `false` where it is no CEL.
+    pub fn asks(&self, variable: &str) -> bool {
+        let asks = |program: &Compiled| program.program.references().has_variable(variable);
+        self.source.contains(variable) && self.compiled().is_ok_and(asks)
     }
 
     /// The expression as written.

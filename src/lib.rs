@@ -30,7 +30,7 @@
 //! | [`values`], [`yaml`], [`expr`] | a values tree and helm's merge; YAML; CEL in YAML |
 //! | [`catalog`] | services, presets, features, OpenStack releases: YAML parsed into types that cannot be wrong |
 //! | [`reference`] | the catalogue told to people: lists, descriptions, the reference documentation |
-//! | [`desired`] | `select` and `resolve`: what is wanted |
+//! | [`desired`] | `select` and `resolve`: what is wanted; `facts` that releases' own Jobs have written down reach values here |
 //! | [`observed`], [`release`], [`health`] | what is: plain data; helm's records; verdicts on workloads |
 //! | [`endpoint`] | whether services' APIs answer: who is asked, what an answer is worth |
 //! | [`openstack`] | what is said to Nova and Neutron, and what their answers mean |
@@ -68,6 +68,8 @@
 //! * "Nothing rolls because we changed" compares what the catalogue could say about a release, whatever the spec, with the digest on its
 //!   record; a spec's own changes never touch that digest.
 //! * Repositories are pulled with `helm pull`; the only other HTTP that is spoken is with the cloud's own services ([`http`]).
+//! * What has to be made inside of the cloud before a service can run (a network, a flavor, certificates) no code of the operator's makes: a
+//!   Job of the release does, writes the IDs into a `ConfigMap` (`facts` of the release), and expressions see them there.
 //! * The catalogue's files are built into the program; `--catalog` names a folder instead.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]

@@ -1,9 +1,13 @@
 //! What must hold between the files: every name exists, no release waits for itself.
 
+mod facts;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::did_you_mean;
 use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
+
+pub use facts::facts_in;
 
 /// Everything that is wrong between the files.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
@@ -14,6 +18,7 @@ pub fn check(catalog: &Catalog) -> Vec<Error> {
     rollout(catalog, &mut errors);
     credentials(catalog, &mut errors);
     conditions(catalog, &mut errors);
+    facts::check(catalog, &mut errors);
     for feature in catalog.features.values() {
         let wrong = super::secrets::check(feature).into_iter();
         errors.extend(wrong.map(|problem| Error::Other { file: feature.file.clone(), problem }));

@@ -49,9 +49,14 @@ pub struct Wish {
 }
 
 impl Context {
-    pub(super) async fn gather(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Wish, Error> {
+    /// What a pass knows before it plans; `first` is what the spec means, wherever its releases are.
+    pub(super) async fn gather(
+        &self,
+        deployment: &OpenStackDeployment,
+        first: Selection,
+        memory: &mut Memory,
+    ) -> Result<Wish, Error> {
         let catalog = self.catalog();
-        let first = selection(deployment, &deployment.spec, &catalog);
         let mut observed = self.observe(&known(&first), memory).await;
         let anchored = desired::anchored(&first, &deployment.spec, &catalog, &observed);
         let (spec, selection) = match &anchored {

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 
 use super::Context;
 use super::memory::Memory;
-use super::named::{feature_secrets, values_from};
+use super::named::{feature_secrets, values_from, written};
 use super::pending::Pending;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::cluster::{CredentialQuestion as Question, Credentials, Error};
@@ -42,6 +42,7 @@ impl Context {
         facts.values_from = values_from(&self.inputs, spec, &namespace);
         facts.secrets = feature_secrets(&self.inputs, selection);
         let catalog = self.catalog();
+        facts.written = written(&self.inputs, &catalog, selection);
         (facts.charts, *wake) = self.charts.facts(spec, &catalog, selection);
         *pending = super::pending::remembered(deployment, &catalog, &mut facts.charts);
         facts.claim_classes = desired::claim_classes(self.tasks.observe().claims(), &selection.releases);

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use crate::catalog::{Catalog, SecretField};
 use crate::cluster::{Inputs, Reference};
-use crate::desired::{self, Selection, Unavailable};
+use crate::desired::{self, Selection, Unavailable, Written};
+use crate::observed::Key;
 use crate::values::Values;
 use crate::yaml;
 
-/// The objects that a spec names.
-pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, namespace: &str) -> BTreeSet<Reference> {
+/// The objects that a spec names, and those in which releases' own Jobs write down what they have made.
+pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection) -> BTreeSet<Reference> {
+    let namespace = selection.namespace.as_str();
     let reference = |kind, name: &String| Reference { kind, namespace: namespace.to_owned(), name: name.clone() };
     let services = spec.services.values();
     let values =
@@ -19,7 +21,8 @@ pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, namespace: 
     let credentials = services.flat_map(|service| service.credentials.values());
     let features = desired::secrets(spec, catalog).into_iter().map(|field| secret(namespace, &field.name));
     let credentials = credentials.map(|key| secret(namespace, &key.name)).chain(features);
-    values.chain(credentials).chain(super::ceph::references(spec, namespace)).collect()
+    let facts = desired::written(catalog, selection).into_values().map(map);
+    values.chain(credentials).chain(facts).chain(super::ceph::references(spec, namespace)).collect()
 }
 
 /// What the objects hold that `valuesFrom` names.
@@ -62,6 +65,28 @@ pub fn feature_secrets(
         ((field.name.clone(), field.key.clone()), text)
     };
     selection.secrets.iter().map(read).collect()
+}
+
+/// What releases' own Jobs have written down: nothing where there is no such object yet.
+pub fn written(
+    inputs: &Inputs,
+    catalog: &Catalog,
+    selection: &Selection,
+) -> BTreeMap<String, Result<Written, Unavailable>> {
+    let read = |(release, place)| {
+        let text = |(key, bytes): (String, Vec<u8>)| (key, String::from_utf8_lossy(&bytes).into_owned());
+        let facts = match inputs.all(&map(place)) {
+            Ok(data) => Ok(data.into_iter().map(text).collect()),
+            Err(Unavailable::Missing(_)) => Ok(Written::new()),
+            Err(problem) => Err(problem),
+        };
+        (release, facts)
+    };
+    desired::written(catalog, selection).into_iter().map(read).collect()
+}
+
+fn map(place: Key) -> Reference {
+    Reference { kind: ValuesKind::ConfigMap, namespace: place.namespace, name: place.name }
 }
 
 fn secret(namespace: &str, name: &str) -> Reference {

@@ -31,7 +31,7 @@ pub fn layers(
     facts: &Facts,
 ) -> Result<Vec<Layer>, Vec<Finding>> {
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
-    let common = super::resolve::common(selection, facts);
+    let common = super::resolve::common(catalog, selection, facts);
     let scope = super::resolve::scope(&common, selection, facts, name);
     let secrets = &selection.secrets;
     let mut layers = Source { spec, catalog, facts, service, name, release, scope: &scope, secrets }.layers()?;
@@ -72,7 +72,10 @@ impl Source<'_> {
         for fragment in fragments {
             let Some(body) = fragment.body(self.name) else { continue };
             let field = format!("{} {}", fragment.file, fragment.field);
-            if super::select::holds(fragment.when.as_ref(), self.scope, &field, problems) {
+            let when = fragment.when.as_ref();
+            if let Some(problem) = when.and_then(|when| self.unwritten(when.source())) {
+                problems.push(problem);
+            } else if super::select::holds(when, self.scope, &field, problems) {
                 self.body(body, &fragment.file, &fragment.field, layers, problems);
             }
         }
@@ -86,10 +89,20 @@ impl Source<'_> {
         }
     }
 
-    /// A Secret, a credential, or a Ceph, that can't be had says so itself: the expression that wanted it is not to blame.
+    /// What an expression asks of facts that can't be read.
+    fn unwritten(&self, expression: &str) -> Option<Finding> {
+        let (release, problem) = super::written::blame(expression, self.facts)?;
+        let field = format!("the facts of release {release}");
+        Some(Finding { level: Level::Error, field, message: problem.to_string() })
+    }
+
+    /// A Secret, a credential, facts, or a Ceph, that can't be had says so itself: the expression that wanted it is not to blame.
     fn problem(&self, place: String, error: &crate::expr::Error) -> Finding {
         if let crate::expr::Error::Secret { name, key, .. } = error {
             return self.unread(place, name, key);
+        }
+        if let Some(problem) = self.unwritten(error.expression()) {
+            return problem;
         }
         let declared = self.facts.ceph.as_ref();
         let blame = |name: &str| declared.and_then(|declared| declared.blame(name));

@@ -19,7 +19,7 @@ const EPOCH: &str = "1";
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     let mut desired = Desired { releases: BTreeMap::new(), findings: selection.findings.clone() };
     desired.findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
-    let common = common(selection, facts);
+    let common = common(catalog, selection, facts);
     for name in selection.releases.keys() {
         let scope = scope(&common, selection, facts, name);
         let release = resolve_release(name, spec, catalog, selection, facts, &scope, &mut desired.findings);
@@ -126,11 +126,12 @@ fn inputs(problems: &[Finding]) -> Blocked {
 }
 
 /// What the expressions of every release see.
-pub(super) fn common(selection: &Selection, facts: &Facts) -> Scope<'static> {
+pub(super) fn common(catalog: &Catalog, selection: &Selection, facts: &Facts) -> Scope<'static> {
     let mut variables = selection.variables.clone();
     variables.insert("credentials".into(), json!(facts.credentials));
     let ceph = facts.ceph.as_ref().map(Declared::variables).unwrap_or_default();
     variables.insert("ceph".into(), ceph.into());
+    variables.insert("facts".into(), super::written::variable(catalog, facts).into());
     let read =
         |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
     Scope::with_secrets(&variables, facts.secrets.iter().filter_map(read).collect())

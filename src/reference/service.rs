@@ -70,6 +70,12 @@ impl Reference {
             ),
             row("Jobs that are no hooks", codes(entry.plain_jobs.iter().map(String::as_str))),
             row(
+                "facts",
+                entry.facts.as_ref().map_or_else(String::new, |map| {
+                    format!("what a Job of its own writes into ConfigMap {}: `facts.{name}`", code(map))
+                }),
+            ),
+            row(
                 "corrections",
                 entry
                     .fragments
@@ -112,7 +118,7 @@ impl Reference {
         json!({
             "name": name, "chart": chart, "version": pin.map(|pin| &pin.version),
             "repository": pin.and_then(|pin| pin.repository.as_ref()), "namespace": entry.namespace, "when": entry.when,
-            "needs": needs.collect::<Vec<_>>(), "awaits": entry.awaits, "components": components, "plainJobs": entry.plain_jobs,
+            "needs": needs.collect::<Vec<_>>(), "awaits": entry.awaits, "components": components, "plainJobs": entry.plain_jobs, "facts": entry.facts,
             "endpoint": entry.endpoint.as_ref().map(
                 |api| json!({"endpoint": api.endpoint, "service": api.service, "port": api.port, "path": api.path})),
             "timeout": entry.timeout,

@@ -17,6 +17,7 @@ mod deletion;
 mod drift;
 mod dump;
 mod endpoints;
+mod facts;
 mod faults;
 mod feature_secrets;
 mod foreign;

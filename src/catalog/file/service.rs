@@ -78,6 +78,10 @@ pub struct Release {
     /// The names of its Jobs that are no hooks.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
+    /// The `ConfigMap`, in the release's namespace, into which a Job of the release's own writes what it has made: expressions see
+    /// each key as the text `facts.<release>.<key>`, and no key as long as it is not there.
+    #[serde(default)]
+    pub facts: Option<String>,
     /// Secrets that an uninstall leaves behind (upstream's pre-install hooks with `resource-policy: keep`): removed by Purge alone.
     #[serde(default)]
     pub kept_secrets: Vec<String>,

@@ -58,6 +58,7 @@ impl Loader<'_> {
             hosts: entry.hosts,
             daemonsets,
             plain_jobs: entry.plain_jobs,
+            facts: entry.facts.inspect(|name| self.config_map(path, &field, name)),
             kept_secrets: entry.kept_secrets,
             guests,
             timeout: entry.timeout,
@@ -71,6 +72,15 @@ impl Loader<'_> {
         if !is_label(namespace) {
             let problem = format!(
                 "{field}.namespace: {namespace:?} is no name of a namespace; write lower-case letters, digits and dashes, 63 at most"
+            );
+            self.errors.push(Error::Other { file: path.into(), problem });
+        }
+    }
+
+    fn config_map(&mut self, path: &str, field: &str, name: &str) {
+        if name.len() > 253 || !crate::expr::matches(name, "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$") {
+            let problem = format!(
+                "{field}.facts: {name:?} is no name of a ConfigMap; write lower-case letters, digits, dashes and dots, 253 at most"
             );
             self.errors.push(Error::Other { file: path.into(), problem });
         }

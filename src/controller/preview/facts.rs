@@ -9,7 +9,7 @@ use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
 use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs, SecretEdits};
-use crate::controller::named::{feature_secrets, references, values_from};
+use crate::controller::named::{feature_secrets, references, values_from, written};
 use crate::controller::{ChartSource, ceph};
 use crate::desired::{Blocked, ChartFact, Facts, Selection, claim_classes};
 use crate::observed::{Claim, Observed};
@@ -43,7 +43,7 @@ impl Question<'_> {
     ) -> Result<Found, Error> {
         let spec = self.spec;
         let inputs = Inputs::new(cluster.client().clone(), Arc::new(Notify::new()));
-        inputs.watch(&references(spec, self.catalog, &self.selection.namespace));
+        inputs.watch(&references(spec, self.catalog, self.selection));
         ceph::watch(&inputs, spec);
         inputs.settled().await;
         let question = CredentialQuestion {
@@ -57,6 +57,7 @@ impl Question<'_> {
         let credentials = credentials.map_err(plain)?;
         let values_from = values_from(&inputs, spec, &self.selection.namespace);
         let secrets = feature_secrets(&inputs, self.selection);
+        let written = written(&inputs, self.catalog, self.selection);
         let mut ceph = ceph::declared(&inputs, spec, self.selection);
         if let Some(declared) = &mut ceph
             && let Err(error) = ceph::write(cluster, declared, self.selection, &inputs).await
@@ -76,6 +77,7 @@ impl Question<'_> {
                 ceph,
                 values_from,
                 secrets,
+                written,
                 missing,
                 charts,
                 claim_classes,

@@ -1,0 +1,81 @@
+//! A release whose own Job writes down what it has made: the fact reaches its values by itself, and nobody else's.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams, PostParams};
+use osdpl::api::OpenStackDeployment;
+use serde_json::{Value, json};
+
+use crate::cloud::{Told, services};
+use crate::world::story;
+
+/// A service with a Job of its own that makes something, and the empty object that the Job writes into.
+const LANTERN: &str = "
+service: lantern
+description: Made up.
+group: infra
+releases:
+  lantern:
+    chart: memcached
+    facts: lantern-made
+    plainJobs: [lantern-make]
+    values:
+      extraObjects:
+        made: {apiVersion: v1, kind: ConfigMap, metadata: {name: lantern-made}}
+        make: &make
+          apiVersion: batch/v1
+          kind: Job
+          metadata: {name: lantern-make, labels: {release_group: '{{ .Release.Name }}'}}
+          spec:
+            template:
+              metadata: {labels: {application: lantern, component: make, release_group: '{{ .Release.Name }}'}}
+              spec:
+                restartPolicy: OnFailure
+                containers: [{name: make, image: example.org/make:1, env: [{name: KNOWN, value: nothing}]}]
+    fragments:
+    - when: has(facts.lantern.memory)
+      values:
+        conf: {memcached: {memory: '${facts.lantern.memory}'}}
+        extraObjects:
+          make:
+            spec:
+              template:
+                spec:
+                  containers: [{name: make, image: example.org/make:1, env: [{name: KNOWN, value: '${facts.lantern.memory}'}]}]
+";
+
+#[test]
+fn what_a_job_of_a_release_writes_down_reaches_the_releases_values_and_moves_no_other() {
+    story("facts", async |world| {
+        let catalogue = json!({
+            "metadata": {"name": "lantern", "labels": {"osdpl.dev/catalog": "true"}}, "data": {"services.lantern.yaml": LANTERN},
+        });
+        let catalogue: ConfigMap = serde_json::from_value(catalogue).unwrap();
+        world.api().create(&PostParams::default(), &catalogue).await.unwrap();
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["lantern", "openvswitch"])).await;
+        world.until_ready().await;
+        let memory = || world.helm_values("lantern").pointer("/conf/memcached/memory").cloned();
+        assert_eq!(memory(), None);
+
+        let made = |memory: &str| Patch::Merge(json!({"data": {"memory": memory}}));
+        let write = async |memory: &str| {
+            let writer = PatchParams { field_manager: Some("osdpl-facts".into()), ..PatchParams::default() };
+            world.api::<ConfigMap>().patch("lantern-made", &writer, &made(memory)).await.unwrap();
+        };
+        let revisions = |cloud: &OpenStackDeployment| {
+            ["lantern", "openvswitch"].map(|release| cloud.child(release).revision.unwrap_or_default())
+        };
+        for (text, revision) in [("500", 2), ("600", 3)] {
+            write(text).await;
+            let upgraded = |cloud: &OpenStackDeployment| {
+                (cloud.is_ready() && revisions(cloud)[0] >= revision).then(|| cloud.clone())
+            };
+            let cloud = world.until("the fact has arrived", upgraded).await;
+            assert_eq!((revisions(&cloud), memory()), ([revision, 1], Some(Value::from(text))));
+            assert!(cloud.child("lantern").drift.is_empty(), "{:?}", cloud.child("lantern").drift);
+        }
+        let kept = world.api::<ConfigMap>().get("lantern-made").await.unwrap().data.unwrap();
+        assert_eq!(kept["memory"], "600");
+        assert_eq!(world.helm_runs().len(), 4, "{:?}", world.helm_runs());
+    });
+}
