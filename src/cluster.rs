@@ -18,6 +18,7 @@ mod recover;
 mod remove;
 mod rook;
 mod run;
+mod site;
 mod sweep;
 
 use kube::api::{Api, PostParams};

@@ -24,6 +24,7 @@ mod preview;
 mod publish;
 mod rollout;
 mod secrets;
+mod site;
 mod spent;
 mod store;
 mod sweep;

@@ -39,7 +39,7 @@ pub use written::{Written, written};
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::Declared;
-use crate::observed::Key;
+use crate::observed::{Key, Site};
 use crate::values::{Layer, Path, Values};
 
 /// Something about the spec that a person should know.
@@ -129,6 +129,8 @@ pub struct Facts {
     pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
     /// The classes of the volume claims that releases have already: they stay, whatever `spec.storageClass` says by now.
     pub claim_classes: ClaimClasses,
+    /// The cluster that the cloud runs in, as far as rules ask about it; no value depends on it.
+    pub site: Site,
     /// Helm's major version.
     pub helm_major: u64,
 }

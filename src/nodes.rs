@@ -9,14 +9,14 @@ mod reach;
 mod roles;
 mod selector;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use selector::matches;
 
 use crate::api::{OpenStackDeploymentSpec, RoleStatus};
 use crate::catalog::Catalog;
 use crate::desired::Finding;
-use crate::observed::{Labels, Node};
+use crate::observed::{Census, Labels, Node};
 
 /// The nodes that are there, by name.
 pub type Inventory = BTreeMap<String, Node>;
@@ -71,6 +71,24 @@ fn after(node: &Node, change: Option<&Change>) -> Node {
         node.labels.extend(change.labels.clone());
     }
     node
+}
+
+/// How many nodes carry each of these labels once `changes` are made.
+pub fn census(
+    nodes: &Inventory,
+    changes: &BTreeMap<String, Change>,
+    labels: impl IntoIterator<Item = (String, String)>,
+) -> Census {
+    let labels: BTreeSet<(String, String)> = labels.into_iter().collect();
+    let carries = |name: &String, node: &Node, (key, value): &(String, String)| {
+        let has = |labels: &Labels| labels.get(key) == Some(value);
+        match changes.get(name) {
+            None => has(&node.labels),
+            Some(change) => has(&change.labels) || (has(&node.labels) && !has(&node.ours)),
+        }
+    };
+    let count = |label: &(String, String)| nodes.iter().filter(|(name, node)| carries(name, node, label)).count();
+    Census::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
 }
 
 /// The labels that nodes are to lose when there are no roles any more.

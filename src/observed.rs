@@ -17,6 +17,7 @@ mod failed;
 mod likeness;
 mod node;
 mod rollout;
+mod site;
 mod storage;
 
 pub use crate::drift::DriftSeen;
@@ -28,6 +29,7 @@ pub use failed::{Failed, Mend};
 pub use likeness::{Likeness, Verdict};
 pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, Daemons, OnDelete, PodState, Rolling};
+pub use site::{Census, Range, Site};
 pub use storage::{Claim, ClaimPhase, Class};
 
 /// Everything that `plan` and `status` may look at.

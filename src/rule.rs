@@ -7,7 +7,9 @@ mod address;
 mod admission;
 mod beside;
 mod certificate;
+mod classes;
 mod connections;
+mod controllers;
 mod cron;
 mod document;
 mod domain;
@@ -20,6 +22,8 @@ mod report;
 mod schema;
 mod values;
 
+pub use address::names_networks;
+pub use controllers::labels as node_labels;
 pub use document::{Kind, Question, Schemas};
 pub use fields::unknown_fields;
 pub use file::{Content, Document, Read, split};
@@ -81,7 +85,9 @@ fn of_cloud(cloud: &Cloud<'_>) -> Vec<Judged> {
     found.extend(cron::judge(cloud));
     found.extend(connections::judge(cloud));
     found.extend(domain::judge(cloud.spec));
-    found.extend(address::judge(cloud.spec));
+    found.extend(address::judge(cloud.spec, cloud.site()));
+    found.extend(controllers::judge(cloud));
+    found.extend(classes::judge(cloud));
     found
 }
 
@@ -113,6 +119,8 @@ const RULES: &[(&str, &str)] = &[
     ("image-pinned", "No image stays behind where the OpenStack release moves."),
     ("certificate", "Certificates belong to their keys and speak for their hosts."),
     ("connections", "The database takes the connections of all pools."),
-    ("address", "Networks do not overlap."),
+    ("address", "Networks do not overlap, neither each other nor those of the cluster's pods and Services."),
+    ("controllers", "There are nodes for the servers that are wanted."),
+    ("storage-class", "The classes that volume claims ask for are there, and make such volumes."),
     ("domain", "The public domain is one that names can be published in."),
 ];

@@ -10,7 +10,7 @@
 //! rollouts  the pods of daemons that are being rolled, while they are
 //! watch     one watch that never ends        partial   objects with the few fields that are used
 //! shard     what one watch has seen          problems  what keeps the tasks from seeing the cluster
-//! show      what a task has found, handed on
+//! show      what a task has found, handed on            seen      what all of them have seen
 //! ```
 //!
 //! Nothing here writes to the API server of Kubernetes.
@@ -23,6 +23,7 @@ mod partial;
 mod problems;
 mod releases;
 mod rollouts;
+mod seen;
 mod shard;
 mod show;
 mod watch;
@@ -38,14 +39,13 @@ use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
 pub use endpoints::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
+pub use seen::Seen;
 pub use watch::Scope;
 
-use crate::cause::{Chain, Victim};
+use crate::cause::Chain;
 use crate::drift::Tolerated;
 use crate::endpoint::Target;
-use crate::observed::{
-    Cause, Claim, CronSeen, Daemons, DriftSeen, EndpointSeen, JobSeen, Key, Node, Owner, ReleaseSeen, Rolling, Workload,
-};
+use crate::observed::{Daemons, DriftSeen, EndpointSeen, Key, Owner, ReleaseSeen, Rolling};
 use crate::openstack::{Heard, Question};
 use crate::scrub::Scrubber;
 use problems::Problems;
@@ -78,59 +78,6 @@ pub struct Options {
     pub probing: Option<Probing>,
     /// What others may write into the objects of releases; `None` where nobody looks after these.
     pub tolerated: Option<Arc<Tolerated>>,
-}
-
-/// What the tasks have seen. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    /// What helm recorded, by release.
-    pub releases: Arc<BTreeMap<Key, ReleaseSeen>>,
-    /// What others did to the objects of releases of ours that are looked after and whose newest revision is deployed, by release.
-    pub drift: Arc<BTreeMap<Key, DriftSeen>>,
-    /// What the APIs of services answered, by release, of those that can be reached.
-    pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
-    /// What Nova answered about its hosts, once it was asked.
-    pub hosts: Option<Arc<Heard>>,
-    /// The pods of the daemons that are watched because they are being rolled.
-    pub rolling: Arc<BTreeMap<Daemons, Rolling>>,
-    health: Arc<health::Health>,
-}
-
-impl Seen {
-    /// Deployments, `StatefulSets` and `DaemonSets` of releases.
-    pub fn workloads(&self) -> &[Workload] {
-        &self.health.workloads
-    }
-
-    /// Jobs of releases, hooks included.
-    pub fn jobs(&self) -> &[JobSeen] {
-        &self.health.jobs
-    }
-
-    /// `CronJobs` of releases.
-    pub fn crons(&self) -> &[CronSeen] {
-        &self.health.crons
-    }
-
-    /// The volume claims of releases.
-    pub fn claims(&self) -> &[Claim] {
-        &self.health.claims
-    }
-
-    /// What is not ready, each with the chain to its root.
-    pub fn victims(&self) -> &[Victim] {
-        &self.health.victims
-    }
-
-    /// The nodes that are there, by name; none where they may not be listed.
-    pub fn nodes(&self) -> Option<&BTreeMap<String, Node>> {
-        self.health.nodes.as_deref()
-    }
-
-    /// Each root once, with its victims.
-    pub fn causes(&self) -> &[Cause] {
-        &self.health.causes
-    }
 }
 
 /// The running tasks; they end when this is dropped.

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::SchemaError;
 use crate::catalog::Catalog;
+use crate::observed::Site;
 use crate::rule::{Question, Schemas};
 use listener::Secured;
 
@@ -65,6 +66,6 @@ async fn review(State(judge): State<Arc<Judge>>, body: Bytes) -> Result<impl Int
     let review: Value = serde_json::from_slice(&body)
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is no AdmissionReview: {error}\n")))?;
     let catalog = Arc::clone(&judge.catalog.borrow());
-    let question = Question { catalog: &catalog, schemas: &judge.schemas, beside: &[] };
+    let question = Question { catalog: &catalog, schemas: &judge.schemas, beside: &[], site: &Site::default() };
     Ok(([(CONTENT_TYPE, "application/json")], question.admission(&review).to_string()))
 }

@@ -4,6 +4,8 @@
 
 #[path = "validate/command.rs"]
 mod command;
+#[path = "validate/site.rs"]
+mod site;
 #[path = "validate/sound.rs"]
 mod sound;
 
@@ -11,12 +13,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use osdpl::catalog::Catalog;
+use osdpl::observed::Site;
 use osdpl::rule::{Report, Schemas, report, split};
 
 /// Where the table is.
 const TABLE: &str = "tests/validate/bad.txt";
 /// How many inputs it has at least.
-const INPUTS: usize = 120;
+const INPUTS: usize = 150;
 /// What an input that is a spec alone stands below.
 const HEAD: &str =
     "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n";
@@ -32,8 +35,12 @@ fn judged(texts: &[(&str, &str)]) -> Report {
 }
 
 fn judged_by(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas) -> Report {
+    judged_at(texts, catalog, schemas, &Site::default())
+}
+
+fn judged_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, site: &Site) -> Report {
     let documents: Vec<_> = texts.iter().flat_map(|(file, text)| split(file, text)).collect();
-    report(&documents, catalog, schemas)
+    report(&documents, catalog, schemas, site)
 }
 
 /// The resource that an input is.

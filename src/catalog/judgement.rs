@@ -1,23 +1,33 @@
 //! What is judged between the values of releases: `values/couplings.yaml` and `values/rules.yaml`.
 
+mod apart;
 mod coupling;
 mod rule;
+mod shared;
 
 use std::collections::BTreeMap;
 
 use super::{Error, Files, Service};
 use crate::values::Path;
 
+pub use apart::Apart;
 pub use coupling::{Coupling, Place};
 pub use rule::Rule;
+pub use shared::Shared;
 
-/// Both tables.
+/// The tables.
 #[derive(Debug, Default)]
 pub struct Judgements {
     /// What several charts must be told alike.
     pub couplings: Vec<Coupling>,
     /// What must hold between values.
     pub rules: Vec<Rule>,
+    /// Servers that belong on nodes of their own.
+    pub apart: Vec<Apart>,
+    /// Claims that pods on several nodes mount at once.
+    pub shared: Vec<Shared>,
+    /// How the names of provisioners end whose volumes one node alone can mount.
+    pub unshared: Vec<String>,
 }
 
 /// What the tables are read with.
@@ -29,7 +39,7 @@ struct Reader<'a> {
 /// Reads the tables; what is wrong with them goes to `errors`.
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> Judgements {
     let mut reader = Reader { services, errors };
-    Judgements { couplings: coupling::read(files, &mut reader), rules: rule::read(files, &mut reader) }
+    Judgements { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
 }
 
 impl Reader<'_> {

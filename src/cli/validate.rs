@@ -3,6 +3,7 @@
 mod files;
 mod sarif;
 mod shown;
+mod site;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ pub struct Arguments {
     /// End with code 1 where there are warnings, too.
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    site: site::SiteOptions,
     #[command(flatten)]
     catalog: CatalogOption,
 }
@@ -69,7 +72,7 @@ impl Arguments {
         let catalog = self.catalog.load_with(&added.collect::<anyhow::Result<Vec<_>>>()?.concat())?;
         let schemas = Schemas::new(&catalog)?;
         let documents = files::documents(paths)?;
-        Ok(report(&documents, &catalog, &schemas))
+        Ok(report(&documents, &catalog, &schemas, &self.site.site()))
     }
 }
 

@@ -67,11 +67,13 @@ impl Context {
         let mut learned = Learned { problems: self.tasks.problems(), ..Learned::default() };
         learned.facts.helm_major = self.runner.program().version().major.into();
         learned.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
+        let survey = self.survey(spec);
         if !refused {
+            let generation = deployment.metadata.generation.unwrap_or_default();
+            learned.facts.site = self.site((spec, generation), &survey.changes, memory).await;
             self.learn((deployment, spec, &selection), &mut observed, memory, &mut learned).await?;
         }
         let Learned { facts, mut problems, mut wake, pending } = learned;
-        let survey = self.survey(spec);
         if !refused && !spec.paused {
             problems.extend(self.label_nodes(&survey.changes).await);
         }

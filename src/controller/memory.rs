@@ -12,7 +12,7 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
 use crate::desired::{Desired, Facts};
-use crate::observed::{Failed, Key, ReleaseSeen, Repaired, RunningSeen};
+use crate::observed::{Failed, Key, Range, ReleaseSeen, Repaired, RunningSeen};
 
 /// The operator's memory. Losing it costs nothing but a retry that comes sooner.
 #[derive(Default)]
@@ -42,6 +42,8 @@ pub struct Memory {
     pub ceph: Option<Vec<String>>,
     /// What Rook has made, as it was asked for; `None` until all is there.
     pub rook: Option<Vec<Manifest>>,
+    /// The networks of Services, as they were read for a generation of the spec.
+    pub services: Option<(i64, Vec<Range>)>,
     /// Every key of Ceph that was ever seen, valid or not.
     pub keys: BTreeSet<String>,
     /// What was done about Nova's hosts.

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use super::gather::{frozen, known, policy, selection};
 use super::secrets::secrets;
+use super::site::looked;
 use super::{ChartSource, Fence};
 use crate::adopt::Compared;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
@@ -112,6 +113,7 @@ pub async fn preview(
     let mut found = facts::Found::default();
     if !is_leaving(deployment) && !selection.is_refused() {
         found = question.facts(&cluster, charts, &mut unknown).await?;
+        found.facts.site = looked(&cluster, (spec, catalog), &seen, &mut unknown).await;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
     }
     let facts::Found { facts, guessed } = found;

@@ -5,6 +5,7 @@
 //! | `keyed(list, 'name')` | the map of a list's maps by what each says of `name`, each without it: providers, domains, pools |
 //! | `merge([a, b])` | the maps as one, by helm's rules: maps merge, all else is replaced, a null stays a null |
 //! | `list.join(',')` | the list's texts and whole numbers as one text, for charts that put it into a script or look for a word in it |
+//! | `text.split(',')` | the list of the texts between, each without spaces around it; what is empty is left out |
 //! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
 //!
@@ -23,7 +24,7 @@ use super::{from_json, to_json};
 pub const SECRET: &str = "secret";
 
 /// The functions of our own, beside those of CEL.
-pub const FUNCTIONS: [&str; 5] = ["join", "keyed", "merge", SECRET, "toMap"];
+pub const FUNCTIONS: [&str; 6] = ["join", "keyed", "merge", SECRET, "split", "toMap"];
 
 /// Texts out of Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;
@@ -31,6 +32,7 @@ pub type Secrets = BTreeMap<(String, String), String>;
 /// Adds the functions to a context.
 pub(super) fn add(context: &mut Context<'_>, secrets: Secrets) {
     context.add_function("join", join);
+    context.add_function("split", split);
     context.add_function("toMap", to_map);
     context.add_function("keyed", |items: Arc<Vec<Value>>, field: Arc<String>| keyed(&items, &field));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
@@ -59,6 +61,13 @@ fn join(This(list): This<Arc<Vec<Value>>>, separator: Arc<String>) -> Result<Val
         _ => Err(ExecutionError::function_error("join", "an item is neither a text nor a whole number")),
     });
     Ok(Value::String(texts.collect::<Result<Vec<_>, _>>()?.join(separator.as_str()).into()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
+#[expect(clippy::unnecessary_wraps, reason = "the interpreter asks for it")]
+fn split(This(text): This<Arc<String>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
+    let parts = text.split(separator.as_str()).map(str::trim).filter(|part| !part.is_empty());
+    Ok(Value::List(Arc::new(parts.map(|part| Value::String(part.to_owned().into())).collect())))
 }
 
 fn to_map(This(list): This<Arc<Vec<Value>>>) -> Result<Value, ExecutionError> {

@@ -121,8 +121,9 @@ fn every_unknown_variable_is_found_beside_those_of_comprehensions() {
 fn lists_become_texts_and_pairs_become_maps() {
     let (values, _) = evaluated(json!({
         "text": "${['a', 'b', 3].join(',')}", "empty": "${[].join(',')}", "map": "${[['b', 'x'], ['a', spec.replicas]].toMap()}",
+        "list": "${' a, b:c,,'.split(',')}",
     }));
-    assert_eq!(values, json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}}));
+    assert_eq!(values, json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}, "list": ["a", "b:c"]}));
     for (wrong, function) in [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")] {
         let expected = format!("function `{function}` failed");
         assert!(failed(wrong, json!({})).to_string().ends_with(&expected), "{wrong}");

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, KeyTree};
 use crate::desired::{self, Facts, Finding, Selection};
+use crate::observed::Site;
 use crate::values::{Layer, Origin, Path, Values, fold, trace};
 
 /// What a spec comes to, layer by layer.
@@ -15,6 +16,8 @@ pub struct Cloud<'a> {
     pub catalog: &'a Catalog,
     /// What the spec selects.
     pub selection: &'a Selection,
+    /// What is known from outside.
+    facts: &'a Facts,
     /// Why the layers of a release can't be had, once for all that have the same trouble.
     pub problems: BTreeSet<Finding>,
     /// The layers of each release, low to high; none of one whose layers can't be had.
@@ -29,7 +32,7 @@ impl<'a> Cloud<'a> {
         spec: &'a OpenStackDeploymentSpec,
         catalog: &'a Catalog,
         selection: &'a Selection,
-        facts: &Facts,
+        facts: &'a Facts,
     ) -> Self {
         let mut problems = BTreeSet::new();
         let mut layers = BTreeMap::new();
@@ -40,7 +43,12 @@ impl<'a> Cloud<'a> {
             }
         }
         let values = layers.iter().map(|(name, layers)| (name.clone(), fold(layers))).collect();
-        Self { spec, catalog, selection, problems, layers, values }
+        Self { spec, catalog, selection, facts, problems, layers, values }
+    }
+
+    /// The cluster that it runs in, as far as it is known.
+    pub fn site(&self) -> &Site {
+        &self.facts.site
     }
 
     /// What decides a value of a release, and whether that must not be shown; nothing where the chart's default holds.

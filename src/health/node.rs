@@ -7,6 +7,15 @@ use serde::Deserialize;
 
 use super::workload::Condition;
 
+/// The fields of `spec` that count.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Spec {
+    /// What its pods get their addresses from.
+    #[serde(rename = "podCIDRs")]
+    pub pod_networks: Vec<String>,
+}
+
 /// The fields of `status` that count.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

@@ -14,6 +14,8 @@ pub struct Node {
     pub labels: Labels,
     /// The labels that the operator has given it, by the annotation [`crate::api::NODE_LABELS`].
     pub ours: Labels,
+    /// The addresses of its pods, where Kubernetes itself hands them out: `10.244.3.0/24`.
+    pub pod_networks: Vec<String>,
     /// Whether its kubelet is not heard of, or says that it takes no pods.
     pub missing: bool,
 }
@@ -27,6 +29,7 @@ impl Node {
             uid: uid.unwrap_or_default().to_owned(),
             labels: labels.cloned().unwrap_or_default(),
             ours,
+            pod_networks: Vec::new(),
             missing: false,
         }
     }

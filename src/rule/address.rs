@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Judged;
 use crate::api::OpenStackDeploymentSpec;
+use crate::observed::Site;
 
 /// Keys below which networks are allowed to overlap: they say who may come in, not what is where.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
@@ -36,10 +37,25 @@ impl Network {
     }
 }
 
-/// Networks of the spec's features that overlap each other. The cluster's own pod and Service networks are not in the resource: not judged here.
-pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
+/// Whether the features of a spec name any network at all.
+pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
+    !named(spec).is_empty()
+}
+
+/// The networks of the spec's features, by their fields.
+fn named(spec: &OpenStackDeploymentSpec) -> Vec<(String, String, Network)> {
     let mut networks = Vec::new();
-    walk(&Value::Object(spec.features.clone()), "spec.features", &mut networks);
+    let features = spec.features.iter().filter(|(name, _)| !ALLOWED.contains(&name.as_str()));
+    features.for_each(|(name, value)| walk(value, &super::schema::below("spec.features", name), &mut networks));
+    networks
+}
+
+/// Networks of the spec's features that overlap each other, or those of the cluster's own pods and Services.
+///
+/// The latter is no reason to refuse a cloud that may run so for years: what is behind a tunnel need not be met by pods.
+pub(super) fn judge(spec: &OpenStackDeploymentSpec, site: &Site) -> Vec<Judged> {
+    let networks = named(spec);
+    let own: Vec<_> = site.networks.iter().filter_map(|range| Some((Network::parse(&range.cidr)?, range))).collect();
     let mut found = Vec::new();
     for (index, (field, text, network)) in networks.iter().enumerate() {
         let clash = networks[..index].iter().find(|(_, _, other)| network.overlaps(other));
@@ -48,6 +64,14 @@ pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
                 "{text} overlaps {theirs} of {other}: packets for one would go to the other; choose another range"
             );
             Judged::error("address", field.clone(), message)
+        }));
+        let clash = own.iter().find(|(other, _)| network.overlaps(other));
+        found.extend(clash.map(|(_, range)| {
+            let message = format!(
+                "{text} overlaps {} of {}: from pods of the cloud what is there can't be reached, or the cluster's own can't; choose another range",
+                range.cidr, range.what
+            );
+            Judged::warning("address", field.clone(), message)
         }));
     }
     found
@@ -89,8 +113,10 @@ mod tests {
                               "networkPolicies": {"clients": ["10.0.0.0/8"]}});
         let spec: OpenStackDeploymentSpec =
             serde_json::from_value(json!({"openstackRelease": "2026.1", "features": features})).unwrap();
-        let found: Vec<_> =
-            judge(&spec).into_iter().map(|judged| format!("{}: {}", judged.field, judged.message)).collect();
+        let found: Vec<_> = judge(&spec, &Site::default())
+            .into_iter()
+            .map(|judged| format!("{}: {}", judged.field, judged.message))
+            .collect();
         assert_eq!(
             found,
             [

@@ -64,11 +64,17 @@ impl Question<'_> {
 mod tests {
     use super::*;
     use crate::catalog::Catalog;
+    use crate::observed::Site;
     use crate::rule::Schemas;
 
     fn answer(spec: &Value, more: &Value) -> Value {
         let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
-        let question = Question { catalog: &catalog, schemas: &Schemas::new(&catalog).unwrap(), beside: &[] };
+        let question = Question {
+            catalog: &catalog,
+            schemas: &Schemas::new(&catalog).unwrap(),
+            beside: &[],
+            site: &Site::default(),
+        };
         let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "c", "namespace": "n"}, "spec": spec});
         let mut request = json!({"uid": "1-2", "operation": "CREATE", "object": object});
         for (path, value) in more.as_object().unwrap() {

@@ -9,6 +9,7 @@ use crate::api::{self, OpenStackDeployment, SchemaError};
 use crate::catalog::Catalog;
 use crate::desired;
 use crate::hazard::{self, Cloud};
+use crate::observed::Site;
 
 /// The kinds of resource that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,8 @@ pub struct Question<'a> {
     pub schemas: &'a Schemas,
     /// Objects that are applied beside: Secrets and `ConfigMaps` that are named.
     pub beside: &'a [Value],
+    /// The cluster, as far as it is known.
+    pub site: &'a Site,
 }
 
 impl Question<'_> {
@@ -155,6 +158,7 @@ impl Question<'_> {
         let (spec, catalog) = (&deployment.spec, self.catalog);
         let selection = desired::select(name, namespace, spec, catalog);
         let mut facts = super::made_up(catalog, &selection);
+        facts.site = self.site.clone();
         facts.values_from = super::beside::values_from(spec, namespace, self.beside);
         let desired = desired::resolve(spec, catalog, &selection, &facts);
         let told = desired.findings.iter().filter(|finding| !desired::is_of_unknown_keys(finding)).cloned();

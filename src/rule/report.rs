@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::file::{Content, Document, Read};
 use super::{Judged, Kind, Question, Schemas};
 use crate::catalog::Catalog;
+use crate::observed::Site;
 
 /// What is printed. `-o json` is this form, which only grows.
 #[derive(Debug, Default, Serialize)]
@@ -52,14 +53,14 @@ pub struct Finding {
 }
 
 /// Judges all documents; each sees the others, as a cluster would that they are applied to.
-pub fn report(documents: &[Document], catalog: &Catalog, schemas: &Schemas) -> Report {
+pub fn report(documents: &[Document], catalog: &Catalog, schemas: &Schemas, site: &Site) -> Report {
     let mut report = Report::default();
     let read = |document: &Document| match &document.content {
         Content::Object(read) => Some(read.value.clone()),
         Content::Wrong(_) => None,
     };
     let beside: Vec<Value> = documents.iter().filter_map(read).collect();
-    let question = Question { catalog, schemas, beside: &beside };
+    let question = Question { catalog, schemas, beside: &beside, site };
     for document in documents {
         match &document.content {
             Content::Wrong(error) if document.is_ours => {

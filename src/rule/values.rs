@@ -28,6 +28,7 @@ fn said(rule: &Rule, cloud: &Cloud<'_>) -> Option<Judged> {
     let field = cloud.field(name, &rule.path);
     let (_, is_secret) = cloud.decided(name, &rule.path);
     let value = get(cloud.values.get(name.as_str())?, &rule.path).filter(|value| !is_secret && !value.is_object());
+    let value = value.filter(|value| value.as_str().is_none_or(|text| !text.contains('\n')));
     let now = value.map(|value| format!("{} of {name} is {value}: ", rule.path)).unwrap_or_default();
     let judged = if rule.level == Level::Error { Judged::error } else { Judged::warning };
     Some(judged("values", field, format!("{now}{}", rule.message)))

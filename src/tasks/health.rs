@@ -96,7 +96,7 @@ fn seen(node: &Partial<Node>) -> observed::Node {
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
     let missing = node.status.presence() != Presence::Ready;
     let seen = observed::Node::new(metadata.uid.as_deref(), metadata.labels.as_ref(), annotation.map(String::as_str));
-    observed::Node { missing, ..seen }
+    observed::Node { missing, pod_networks: node.spec.pod_networks.clone(), ..seen }
 }
 
 struct Watches<'a> {

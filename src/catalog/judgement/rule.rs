@@ -3,13 +3,13 @@
 use serde::Deserialize;
 
 use super::super::{Error, Files, Level};
-use super::Reader;
+use super::{Judgements, Reader, apart, shared};
 use crate::expr::Expression;
 use crate::values::Path;
 use crate::yaml;
 
 /// Where the table is.
-const FILE: &str = "values/rules.yaml";
+pub(super) const FILE: &str = "values/rules.yaml";
 
 /// A rule over the final values of releases: where `when` holds, `message` is said.
 #[derive(Debug)]
@@ -31,6 +31,12 @@ pub struct Rule {
 struct File {
     #[serde(default)]
     rules: Vec<Entry>,
+    #[serde(default)]
+    apart: Vec<apart::Entry>,
+    #[serde(default)]
+    shared: Vec<shared::Entry>,
+    #[serde(default)]
+    unshared: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -43,13 +49,21 @@ struct Entry {
     message: String,
 }
 
-pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Vec<Rule> {
-    let Some(text) = files.get(FILE) else { return Vec::new() };
+/// The tables of the file.
+pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Judgements {
+    let Some(text) = files.get(FILE) else { return Judgements::default() };
     let file: File = yaml::parse(FILE, text).unwrap_or_else(|error| {
         reader.errors.push(error.into());
         File::default()
     });
-    file.rules.into_iter().enumerate().filter_map(|(index, entry)| rule(index, entry, reader)).collect()
+    let rules = file.rules.into_iter().enumerate();
+    Judgements {
+        couplings: Vec::new(),
+        rules: rules.filter_map(|(index, entry)| rule(index, entry, reader)).collect(),
+        apart: apart::read(file.apart, reader),
+        shared: shared::read(file.shared, reader),
+        unshared: file.unshared,
+    }
 }
 
 fn rule(index: usize, entry: Entry, reader: &mut Reader<'_>) -> Option<Rule> {

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::observed::Site;
 use crate::rule::split;
 
 const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\n\
@@ -10,7 +11,7 @@ const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name
 
 fn reported(text: &str) -> Report {
     let catalog = crate::files::catalog(None).unwrap();
-    report(&split("two.yaml", text), &catalog, &Schemas::new(&catalog).unwrap())
+    report(&split("two.yaml", text), &catalog, &Schemas::new(&catalog).unwrap(), &Site::default())
 }
 
 #[test]

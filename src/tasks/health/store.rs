@@ -48,6 +48,8 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) claims: Vec<Claim>,
     pub(in crate::tasks) victims: Vec<Victim>,
     pub(in crate::tasks) causes: Vec<Cause>,
+    /// None where they may not be listed.
+    pub(in crate::tasks) classes: Option<Vec<Class>>,
     /// By name; none where nodes may not be listed.
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
@@ -130,8 +132,9 @@ impl Store {
         let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
         let (claims, causes) = (claims.collect(), crate::cause::roots(&victims));
+        let classes = facts.classes.as_ref().map(|classes| classes.values().map(|class| (*class).clone()).collect());
         let nodes = self.inventory();
-        Some(Health { workloads, jobs, crons, claims, victims, causes, nodes })
+        Some(Health { workloads, jobs, crons, claims, victims, causes, classes, nodes })
     }
 
     fn inventory(&self) -> Option<Arc<BTreeMap<String, Node>>> {

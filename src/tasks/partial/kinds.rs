@@ -138,7 +138,7 @@ pub(in crate::tasks) struct Node;
 impl Kind for Node {
     type Of = core::Node;
     const CLUSTER_WIDE: bool = true;
-    type Spec = IgnoredAny;
+    type Spec = node::Spec;
     type Status = node::Status;
     type Data = IgnoredAny;
 }

@@ -1,0 +1,89 @@
+//! `StorageClass`es that are not there, or whose volumes can't be what claims ask of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Cloud, Judged};
+use crate::hazard::place;
+use crate::observed::Class;
+use crate::values::{get, leaves};
+
+/// The keys under which charts name a class.
+const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
+/// The class where `spec.storageClass` is unset: upstream's.
+const USUAL: &str = "general";
+/// What makes upstream's charts leave the class to the cluster: `{{ if ne .Values.volume.class_name "default" }}`.
+const LEFT_TO_CLUSTER: &str = "default";
+
+/// What the classes of the cluster are wrong for; nothing where nobody knows which there are.
+pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
+    let Some(classes) = &cloud.site().classes else { return Vec::new() };
+    let missing = asked(cloud)
+        .into_iter()
+        .filter_map(|(field, class)| Some(Judged::warning("storage-class", field, missing(&class, classes)?)));
+    missing.chain(unshared(cloud, classes)).collect()
+}
+
+/// The classes that are asked for: the spec's, where claims are made at all, and those that the user's values name.
+fn asked(cloud: &Cloud<'_>) -> BTreeMap<String, String> {
+    let mut asked = BTreeMap::new();
+    let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
+    if !is_local && !cloud.values.is_empty() {
+        let class = cloud.spec.storage_class.as_deref().unwrap_or(USUAL);
+        asked.insert("spec.storageClass".to_owned(), class.to_owned());
+    }
+    for (release, layers) in &cloud.layers {
+        for layer in layers {
+            let Some(place) = place(&layer.origin) else { continue };
+            let named = leaves(&layer.values).into_iter();
+            let named = named.filter(|(path, _)| path.keys().last().is_some_and(|key| KEYS.contains(&key.as_str())));
+            for (path, class) in named.filter(|(path, _)| cloud.decided(release, path).0 == Some(&layer.origin)) {
+                let class = class.as_str().filter(|class| !class.is_empty()).map(str::to_owned);
+                asked.extend(class.map(|class| (format!("{place}.{path}"), class)));
+            }
+        }
+    }
+    asked
+}
+
+fn missing(class: &str, classes: &[Class]) -> Option<String> {
+    if classes.iter().any(|known| known.name == class)
+        || classes.iter().any(|known| known.is_default) && class == LEFT_TO_CLUSTER
+    {
+        return None;
+    }
+    let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+    let hint = crate::catalog::did_you_mean(class, names.iter().copied());
+    let there = match names.as_slice() {
+        [] => "the cluster has none at all; make one".to_owned(),
+        names => format!("the cluster has {}; name one of them, or make it", names.join(", ")),
+    };
+    Some(format!(
+        "there is no StorageClass {class:?}{hint}, so that volume claims, and the pods that mount them, wait for ever; {there}"
+    ))
+}
+
+/// Claims that pods on several nodes share, of a class whose volumes one node alone can mount.
+fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Judged> + 'a {
+    let tables = &cloud.catalog.judgements;
+    tables.shared.iter().filter_map(move |shared| {
+        let values = cloud.values.get(&shared.release)?;
+        if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
+            return None;
+        }
+        let name = get(values, &shared.class)?.as_str()?;
+        let class = classes.iter().find(|class| class.name == name)?;
+        let provisioner = class.provisioner.as_str();
+        tables.unshared.iter().find(|known| provisioner.ends_with(known.as_str()))?;
+        let message = format!(
+            "pods of {} on several nodes mount one volume (ReadWriteMany), and StorageClass {name:?} ({provisioner}) makes none that can be shared: the claim, and \
+             the pods, wait for ever; name a class of a shared file system (CephFS, NFS) in services.{}.releases.{}.values.{}",
+            shared.release,
+            cloud.catalog.release(&shared.release)?.0,
+            shared.release,
+            shared.class
+        );
+        Some(Judged::warning("storage-class", cloud.field(&shared.release, &shared.class), message))
+    })
+}

@@ -1,0 +1,143 @@
+//! More servers than nodes for them: those that insist on a node each wait for ever, the others are lost together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{Cloud, Judged};
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Apart, Catalog};
+use crate::desired::role_labels;
+use crate::values::{Path, Values, get};
+
+/// The label by which upstream's charts choose the nodes of APIs and the like (`labels.*` of their values).
+const CONTROL_PLANE: &str = "openstack-control-plane";
+/// The value of upstream's labels.
+const ENABLED: &str = "enabled";
+/// The kind of anti-affinity that leaves a pod waiting rather than beside its like (`pod.affinity.anti.type` of the charts' values).
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+/// How many are named.
+const SHOWN: usize = 3;
+
+/// How servers that are more than their nodes fare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    /// Some never start.
+    Wait,
+    /// Some share a node, and the majority goes with it.
+    Outvoted,
+    /// Some share a node, to no avail.
+    Idle,
+}
+
+/// Servers, as the values of a release want them.
+struct Servers {
+    field: String,
+    label: (String, String),
+    nodes: usize,
+    fate: Fate,
+    what: String,
+    count: u64,
+}
+
+/// The labels whose nodes are to be counted for a spec: those that the charts choose nodes by, and those of roles. Where values name another, nothing is
+/// said of it.
+pub fn labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
+    let keys = catalog.judgements.apart.iter().map(|apart| apart.node.as_str()).chain([CONTROL_PLANE]);
+    let usual = keys.map(|key| (key.to_owned(), ENABLED.to_owned()));
+    let known = catalog.roles.values().flat_map(|role| role.labels.clone());
+    let own = spec.nodes.roles.iter().flat_map(|(name, role)| role_labels(name, role, catalog));
+    usual.chain(known).chain(own).collect()
+}
+
+/// What servers are told of together by: the field, the label, how they fare, and how many nodes there are.
+type Group = (String, (String, String), Fate, usize);
+
+/// What a cloud asks of its nodes that they are too few for; nothing where nobody knows how many there are.
+pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
+    let mut groups: BTreeMap<Group, Vec<(u64, String)>> = BTreeMap::new();
+    for servers in cloud.values.iter().flat_map(|(release, values)| too_many(cloud, release, values)) {
+        let Servers { field, label, nodes, fate, what, count } = servers;
+        groups.entry((field, label, fate, nodes)).or_default().push((count, what));
+    }
+    let said = groups.into_iter().map(|((field, label, fate, nodes), mut servers)| {
+        servers.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+        Judged::warning("controllers", field, message(&label, nodes, fate, &servers))
+    });
+    said.collect()
+}
+
+fn message((key, value): &(String, String), nodes: usize, fate: Fate, servers: &[(u64, String)]) -> String {
+    let named: Vec<String> = servers.iter().take(SHOWN).map(|(count, what)| format!("{count} {what}")).collect();
+    let more = servers.len().saturating_sub(SHOWN);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let there = match nodes {
+        0 => format!("no node carries {key}={value}"),
+        1 => format!("1 node carries {key}={value}"),
+        _ => format!("{nodes} nodes carry {key}={value}"),
+    };
+    let then = match fate {
+        _ if nodes == 0 => "none of them starts",
+        Fate::Wait => "each needs one of its own, so that the others wait for ever",
+        Fate::Outvoted => "some share a node, and with it the majority is lost",
+        Fate::Idle => "those that share a node are lost with it, and the others have nothing from them",
+    };
+    format!(
+        "{}{more} are wanted, and {there}: {then}; give more nodes the label (spec.nodes.roles), or want fewer (a smaller size, without the preset ha)",
+        named.join(", ")
+    )
+}
+
+/// The servers of a release that are more than the nodes for them.
+fn too_many(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Servers> {
+    let chart = cloud.catalog.release(release).map_or("", |(_, entry)| entry.chart.as_str());
+    let replicas: Path = ["pod", "replicas"].into_iter().collect();
+    let names = get(values, &replicas).and_then(Value::as_object).into_iter().flat_map(|names| names.keys());
+    let found = names.filter_map(|name| {
+        let path: Path = replicas.keys().iter().chain([name]).cloned().collect();
+        let apart = &cloud.catalog.judgements.apart;
+        let apart = apart.iter().find(|apart| apart.chart == chart && apart.replicas == path);
+        servers(cloud, (release, values), &path, apart)
+    });
+    found.collect()
+}
+
+fn servers(
+    cloud: &Cloud<'_>,
+    (release, values): (&str, &Values),
+    path: &Path,
+    apart: Option<&Apart>,
+) -> Option<Servers> {
+    let count = get(values, path)?.as_u64().filter(|count| *count > 1)?;
+    let name = path.keys().last()?;
+    let labels = apart.map_or_else(|| ["labels", name.as_str()].into_iter().collect(), |apart| apart.labels.clone());
+    let said = |key: &str| {
+        let path: Path = labels.keys().iter().map(String::as_str).chain([key]).map(str::to_owned).collect();
+        get(values, &path).and_then(Value::as_str).map(str::to_owned)
+    };
+    let usual = apart.map_or(CONTROL_PLANE, |apart| apart.node.as_str());
+    let label = (
+        said("node_selector_key").unwrap_or_else(|| usual.to_owned()),
+        said("node_selector_value").unwrap_or_else(|| ENABLED.to_owned()),
+    );
+    let nodes = cloud.site().nodes.as_ref()?.count(&label.0, &label.1)?;
+    if u64::try_from(nodes).is_ok_and(|nodes| nodes >= count) {
+        return None;
+    }
+    let fate = match apart {
+        _ if is_required(values, name) => Fate::Wait,
+        Some(_) => Fate::Outvoted,
+        None => Fate::Idle,
+    };
+    let what =
+        apart.map_or_else(|| format!("pods of {name} of {release}"), |apart| format!("{} ({release})", apart.what));
+    Some(Servers { field: cloud.field(release, path), label, nodes, fate, what, count })
+}
+
+/// Whether the pods insist on nodes without their like.
+fn is_required(values: &Values, name: &str) -> bool {
+    let kinds: Path = ["pod", "affinity", "anti", "type"].into_iter().collect();
+    let kinds = get(values, &kinds);
+    let own = kinds.and_then(|kinds| kinds.get(name).or_else(|| kinds.get("default")));
+    own.and_then(Value::as_str) == Some(REQUIRED)
+}

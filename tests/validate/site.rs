@@ -1,0 +1,154 @@
+//! What is said of a cloud that its cluster can't carry.
+
+use osdpl::observed::{Census, Class, Range, Site};
+use osdpl::rule::Schemas;
+
+use super::{judged_at, resource};
+
+/// What the rules about clusters say of a spec, each with its field.
+fn said(input: &str, site: &Site) -> Vec<String> {
+    let catalog = osdpl::files::catalog(None).unwrap();
+    let schemas = Schemas::new(&catalog).unwrap();
+    let report = judged_at(&[("cloud.yaml", &resource(input))], &catalog, &schemas, site);
+    let found =
+        report.findings.iter().filter(|found| ["controllers", "storage-class", "address"].contains(&found.rule));
+    found.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
+}
+
+fn nodes(counts: &[(&str, usize)]) -> Site {
+    let counts = counts.iter().map(|(key, count)| (((*key).to_owned(), "enabled".to_owned()), *count));
+    Site { nodes: Some(Census::Labelled(counts.collect())), ..Site::default() }
+}
+
+fn class(name: &str, provisioner: &str, is_default: bool) -> Class {
+    Class { name: name.into(), provisioner: provisioner.into(), is_default }
+}
+
+fn classes(classes: &[Class]) -> Site {
+    Site { classes: Some(classes.to_vec()), ..Site::default() }
+}
+
+const FEWER: &str =
+    "give more nodes the label (spec.nodes.roles), or want fewer (a smaller size, without the preset ha)";
+
+#[test]
+fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
+    let found = said("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 2)]));
+    assert_eq!(
+        found[0],
+        format!(
+            "warning spec.presets: 3 RabbitMQ servers (rabbitmq), 3 database servers (mariadb) are wanted, and 2 nodes carry openstack-control-plane=enabled: each \
+             needs one of its own, so that the others wait for ever; {FEWER}"
+        )
+    );
+    let (before, after) = found[1].split_once(" more are wanted").unwrap();
+    assert!(before.starts_with("warning spec.presets: 3 pods of ") && before.matches(" of ").count() == 6, "{before}");
+    assert_eq!(
+        after,
+        format!(
+            ", and 2 nodes carry openstack-control-plane=enabled: those that share a node are lost with it, and the others have nothing from them; {FEWER}"
+        )
+    );
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(said("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 3)])), Vec::<String>::new());
+    let unknown = said("presets: [compute, ha]", &Site::default());
+    assert_eq!(unknown, Vec::<String>::new(), "nobody has counted");
+}
+
+#[test]
+fn a_majority_on_one_node_and_none_at_all_are_told_apart() {
+    let own = "services: {mariadb: {releases: {mariadb: {values: {pod: {replicas: {server: 3}}}}}}}";
+    let at = "spec.services.mariadb.releases.mariadb.values.pod.replicas.server";
+    assert_eq!(
+        said(own, &nodes(&[("openstack-control-plane", 1)])),
+        [format!(
+            "warning {at}: 3 database servers (mariadb) are wanted, and 1 node carries openstack-control-plane=enabled: some share a node, and with it the majority is \
+             lost; {FEWER}"
+        )]
+    );
+    assert_eq!(
+        said(own, &nodes(&[("openstack-control-plane", 0)])),
+        [format!(
+            "warning {at}: 3 database servers (mariadb) are wanted, and no node carries openstack-control-plane=enabled: none of them starts; {FEWER}"
+        )]
+    );
+    let elsewhere = "services: {mariadb: {releases: {mariadb: {values: {labels: {server: {node_selector_key: db}}, pod: {replicas: {server: 3}}}}}}}";
+    let found = said(elsewhere, &nodes(&[("openstack-control-plane", 1), ("db", 3)]));
+    assert_eq!(found, Vec::<String>::new(), "they run elsewhere");
+    let ovn = "presets: [compute, ha]\nfeatures: {network: {backend: ovn}}";
+    let found = said(ovn, &nodes(&[("openstack-control-plane", 3), ("openstack-network-node", 1)]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains("3 northbound databases of OVN (ovn), 3 southbound databases of OVN (ovn) are wanted, and 1 node carries openstack-network-node=enabled"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_class_that_is_not_there_is_told_with_those_that_are() {
+    let wait = "so that volume claims, and the pods that mount them, wait for ever";
+    let known = classes(&[class("fast", "example.com/disks", false), class("generals", "example.com/disks", true)]);
+    assert_eq!(
+        said("region: one", &known),
+        [format!(
+            "warning spec.storageClass: there is no StorageClass \"general\", did you mean \"generals\"?, {wait}; the cluster has fast, generals; name one of them, or make \
+             it"
+        )]
+    );
+    let none = classes(&[]);
+    assert_eq!(
+        said("storageClass: fast", &none),
+        [format!(
+            "warning spec.storageClass: there is no StorageClass \"fast\", {wait}; the cluster has none at all; make one"
+        )]
+    );
+    assert_eq!(said("storageClass: default", &known), Vec::<String>::new(), "the charts leave it to the cluster");
+    let without_default = classes(&[class("fast", "example.com/disks", false)]);
+    assert_eq!(said("storageClass: default", &without_default).len(), 1, "which has none by default");
+    assert_eq!(said("features: {storage: {backend: local}}", &none), Vec::<String>::new(), "no claim is made");
+    let own = "storageClass: fast\nservices: {mariadb: {releases: {mariadb: {values: {volume: {class_name: slow}}}}}}";
+    let found = said(own, &known);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let at =
+        "warning spec.services.mariadb.releases.mariadb.values.volume.class_name: there is no StorageClass \"slow\"";
+    assert!(found[0].starts_with(at), "{found:?}");
+}
+
+#[test]
+fn a_claim_that_pods_share_needs_a_class_whose_volumes_can_be_shared() {
+    let disks = classes(&[
+        class("general", "rook-ceph.rbd.csi.ceph.com", true),
+        class("shared", "rook-ceph.cephfs.csi.ceph.com", false),
+    ]);
+    let found = said("services: {tacker: {enabled: true}, gnocchi: {enabled: true}}", &disks);
+    let told = |release: &str, path: &str| {
+        format!(
+            "warning spec.services.{release}: pods of {release} on several nodes mount one volume (ReadWriteMany), and StorageClass \"general\" \
+             (rook-ceph.rbd.csi.ceph.com) makes none that can be shared: the claim, and the pods, wait for ever; name a class of a shared file system (CephFS, NFS) in \
+             services.{release}.releases.{release}.values.{path}"
+        )
+    };
+    assert_eq!(
+        found,
+        [told("gnocchi", "extraObjects.measures.spec.storageClassName"), told("tacker", "storage.storageClass")]
+    );
+    let shared = "services: {tacker: {enabled: true, releases: {tacker: {values: {storage: {storageClass: shared}}}}}}";
+    assert_eq!(said(shared, &disks), Vec::<String>::new());
+}
+
+#[test]
+fn networks_of_the_cloud_that_are_the_clusters_are_told() {
+    let range = |what: &str, cidr: &str| Range { what: what.into(), cidr: cidr.into() };
+    let networks =
+        vec![range("the pods of node n1", "10.244.1.0/24"), range("Services (ServiceCIDR kubernetes)", "10.96.0.0/12")];
+    let site = Site { networks, ..Site::default() };
+    let input = "features: {network: {backend: ovs, tunnelNetwork: 10.96.10.0/24}, networkPolicies: {enabled: true, clients: [10.244.0.0/16]}}";
+    assert_eq!(
+        said(input, &site),
+        [
+            "warning spec.features.network.tunnelNetwork: 10.96.10.0/24 overlaps 10.96.0.0/12 of Services (ServiceCIDR kubernetes): from pods of the cloud what is there \
+             can't be reached, or the cluster's own can't; choose another range"
+        ]
+    );
+    assert_eq!(said("features: {network: {backend: ovs, tunnelNetwork: 172.16.0.0/24}}", &site), Vec::<String>::new());
+}
