@@ -123,5 +123,12 @@ null (upstream's way of leaving it to a mounted snippet). (list scope "path.in.c
 {{- end -}}
 {{- define "stand-in.as-quoted" -}}{{- include "stand-in.as-flat" (dict "root" .root "from" .from "form" "%q") -}}{{- end -}}
 
+{{/* pdns.conf: dashes in keys. */}}
+{{- define "stand-in.as-dashed" -}}
+{{- range $key, $value := .from }}
+{{ $key | replace "_" "-" }} = {{ $value }}
+{{- end }}
+{{- end -}}
+
 {{- define "stand-in.as-yaml" -}}{{- toYaml .from -}}{{- end -}}
 {{- define "stand-in.as-text" -}}{{- tpl (toString .from) .root -}}{{- end -}}

@@ -20,9 +20,13 @@ spec:
   publishNotReadyAddresses: {{ $service.unready }}
 {{- end }}
   ports:
-{{- range $name, $port := $service.ports }}
+{{- range $name, $given := $service.ports }}
+{{- $port := kindIs "map" $given | ternary (get (kindIs "map" $given | ternary $given dict) "port") $given }}
   - name: {{ $name }}
     port: {{ kindIs "string" $port | ternary (include "stand-in.port" (list $scope $service.endpoint $class (toString $port))) $port }}
+{{- if kindIs "map" $given }}
+    protocol: {{ $given.protocol }}
+{{- end }}
 {{- end }}
   selector: {{- include "stand-in.labels" (list $scope $service.component) | nindent 4 }}
 {{- end -}}
