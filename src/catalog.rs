@@ -95,7 +95,9 @@ pub struct Release {
     /// The components that must be available before it may be submitted.
     pub needs: Vec<Need>,
     /// The components that its pods wait for by themselves.
-    pub awaits: Vec<Component>,
+    pub awaits: Vec<Need>,
+    /// The components without which it is of no use, in no order.
+    pub alongside: Vec<Need>,
     /// What it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Its API, which is asked whether it answers.

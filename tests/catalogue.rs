@@ -5,6 +5,8 @@
 
 #[path = "catalogue/added.rs"]
 mod added;
+#[path = "catalogue/alone.rs"]
+mod alone;
 #[path = "catalogue/brokers.rs"]
 mod brokers;
 #[path = "catalogue/clouds.rs"]
@@ -102,7 +104,9 @@ fn the_smallest_resource_is_a_whole_cloud() {
     assert_eq!(
         names,
         [
+            "barbican",
             "cinder",
+            "designate",
             "glance",
             "heat",
             "horizon",
@@ -112,8 +116,10 @@ fn the_smallest_resource_is_a_whole_cloud() {
             "memcached",
             "neutron",
             "nova",
+            "octavia",
             "openvswitch",
             "placement",
+            "powerdns",
             "rabbitmq"
         ]
     );
@@ -215,11 +221,11 @@ fn what_is_missing_is_said_plainly() {
         ),
         (
             json!({"features": {"network": {"backend": "ovn"}}, "services": {"ovn": {"enabled": false}}}),
-            "spec.features.network.backend: network.backend is ovn, and the service ovn is not part of the cloud",
+            "spec.services.ovn.enabled: is false, and ovn is needed by neutron (ovn/ovn-ovsdb-nb, ovn/ovn-ovsdb-sb)",
         ),
         (
             json!({"services": {"openvswitch": {"enabled": false}}}),
-            "spec.features.network.backend: network.backend is ovs, and the service openvswitch is not part of the cloud",
+            "spec.services.openvswitch.enabled: is false, and openvswitch is needed by neutron (openvswitch/server)",
         ),
         (
             json!({"services": {"libvirt": {"releases": {"libvirt": {"namespace": "elsewhere"}}}}}),

@@ -99,11 +99,13 @@ fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
             let needs = release.needs.iter().map(|need| ("needs", &need.component));
-            let awaits = release.awaits.iter().map(|component| ("awaits", component));
+            let awaits = release.awaits.iter().map(|need| ("awaits", &need.component));
+            let alongside = release.alongside.iter().map(|need| ("alongside", &need.component));
             let quorum = release.quorum.iter().map(|component| ("quorum", component));
             let hosts = release.hosts.iter().map(|hosts| ("hosts", &hosts.component));
             for (list, component) in needs
                 .chain(awaits)
+                .chain(alongside)
                 .chain(quorum)
                 .chain(hosts)
                 .filter(|(_, component)| catalog.provider(component).is_none())
@@ -197,7 +199,7 @@ fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let edges: BTreeMap<&str, Vec<&str>> = releases()
         .map(|(name, release)| {
-            let components = release.needs.iter().map(|need| &need.component).chain(&release.awaits);
+            let components = release.needs.iter().chain(&release.awaits).map(|need| &need.component);
             let providers = components.filter_map(|component| Some(catalog.provider(component)?.1));
             (name.as_str(), providers.collect())
         })

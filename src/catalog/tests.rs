@@ -89,12 +89,12 @@ fn everything_wrong_is_said_with_its_place() {
         ),
         (
             "values/services/front.yaml",
-            with("    needs: [{component: store/server}]", "    awaits: [store/servre]"),
+            with("    needs: [{component: store/server}]", "    awaits: [{component: store/servre}]"),
             "values/services/front.yaml: releases.front.awaits: there is no component \"store/servre\", did you mean \"store/server\"?",
         ),
         (
             "values/services/front.yaml",
-            with("    needs: [{component: store/server}]", "    awaits: [front/api]"),
+            with("    needs: [{component: store/server}]", "    awaits: [{component: front/api}]"),
             "releases need each other in a circle: front → front; remove one",
         ),
         (

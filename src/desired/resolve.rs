@@ -63,7 +63,7 @@ fn resolve_release(
         service: service.to_owned(),
         group: catalog.services.get(service)?.group,
         needs: needs(name, release, catalog, selection, scope, findings),
-        awaits: awaits(release, catalog, selection),
+        awaits: awaits(name, release, catalog, selection, scope, findings),
         components: release.components.clone(),
         jobs: super::order::jobs(&values, fact),
         plain_jobs: release.plain_jobs.clone(),
@@ -149,8 +149,17 @@ pub(super) fn scope<'a>(common: &'a Scope<'_>, selection: &Selection, facts: &Fa
     common.inner(&variables)
 }
 
-fn awaits(release: &Release, catalog: &Catalog, selection: &Selection) -> BTreeSet<String> {
-    let providers = release.awaits.iter().filter_map(|component| Some(catalog.provider(component)?.1));
+fn awaits(
+    name: &str,
+    release: &Release,
+    catalog: &Catalog,
+    selection: &Selection,
+    scope: &Scope<'_>,
+    findings: &mut Vec<Finding>,
+) -> BTreeSet<String> {
+    let field = format!("spec.services (release {name})");
+    let awaits = release.awaits.iter().filter(|need| super::select::holds(need.when.as_ref(), scope, &field, findings));
+    let providers = awaits.filter_map(|need| Some(catalog.provider(&need.component)?.1));
     providers.filter(|provider| selection.releases.contains_key(*provider)).map(str::to_owned).collect()
 }
 

@@ -41,6 +41,8 @@ type Needers = BTreeMap<String, BTreeSet<String>>;
 struct Needed {
     /// Services that nobody named.
     services: BTreeMap<String, Needers>,
+    /// Services that nobody named and for which somebody may have something else.
+    company: BTreeMap<String, Needers>,
     /// Releases that are no part of a service of the cloud, with the service.
     releases: BTreeMap<(String, String), Needers>,
 }
@@ -59,12 +61,19 @@ pub(super) fn chosen(
     loop {
         let mut chosen = round(namespace, spec, catalog, features, &enabled);
         let needed = needed(catalog, &mut chosen, &named);
-        let (disabled, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        let (disabled, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             needed.services.into_iter().partition(|(service, _)| is_disabled(service));
+        let (declined, company): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            needed.company.into_iter().partition(|(service, _)| is_disabled(service));
+        for (service, who) in company {
+            join(others.entry(service).or_default(), who);
+        }
         let before = enabled.len();
         enabled.extend(others.keys().cloned());
         if enabled.len() == before {
             chosen.findings.extend(without_effect(spec, catalog, &enabled));
+            let declined = declined.iter().filter(|(service, _)| !disabled.contains_key(*service));
+            chosen.findings.extend(declined.map(|(service, who)| missed(service, who)));
             chosen.refusals = disabled.iter().map(|(service, who)| in_use(service, who, catalog)).collect();
             chosen.refusals.extend(needed.releases.iter().map(|((service, name), who)| unmet(service, name, who)));
             chosen.notes = others.iter().map(|(service, who)| pulled_in(service, who)).collect();
@@ -102,14 +111,15 @@ fn round(
     Chosen { services, external, releases, variables, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// What the releases need beside what was named.
+/// What the releases need beside what was named: at once, for their pods, or for being of use.
 fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> Needed {
     let mut needed = Needed::default();
     let scope = Scope::new(&chosen.variables);
     for service in &chosen.services {
         let entries = catalog.services.get(service).into_iter().flat_map(|service| &service.releases);
         for (name, release) in entries.filter(|(name, _)| chosen.releases.contains_key(*name)) {
-            for need in &release.needs {
+            let firm = release.needs.iter().chain(&release.awaits).map(|need| (need, true));
+            for (need, is_firm) in firm.chain(release.alongside.iter().map(|need| (need, false))) {
                 let Some((provider, of)) = catalog.provider(&need.component) else { continue };
                 let is_there = chosen.external.contains_key(provider) || chosen.releases.contains_key(of);
                 let is_named = named.contains(provider);
@@ -121,15 +131,22 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
                     needers.entry(name.clone()).or_default().insert(need.component.to_string());
                 };
                 if !is_named {
-                    say(needed.services.entry(provider.to_owned()).or_default());
+                    let services = if is_firm { &mut needed.services } else { &mut needed.company };
+                    say(services.entry(provider.to_owned()).or_default());
                 }
-                if !is_there && chosen.services.contains(provider) {
+                if is_firm && !is_there && chosen.services.contains(provider) {
                     say(needed.releases.entry((provider.to_owned(), of.to_owned())).or_default());
                 }
             }
         }
     }
     needed
+}
+
+fn join(known: &mut Needers, more: Needers) {
+    for (name, components) in more {
+        known.entry(name).or_default().extend(components);
+    }
 }
 
 /// `heat (barbican/api), octavia (barbican/api)`.
@@ -154,6 +171,15 @@ fn in_use(service: &str, who: &Needers, catalog: &Catalog) -> Finding {
     let message =
         format!("is false, and {service} is needed by {}; take it out, or disable {services} as well", list(who));
     refused(format!("spec.services.{service}.enabled"), message)
+}
+
+fn missed(service: &str, who: &Needers) -> Finding {
+    let message = format!(
+        "is false, and without {service} or something of yours in its place these are of no use: {}; take it out where \
+         you have nothing else",
+        list(who)
+    );
+    Finding { level: Level::Warning, field: format!("spec.services.{service}.enabled"), message }
 }
 
 fn unmet(service: &str, release: &str, who: &Needers) -> Finding {

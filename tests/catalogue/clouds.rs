@@ -66,6 +66,19 @@ pub fn clouds() -> Vec<(String, Value)> {
     clouds
 }
 
+/// The services that nearly every cloud has, with this on top.
+pub fn kit(change: &Value) -> Value {
+    let services = json!({"cinder": {"enabled": true}, "heat": {"enabled": true}});
+    let mut spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": services});
+    for (field, value) in change.as_object().into_iter().flatten() {
+        match (field.as_str(), value) {
+            ("services", Value::Object(more)) => spec["services"].as_object_mut().unwrap().extend(more.clone()),
+            _ => spec[field] = value.clone(),
+        }
+    }
+    spec
+}
+
 /// What a spec comes to, with made-up credentials: `the-<service>-<name>`, and a Ceph that is none.
 pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
     let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));

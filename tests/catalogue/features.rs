@@ -13,7 +13,7 @@ use osdpl::catalog::Catalog;
 use osdpl::desired::Desired;
 use serde_json::{Value, json};
 
-use crate::clouds::{at, catalogue, refusals, resolved};
+use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
 /// A release, a path in its values and what stands there; null for a default of the chart's that is taken away.
 type Set = (&'static str, &'static str, Value);
@@ -24,7 +24,7 @@ fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     if features["storage"]["backend"] == "ceph" {
         features["storage"]["ceph"] = json!({"mode": "external", "secret": {"name": "ceph"}});
     }
-    resolved(catalog, &json!({"openstackRelease": "2026.1", "presets": ["compute"], "features": features}))
+    resolved(catalog, &kit(&json!({"features": features})))
 }
 
 /// Every value stands where it is expected, and nothing is refused.
@@ -44,9 +44,7 @@ fn sets(cases: &[(Value, &[Set])]) {
 fn says(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {
-        let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"]});
-        spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(&catalog, &kit(change));
         let told: Vec<_> = desired.findings.iter().filter(|finding| finding.field == *field).collect();
         let fits = told.iter().any(|finding| parts.iter().all(|part| finding.message.contains(part)));
         assert!(fits, "{change}: nothing at {field} with {parts:?}: {:#?}", desired.findings);

@@ -124,7 +124,7 @@ fn an_uninstall_waits_for_approval() {
 #[test]
 fn another_network_backend_comes_first_and_the_old_one_leaves_after_approval() {
     story("backend", async |world| {
-        let with = |backend: &str| json!({"openstackRelease": "2026.1", "presets": ["compute"], "features": {"network": {"backend": backend}}});
+        let with = |backend: &str| json!({"openstackRelease": "2026.1", "presets": ["core"], "features": {"network": {"backend": backend}}});
         let _operator = world.operator().start().await;
         world.apply(&with("ovn")).await;
         world.until_ready().await;

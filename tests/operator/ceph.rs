@@ -1,16 +1,17 @@
 //! A Ceph that Kubernetes does not know: described by a Secret, handed to each chart as its own key, and changed under a running cloud.
 
+mod described;
+
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use osdpl::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};
-use crate::world::{World, story};
+use crate::world::story;
 
 const SECRET: &str = "far-away";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
@@ -18,75 +19,21 @@ const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
+const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
 const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
-/// The services of the preset `storage`, on Ceph.
+/// Images and volumes on Ceph.
 fn spec() -> Value {
-    let ceph = json!({"mode": "external", "secret": {"name": SECRET}});
-    json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}})
+    let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
+    spec["features"] =
+        json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": SECRET}}}});
+    spec
 }
 
-impl World {
-    /// Writes the Secret that describes Ceph, with these keys on top; null removes one.
-    async fn describe_ceph(&self, changes: Value) {
-        let mut data = json!({
-            "mon_host": "10.0.0.2:6789,10.0.0.1:6789", "fsid": FSID,
-            "glance.key": format!("{GLANCE}\n"), "glance.pool": "images",
-            "cinder.key": CINDER, "cinder.pool": "volumes", "cinder.user": "volumes",
-            "cinder-backup.key": BACKUP, "cinder-backup.pool": "backups",
-        });
-        let all = data.as_object_mut().unwrap();
-        all.extend(changes.as_object().cloned().unwrap_or_default());
-        all.retain(|_, value| !value.is_null());
-        let api = self.api::<Secret>();
-        let held = api.get_opt(SECRET).await.unwrap();
-        let version = held.as_ref().and_then(ResourceExt::resource_version);
-        let secret = json!({"metadata": {"name": SECRET, "resourceVersion": version}, "stringData": data});
-        let secret: Secret = serde_json::from_value(secret).unwrap();
-        match held {
-            Some(_) => api.replace(SECRET, &PostParams::default(), &secret).await.unwrap(),
-            None => api.create(&PostParams::default(), &secret).await.unwrap(),
-        };
-    }
-
-    /// The key and the keyring in a Secret for the charts.
-    pub async fn keyring(&self, name: &str) -> (String, String) {
-        let data = self.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
-        let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();
-        (text("key"), text("keyring"))
-    }
-
-    /// The annotation by which a workload's pods follow what they mount of Ceph.
-    async fn follows(&self, deployment: &str) -> String {
-        let template = self.api::<Deployment>().get(deployment).await.unwrap().spec.unwrap().template;
-        template.metadata.unwrap().annotations.unwrap_or_default().remove("osdpl.dev/ceph").unwrap_or_default()
-    }
-
-    /// The releases that helm was started for since the first `count` runs.
-    pub fn upgraded_since(&self, count: usize) -> Vec<String> {
-        let mut names: Vec<String> = self.helm_runs()[count..].iter().map(|run| run.release().to_owned()).collect();
-        names.sort();
-        names
-    }
-
-    /// No key stands in a ConfigMap, in a pod, or in values; the story's end looks everywhere else.
-    async fn keeps_keys(&self, releases: &[&str]) {
-        for key in [GLANCE, CINDER, BACKUP, NEWER] {
-            for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
-                assert!(!format!("{:?}", map.data).contains(key), "a key in ConfigMap {}", map.name_any());
-            }
-            for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
-                assert!(
-                    !format!("{:?} {:?}", pod.spec, pod.annotations()).contains(key),
-                    "a key in {}",
-                    pod.name_any()
-                );
-            }
-            for release in releases {
-                assert!(!self.helm_values(release).to_string().contains(key), "a key in the values of {release}");
-            }
-        }
-    }
+/// The whole preset `storage`.
+fn storage() -> Value {
+    let ceph = json!({"mode": "external", "secret": {"name": SECRET}});
+    json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}})
 }
 
 /// What `CephReady` says: status and reason, and its message.
@@ -98,12 +45,12 @@ fn ceph(cloud: &OpenStackDeployment) -> (String, String) {
 #[test]
 fn a_ceph_outside_becomes_what_each_chart_mounts() {
     story("far", async |world| {
-        world.describe_ceph(json!({})).await;
+        world.describe_ceph(json!({"manila.key": SHARES, "manila.pool": "shares"})).await;
         let _operator = world.operator().start().await;
-        world.apply(&spec()).await;
+        world.apply(&storage()).await;
         let cloud = world.until_ready().await;
         let says = format!(
-            "Secret {}/{SECRET} speaks for glance, cinder, cinder-backup; ceph.conf and their keys are written for the charts",
+            "Secret {}/{SECRET} speaks for glance, cinder, cinder-backup, manila; ceph.conf and their keys are written for the charts",
             world.namespace
         );
         assert_eq!(ceph(&cloud), ("True Ready".to_owned(), says));
@@ -114,6 +61,7 @@ fn a_ceph_outside_becomes_what_each_chart_mounts() {
             ("images-rbd-keyring", "glance", GLANCE),
             ("cinder-volume-rbd-keyring", "volumes", CINDER),
             ("cinder-backup-rbd-keyring", "cinderbackup", BACKUP),
+            ("manila-keyring", "manila", SHARES),
         ] {
             let file = format!("[client.{user}]\n    key = {key}\n");
             assert_eq!(world.keyring(name).await, (key.to_owned(), file), "{name}");
@@ -121,7 +69,9 @@ fn a_ceph_outside_becomes_what_each_chart_mounts() {
         let values = world.helm_values("cinder");
         assert_eq!(values["conf"]["backends"]["rbd1"]["rbd_pool"], "volumes");
         assert_eq!(values["conf"]["cinder"]["DEFAULT"]["backup_ceph_user"], "cinderbackup");
-        world.keeps_keys(&["glance", "cinder"]).await;
+        assert_eq!(world.helm_values("manila")["conf"]["manila"]["cephfs"]["cephfs_filesystem_name"], "shares");
+        assert_eq!(cloud.status().health["manila"]["share"].ready, "1/1");
+        world.keeps_keys(&["glance", "cinder", "manila"]).await;
     });
 }
 
@@ -204,6 +154,7 @@ fn who_mounts_what_changed_is_upgraded_once_and_nobody_else() {
 /// libvirt alone: its pods wait for ever for an agent, which its release does not.
 fn libvirt() -> Value {
     let mut spec = services(&["libvirt", "memcached"]);
+    spec["services"]["neutron"] = json!({"enabled": false});
     spec["features"] =
         json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": SECRET}}}});
     spec

@@ -4,7 +4,7 @@ use osdpl::api::{ComponentStatus, ComponentVerdict, OpenStackDeployment, reason}
 use serde_json::json;
 
 use crate::cloud::{Told, services, with_values};
-use crate::operator::Operator;
+use crate::operator::{Operator, Setup};
 use crate::standin::{Manner, StandIn};
 use crate::world::{World, now, story};
 
@@ -13,9 +13,14 @@ const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabb
 impl World {
     /// An operator that asks the stand-in instead of every Service.
     pub async fn asks(&self, server: &StandIn) -> Operator {
+        self.asking(server).start().await
+    }
+
+    /// The same, before it starts.
+    pub fn asking(&self, server: &StandIn) -> Setup<'_> {
         let address = server.address.to_string();
         let often = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];
-        self.operator().arguments(&often).start().await
+        self.operator().arguments(&often)
     }
 
     async fn until_endpoint(&self, reason: &str) -> (ComponentStatus, OpenStackDeployment) {

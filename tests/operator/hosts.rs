@@ -1,5 +1,6 @@
 //! Computes that come, and computes that are gone for good.
 
+use std::path::PathBuf;
 use std::pin::pin;
 
 use cluster::Rule;
@@ -13,12 +14,13 @@ use osdpl::api::{FORGET, OpenStackDeployment};
 use osdpl::values::digest;
 use serde_json::{Value, json};
 
+use crate::approval::newer_catalogue;
 use crate::cloud::{Told, services, with_values};
 use crate::nodes::Nodes;
 use crate::standin::StandIn;
 use crate::world::{World, patience, story};
 
-/// Nova without what its computes wait for on their own node.
+/// Nova without what its computes wait for on their own node, to go with [`alone`].
 fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({
@@ -26,6 +28,18 @@ fn nova() -> Value {
     });
     let spec = services(&["keystone", "mariadb", "memcached", "nova", "rabbitmq"]);
     with_values(spec, "nova", json!({"dependencies": dependencies}))
+}
+
+/// A copy of the shipped catalogue in which nova needs nothing of what its computes wait for.
+fn alone(world: &World) -> PathBuf {
+    let folder = newer_catalogue(world);
+    let file = folder.join("values/services/nova.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let is_kept = |line: &&str| !line.starts_with("    awaits: ") && !line.starts_with("    alongside: ");
+    let kept: Vec<&str> = text.lines().filter(is_kept).collect();
+    assert_eq!(kept.len() + 2, text.lines().count());
+    std::fs::write(&file, kept.join("\n")).unwrap();
+    folder
 }
 
 fn says(words: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
@@ -68,7 +82,8 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         for node in nodes.list(&ListParams::default()).await.unwrap() {
             server.nova.compute(&node.name_any());
         }
-        let operator = world.asks(&server).await;
+        let catalogue = alone(world);
+        let operator = world.asking(&server).catalog(&catalogue).start().await;
         world.apply(&nova()).await;
         world.until_ready().await;
         assert_eq!(world.runs().await, Vec::<String>::new(), "whoever was there was mapped by the install");
@@ -87,7 +102,7 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
             format!("Job {job} maps new computes into their cell: {late}")
         );
         operator.kill();
-        let _operator = world.asks(&server).await;
+        let _operator = world.asking(&server).catalog(&catalogue).start().await;
         server.nova.discover();
         world.cluster().mend("mapping").await.unwrap();
         world.until_job(&job, |job| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1))).await;

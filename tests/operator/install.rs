@@ -129,8 +129,11 @@ fn told_the_truth(versions: &[OpenStackDeployment]) {
     }
 }
 
-fn compute() -> Value {
-    json!({"openstackRelease": "2026.1", "presets": ["compute"]})
+/// The preset `compute` without what comes later.
+fn kit() -> Value {
+    let later = json!({"enabled": false});
+    let services = json!({"barbican": later, "octavia": later, "designate": later, "powerdns": later});
+    json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": services})
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
         hold(world, "rabbitmq-rabbitmq-0").await;
         hold(world, "keystone-bootstrap").await;
         let _operator = world.operator().start().await;
-        world.apply(&compute()).await;
+        world.apply(&kit()).await;
 
         // The broker hangs: what does not need it goes on, and what does says so. Keystone answers while its helm still waits
         // for a late hook: what needs keystone goes on.
@@ -159,7 +162,19 @@ fn a_cloud_comes_up_in_the_order_of_its_needs_without_waves_or_barriers() {
         assert_eq!(cloud.status().releases, "13/13");
 
         told_the_truth(&history.up_to(&cloud).await);
+        let runs = world.helm_runs().len();
+        world.apply(&json!({"openstackRelease": "2026.1", "presets": ["compute"]})).await;
+        let whole =
+            |cloud: &OpenStackDeployment| (cloud.is_ready() && cloud.status().releases == "17/17").then_some(());
+        world.until("the rest of the preset is there", whole).await;
+        assert_eq!(
+            world.upgraded_since(runs),
+            ["barbican", "designate", "octavia", "powerdns"],
+            "and nothing else is touched"
+        );
+
         let ledger = ledger.lock().unwrap().clone();
+        assert!(ledger.available["powerdns"] < ledger.submitted["designate"], "{ledger:?}");
         for (release, needed) in ORDER {
             assert!(ledger.available[needed] < ledger.submitted[release], "{release} before {needed}: {ledger:?}");
         }

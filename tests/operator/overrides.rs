@@ -40,7 +40,7 @@ fn values_for_some_nodes_split_the_daemons_after_approval_and_change_freely_from
             let entry = json!({"name": "gpu", "selector": gpu, "releases": values});
             let overrides = if overrides { vec![entry] } else { Vec::new() };
             let roles = json!({"gpu": {"names": ["node-1"], "labels": {"gpu": "big"}}});
-            json!({"openstackRelease": "2026.1", "presets": ["compute"], "nodes": {"roles": roles, "overrides": overrides}})
+            json!({"openstackRelease": "2026.1", "presets": ["core"], "nodes": {"roles": roles, "overrides": overrides}})
         };
         let nodes = Nodes::of(world);
         let _operator = world.operator().start().await;
@@ -100,7 +100,7 @@ fn values_for_some_nodes_split_the_daemons_after_approval_and_change_freely_from
         let conf = String::from_utf8(own.data.as_ref().unwrap()["nova.conf"].0.clone()).unwrap();
         assert!(conf.contains("[compute]\ncpu_dedicated_set = 2-3\n"), "{conf}");
 
-        world.apply(&json!({"openstackRelease": "2026.1", "presets": ["compute"]})).await;
+        world.apply(&json!({"openstackRelease": "2026.1", "presets": ["core"]})).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.child("nova").message.starts_with(restarts), "{}", cloud.child("nova").message);
         let labels =

@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ListParams, PostParams};
 use osdpl::api::{OpenStackDeployment, condition, reason};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};
 use crate::world::story;
@@ -29,6 +29,13 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
     move |cloud| pending(cloud)?.contains(text).then_some(())
 }
 
+/// Images and volumes on this Ceph.
+fn on_ceph(ceph: &Value) -> Value {
+    let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
+    spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
+    spec
+}
+
 #[test]
 fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
     story("deep", async |world| {
@@ -36,8 +43,7 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         rook.undefine().await;
         let pools = json!({"images": {"replicas": 2, "deviceClass": "ssd"}});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "pools": pools}});
-        let spec =
-            json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}});
+        let spec = on_ceph(&ceph);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until("Rook is missed", waits_for("is not there; install Rook")).await;
@@ -110,6 +116,7 @@ fn another_ceph_and_a_sick_one_are_told_and_change_nothing_that_runs() {
         rook.tells_monitors("a=10.0.0.1:6789").await;
         rook.hands_out_admin(GLANCE).await;
         let mut spec = services(&["libvirt"]);
+        spec["services"]["neutron"] = json!({"enabled": false});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "access": "admin"}});
         spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
         let _operator = world.operator().start().await;
@@ -147,8 +154,7 @@ fn with_access_admin_the_charts_get_the_admins_key_and_osdpl_asks_rook_for_nothi
         rook.tells_monitors("a=10.0.0.1:6789").await;
         let pools = json!({"images": {"replicas": 2}});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "access": "admin", "pools": pools}});
-        let spec =
-            json!({"openstackRelease": "2026.1", "presets": ["storage"], "features": {"storage": {"ceph": ceph}}});
+        let spec = on_ceph(&ceph);
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world

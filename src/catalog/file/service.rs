@@ -57,9 +57,13 @@ pub struct Release {
     #[serde(default)]
     pub needs: Vec<Need>,
     /// Components that its pods wait for by themselves, in upstream's init containers: no reason to hold the release back, but those who provide
-    /// them go first where not all can.
+    /// them become part of the cloud, and go first where not all can.
     #[serde(default)]
-    pub awaits: Vec<String>,
+    pub awaits: Vec<Need>,
+    /// Components without which it is of no use, in no order (pods of both may wait for each other): the services that provide them become part of
+    /// the cloud, unless the spec disables them, which is warned of.
+    #[serde(default)]
+    pub alongside: Vec<Need>,
     /// `application/component` to the kind of its workload.
     #[serde(default)]
     pub components: BTreeMap<String, WorkloadKind>,
@@ -164,7 +168,7 @@ fn yes() -> bool {
     true
 }
 
-/// A component that must be available.
+/// A component that must be there.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Need {

@@ -19,13 +19,7 @@ impl Loader<'_> {
     fn release(&mut self, path: &str, name: &str, entry: file::Release) -> Release {
         let field = format!("releases.{name}");
         let when = self.condition(path, &format!("{field}.when"), entry.when);
-        let mut needs = Vec::new();
-        for (index, need) in entry.needs.into_iter().enumerate() {
-            let field = format!("{field}.needs[{index}]");
-            if let Some(component) = self.component(path, &field, &need.component) {
-                needs.push(Need { component, when: self.condition(path, &field, need.when) });
-            }
-        }
+        let needs = self.needs(path, &format!("{field}.needs"), entry.needs);
         let mut components = BTreeMap::new();
         for (text, kind) in entry.components {
             components
@@ -51,7 +45,8 @@ impl Loader<'_> {
             namespace: entry.namespace.inspect(|namespace| self.namespace(path, &field, namespace)),
             when,
             needs,
-            awaits: self.components(path, &format!("{field}.awaits"), &entry.awaits),
+            awaits: self.needs(path, &format!("{field}.awaits"), entry.awaits),
+            alongside: self.needs(path, &format!("{field}.alongside"), entry.alongside),
             components,
             endpoint,
             quorum: self.components(path, &format!("{field}.quorum"), &entry.quorum),
@@ -65,6 +60,17 @@ impl Loader<'_> {
             server_side: entry.server_side,
             base,
         }
+    }
+
+    fn needs(&mut self, path: &str, field: &str, entries: Vec<file::Need>) -> Vec<Need> {
+        let mut needs = Vec::new();
+        for (index, need) in entries.into_iter().enumerate() {
+            let field = format!("{field}[{index}]");
+            if let Some(component) = self.component(path, &field, &need.component) {
+                needs.push(Need { component, when: self.condition(path, &field, need.when) });
+            }
+        }
+        needs
     }
 
     fn namespace(&mut self, path: &str, field: &str, namespace: &str) {

@@ -18,6 +18,11 @@ fn catalog() -> Catalog {
         service("extra", ""),
         service("paint", "    when: features.colour.name == 'blue'\n"),
         service("wall", "    needs: [{component: paint/api}, {component: middle/api}]\n"),
+        service("left", "    awaits: [{component: extra/api}]\n    alongside: [{component: right/api}]\n"),
+        service(
+            "right",
+            "    alongside: [{component: left/api}, {component: paint/api, when: services.wall.enabled}]\n",
+        ),
     ];
     let added: Vec<_> = added.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     Catalog::load(&crate::catalog::tests::files(&added)).unwrap()
@@ -91,4 +96,32 @@ fn what_the_spec_says_of_an_added_service_holds_and_has_an_effect() {
     let warned: Vec<_> = said(&selection).into_iter().filter(|text| text.starts_with("warning")).collect();
     assert_eq!(warned.len(), 1, "{warned:?}");
     assert!(warned[0].starts_with("warning: spec.services.extra: the service is in none of the presets and no other"));
+}
+
+#[test]
+fn what_pods_wait_for_and_what_is_of_no_use_alone_becomes_part_of_the_cloud_even_in_a_circle() {
+    let selection = selected(json!({"right": {"enabled": true}}), json!({}));
+    assert_eq!(selection.releases.keys().collect::<Vec<_>>(), ["extra", "left", "right"]);
+    assert_eq!(
+        said(&selection),
+        [
+            "note: spec.services.extra: the service is part of the cloud because it is needed by left (extra/api)",
+            "note: spec.services.left: the service is part of the cloud because it is needed by right (left/api)",
+        ]
+    );
+}
+
+#[test]
+fn what_pods_wait_for_can_not_be_disabled_and_for_company_somebody_may_have_something_else() {
+    let services = json!({"left": {"enabled": true}, "right": {"enabled": false}, "extra": {"enabled": false}});
+    let selection = selected(services, json!({}));
+    assert_eq!(
+        said(&selection),
+        [
+            "warning: spec.services.right.enabled: is false, and without right or something of yours in its place these \
+             are of no use: left (right/api); take it out where you have nothing else",
+            "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); take it out, or \
+             disable left as well",
+        ]
+    );
 }

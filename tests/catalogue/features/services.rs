@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Set, says};
-use crate::clouds::{at, catalogue, refusals, resolved};
+use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
 /// As `sets`, of a cloud that has the service.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
@@ -17,9 +17,7 @@ fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
         for service in service.split(' ') {
             services[service] = json!({"enabled": true});
         }
-        let spec =
-            json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": services, "features": features});
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(&catalog, &kit(&json!({"services": services, "features": features})));
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         for (release, path, value) in *expected {
             let found = at(&desired.releases[*release].values, path);

@@ -1,4 +1,4 @@
-//! Shares on a filesystem of Rook's, for a service that someone added to the catalogue.
+//! Shares on a filesystem of Rook's, for a manila that needs nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -39,12 +39,13 @@ spec:
       - {name: key, secret: {secretName: manila-keyring}}
 ";
 
-/// A catalogue and charts with one more service.
+/// A catalogue and charts with a manila of its share service alone.
 fn with_manila(world: &World) -> (PathBuf, PathBuf) {
     let catalogue = newer_catalogue(world);
     std::fs::write(catalogue.join("values/services/manila.yaml"), SERVICE).unwrap();
     let charts = world.folder.path().join("charts");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts"), &charts);
+    std::fs::remove_dir_all(charts.join("manila")).unwrap();
     std::fs::create_dir_all(charts.join("manila/templates")).unwrap();
     std::fs::write(charts.join("manila/Chart.yaml"), "{apiVersion: v2, name: manila, version: 1.0.0}\n").unwrap();
     std::fs::write(charts.join("manila/templates/deployment.yaml"), TEMPLATE).unwrap();
