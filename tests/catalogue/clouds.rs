@@ -87,9 +87,22 @@ pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
 
 /// The same with this Ceph.
 pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: Declared) -> Desired {
+    resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() })
+}
+
+/// The same once Jobs have written this down.
+pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written: &[(&str, &str)]) -> Desired {
+    let written = written.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+    resolved_from(
+        catalog,
+        spec,
+        Facts { helm_major: 4, written: [(release.to_owned(), Ok(written))].into(), ..Facts::default() },
+    )
+}
+
+fn resolved_from(catalog: &Catalog, spec: &Value, mut facts: Facts) -> Desired {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, catalog);
-    let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };
     for (service, name) in credentials::needed(catalog, &selection).into_keys() {
         let value = format!("the-{service}-{name}");
         facts.credentials.entry(service).or_default().insert(name, value);

@@ -2,6 +2,8 @@
 
 #[path = "features/compute.rs"]
 mod compute;
+#[path = "features/load_balancers.rs"]
+mod load_balancers;
 #[path = "features/network.rs"]
 mod network;
 #[path = "features/services.rs"]

@@ -5,6 +5,49 @@ use serde_json::json;
 use super::{says, sets};
 
 #[test]
+fn a_floating_network_is_made_by_neutrons_own_job_and_found_again() {
+    let script = |create: &str, pool: &str| {
+        json!(format!(
+            "name=public\nnetwork=$(openstack network list --external --name $name -f value -c ID)\nif [ -z \"$network\" ]; then\n\
+             \x20 network=$(openstack network create --external {create} -f value -c id $name)\nfi\n\
+             subnet=$(openstack subnet list --network $network -f value -c ID)\nif [ -z \"$subnet\" ]; then\n\
+             \x20 openstack subnet create --network $network --no-dhcp --ip-version 4 --subnet-range 203.0.113.0/24 {pool} $name-subnet\nfi\n"
+        ))
+    };
+    let plain = script("--provider-network-type flat --provider-physical-network external", " ");
+    let vlan = script(
+        "--provider-network-type vlan --provider-segment 7 --provider-physical-network lab",
+        "--gateway 203.0.113.254 --allocation-pool start=203.0.113.10,end=203.0.113.99",
+    );
+    let subnet =
+        json!({"cidr": "203.0.113.0/24", "gateway": "203.0.113.254", "first": "203.0.113.10", "last": "203.0.113.99"});
+    sets(&[
+        (
+            json!({"network": {"floatingNetwork": {"subnet": {"cidr": "203.0.113.0/24"}}}}),
+            &[("neutron", "bootstrap.enabled", json!(true)), ("neutron", "bootstrap.script", plain)],
+        ),
+        (
+            json!({"network": {"providerNetworks": [{"name": "lab", "bridge": "br-lab"}],
+                   "floatingNetwork": {"physicalNetwork": "lab", "vlan": 7, "subnet": subnet}}}),
+            &[("neutron", "bootstrap.script", vlan)],
+        ),
+    ]);
+    let told = |network: serde_json::Value| json!({"features": {"network": {"floatingNetwork": network}}});
+    says(&[
+        (
+            told(json!({"subnet": {"cidr": "203.0.113.0/24", "first": "203.0.113.10"}})),
+            "spec.features.network.floatingNetwork.subnet",
+            &["only one end", "set both"],
+        ),
+        (
+            told(json!({"physicalNetwork": "lab", "subnet": {"cidr": "203.0.113.0/24"}})),
+            "spec.features.network.floatingNetwork.physicalNetwork",
+            &["does not know", "providerNetworks"],
+        ),
+    ]);
+}
+
+#[test]
 fn each_part_of_the_network_reaches_the_agents_that_read_it() {
     let plain = |backend: &str| json!({"network": {"backend": backend, "distributedRouting": true, "mtu": 9000, "tunnelNetwork": "10.1.0.0/16"}});
     let tunnels = json!({"network": {"tenantNetworks": {"types": ["geneve", "vlan"], "tunnelIds": "1:99"},

@@ -163,8 +163,8 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         ),
         (
             with("octavia", json!({"loadBalancer": {"providers": ["amphora"]}})),
-            "spec.features.loadBalancer.amphora",
-            &["what they are made of", "name ovn"],
+            "spec.features.loadBalancer.amphora.image",
+            &["no image for them", "name ovn"],
         ),
         (
             with("octavia", json!({"loadBalancer": {"providers": ["ovn"]}})),
