@@ -21,6 +21,7 @@ mod plan;
 mod preset;
 mod render;
 mod status;
+mod test;
 mod unknown;
 mod validate;
 mod wait;
@@ -74,6 +75,10 @@ enum Command {
     /// Ends with code 0 where nothing is refused, 1 where something is (with --strict: where there is a warning, too), 2 where something can't be
     /// read.
     Validate(validate::Arguments),
+    /// Say whether clouds have the values that you expect of them: cases out of files, for your own CI; no cluster needed.
+    ///
+    /// Ends with code 0 where every case holds, 1 where one does not, 2 where a file is wrong. deploy/tests.yaml has one of each kind.
+    Test(test::Arguments),
     /// Describe a cloud that runs already, installed by hand or by others; with releases, take these over.
     ///
     /// It finds helm's releases of the catalogue's charts, and writes the OpenStackDeployment that describes them with the passwords that they
@@ -141,6 +146,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plan(arguments) => arguments.run().await,
         Command::Diff(arguments) => Box::pin(arguments.run()).await,
         Command::Validate(arguments) => arguments.run(),
+        Command::Test(arguments) => arguments.run(),
         Command::Adopt(arguments) => arguments.run().await,
         Command::Catalog(arguments) => arguments.run().await,
         Command::Preset(arguments) => arguments.run(),

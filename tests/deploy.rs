@@ -13,6 +13,8 @@ mod chart;
 mod clouds;
 #[path = "deploy/crd.rs"]
 mod crd;
+#[path = "deploy/expected.rs"]
+mod expected;
 #[path = "deploy/explain.rs"]
 mod explain;
 #[path = "deploy/image.rs"]

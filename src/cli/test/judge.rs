@@ -1,0 +1,165 @@
+//! A cloud beside what is expected of it.
+
+use anyhow::bail;
+use serde_json::{Value, json};
+
+use super::case::Expectation;
+use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use crate::catalog::{Catalog, Level, did_you_mean};
+use crate::desired::{Desired, DesiredRelease, redacted, resolve, select};
+use crate::expr::{self, Expression, Scope};
+use crate::observed::Site;
+use crate::rule::{Judged, Kind, Question, Schemas, made_up};
+use crate::values::{Path, Values, get};
+
+/// A cloud, by made-up credentials.
+pub struct Cloud {
+    catalog: Catalog,
+    desired: Desired,
+    /// What is said of the resource: what `osdpl validate` says.
+    judged: Vec<Judged>,
+    variables: Values,
+}
+
+impl Cloud {
+    /// A cloud of this spec; `beside` has the resource's own name.
+    pub fn new(spec: Values, beside: Option<&OpenStackDeployment>, catalog: Catalog, schemas: &Schemas) -> Self {
+        let metadata = beside.map(|deployment| &deployment.metadata);
+        let or = |text: Option<&String>, usual: &str| text.cloned().unwrap_or_else(|| usual.to_owned());
+        let name = or(metadata.and_then(|metadata| metadata.name.as_ref()), "cloud");
+        let namespace = or(metadata.and_then(|metadata| metadata.namespace.as_ref()), "openstack");
+        let object = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": name, "namespace": namespace}, "spec": spec,
+        });
+        let question = Question { catalog: &catalog, schemas, beside: &[], site: &Site::default() };
+        let judged = question.document(Kind::OpenStackDeployment, &object);
+        let (mut desired, mut variables) = (Desired::default(), Values::new());
+        // What has no sound shape is refused, and means nothing.
+        if let Ok(spec) = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(spec)) {
+            let selection = select(&name, &namespace, &spec, &catalog);
+            if !selection.is_refused() {
+                desired = resolve(&spec, &catalog, &selection, &made_up(&catalog, &selection));
+            }
+            variables = selection.variables;
+        }
+        Self { catalog, desired, judged, variables }
+    }
+
+    /// Why it is refused.
+    pub fn refusals(&self) -> impl Iterator<Item = String> {
+        self.said(Level::Error)
+    }
+
+    fn said(&self, level: Level) -> impl Iterator<Item = String> {
+        self.judged.iter().filter(move |judged| judged.level == level).map(|judged| {
+            if judged.field.is_empty() || judged.message.starts_with(&judged.field) {
+                judged.message.clone()
+            } else {
+                format!("{}: {}", judged.field, judged.message)
+            }
+        })
+    }
+
+    /// How an expectation fails; `None` where it holds.
+    ///
+    /// # Errors
+    /// What is wrong with the expectation itself.
+    pub fn judge(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
+        let Expectation { refused, warns, wanted, holds, .. } = expectation;
+        if let Some(text) = refused {
+            return Ok(within("to be refused", text, self.said(Level::Error)));
+        }
+        if let Some(text) = warns {
+            return Ok(within("a warning", text, self.said(Level::Warning)));
+        }
+        let name = expectation.release.as_deref().unwrap_or_default();
+        if self.catalog.release(name).is_none() {
+            let known = self.catalog.services.values().flat_map(|service| service.releases.keys());
+            let hint = did_you_mean(name, known.map(String::as_str));
+            bail!(
+                "the catalogue has no release {name:?}{hint}; releases go by the catalogue's names, see `osdpl catalog`"
+            );
+        }
+        let release = self.desired.releases.get(name);
+        match (wanted, release) {
+            (Some(wanted), release) if *wanted == release.is_some() => return Ok(None),
+            (Some(true), _) | (None, None) => return Ok(Some(format!("release {name} is not part of this cloud"))),
+            (Some(false), _) => return Ok(Some(format!("release {name} is part of this cloud"))),
+            (None, Some(_)) => {}
+        }
+        let Some(release) = release else { return Ok(None) };
+        if let Some(blocked) = &release.blocked {
+            return Ok(Some(format!("release {name} has no values: {}", blocked.message)));
+        }
+        match holds {
+            Some(condition) => self.condition(name, release, condition),
+            None => value(name, release, expectation),
+        }
+    }
+
+    fn condition(&self, name: &str, release: &DesiredRelease, condition: &str) -> anyhow::Result<Option<String>> {
+        let mut variables = self.variables.clone();
+        variables.insert("values".to_owned(), Value::Object(release.values.clone()));
+        let expression = Expression::compile(condition)?;
+        Ok(match expression.holds(&Scope::new(&variables)) {
+            Ok(true) => None,
+            Ok(false) => Some(format!("{name}: expected that `{condition}` holds, and it does not")),
+            Err(error) => Some(format!("{name}: {error}")),
+        })
+    }
+}
+
+/// Whether one of the texts has this part.
+fn within(what: &str, part: &str, said: impl Iterator<Item = String>) -> Option<String> {
+    let said: Vec<String> = said.collect();
+    if said.iter().any(|text| text.contains(part)) {
+        return None;
+    }
+    let found = if said.is_empty() { "nothing is said".to_owned() } else { said.join("; ") };
+    Some(format!("expected {what} with {part:?}, found: {found}"))
+}
+
+/// How the value at the expectation's path is another one.
+fn value(name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
+    let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
+    let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
+    // What is null takes the chart's default away: there is nothing.
+    let found = get(&release.values, &path);
+    let number = found.and_then(Value::as_f64);
+    let (holds, expected) = if let Some(wanted) = equals {
+        (is_equal(found.unwrap_or(&Value::Null), wanted), wanted.to_string())
+    } else if let Some(least) = at_least {
+        (number.is_some_and(|number| number >= *least), format!("at least {least}"))
+    } else if let Some(most) = at_most {
+        (number.is_some_and(|number| number <= *most), format!("at most {most}"))
+    } else if let Some(pattern) = matches {
+        let text = found.and_then(Value::as_str);
+        (text.is_some_and(|text| expr::matches(text, pattern)), format!("a text that matches {pattern:?}"))
+    } else {
+        let is = found.is_some_and(|value| !value.is_null());
+        let wanted = exists.unwrap_or(true);
+        (is == wanted, if wanted { "a value".to_owned() } else { "none".to_owned() })
+    };
+    if holds {
+        return Ok(None);
+    }
+    let is_secret = release.secret.iter().any(|secret| secret.covers(&path));
+    let shown = redacted(&release.values, &release.secret);
+    let found = match found {
+        None => "nothing (what the chart has by itself is not known here)".to_owned(),
+        Some(_) if is_secret => "a secret".to_owned(),
+        Some(_) => get(&shown, &path).map(ToString::to_string).unwrap_or_default(),
+    };
+    Ok(Some(format!("{name} {path}: expected {expected}, found {found}")))
+}
+
+/// As helm takes them: 1 and 1.0 are one number.
+fn is_equal(left: &Value, right: &Value) -> bool {
+    let plain = |value: &Value| {
+        let mut values = Values::from_iter([(String::new(), value.clone())]);
+        crate::values::plain_numbers(&mut values);
+        values
+    };
+    plain(left) == plain(right)
+}

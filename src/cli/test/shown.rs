@@ -1,0 +1,80 @@
+//! What became of cases, for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+/// All cases.
+#[derive(Serialize)]
+pub struct Shown {
+    pub cases: Vec<Outcome>,
+    pub passed: usize,
+    pub failed: usize,
+}
+
+/// What became of one.
+#[derive(Serialize)]
+pub struct Outcome {
+    /// `values.yaml:12`.
+    pub place: String,
+    pub name: String,
+    pub passed: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+}
+
+#[derive(Serialize)]
+pub struct Failure {
+    pub place: String,
+    pub message: String,
+}
+
+impl Outcome {
+    pub fn new(place: String, name: String, failures: Vec<(String, String)>) -> Self {
+        let failures: Vec<Failure> = failures.into_iter().map(|(place, message)| Failure { place, message }).collect();
+        Self { place, name, passed: failures.is_empty(), failures }
+    }
+}
+
+impl Shown {
+    pub fn new(cases: Vec<Outcome>) -> Self {
+        let passed = cases.iter().filter(|case| case.passed).count();
+        Self { passed, failed: cases.len() - passed, cases }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for case in &self.cases {
+            let _ = writeln!(text, "{}  {}", if case.passed { "ok  " } else { "FAIL" }, case.name);
+            for Failure { place, message } in &case.failures {
+                let _ = writeln!(text, "      {place}: {message}");
+            }
+        }
+        let _ = writeln!(text, "{} passed, {} failed.", self.passed, self.failed);
+        text
+    }
+
+    /// `JUnit`'s XML, as CI systems read it.
+    pub fn junit(&self) -> String {
+        let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        let _ =
+            writeln!(text, "<testsuite name=\"osdpl\" tests=\"{}\" failures=\"{}\">", self.cases.len(), self.failed);
+        for case in &self.cases {
+            let _ = write!(text, "  <testcase classname=\"{}\" name=\"{}\"", escaped(&case.place), escaped(&case.name));
+            if case.passed {
+                text.push_str("/>\n");
+                continue;
+            }
+            let told = case.failures.iter().map(|failure| format!("{}: {}", failure.place, failure.message));
+            let told = escaped(&told.collect::<Vec<_>>().join("\n"));
+            let _ = writeln!(text, ">\n    <failure>{told}</failure>\n  </testcase>");
+        }
+        text.push_str("</testsuite>\n");
+        text
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

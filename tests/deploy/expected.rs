@@ -1,0 +1,109 @@
+//! `osdpl test`: what users expect of their clouds.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::path;
+
+fn test(arguments: &[&str]) -> (String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    let output: Output =
+        command.current_dir(path("")).arg("test").args(arguments).env_remove("KUBECONFIG").output().unwrap();
+    let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    (String::from_utf8(said).unwrap(), output.status.code())
+}
+
+/// Cases about the smallest cloud, each with one expectation.
+fn expecting(expectations: &[&str], arguments: &[&str]) -> (String, Option<i32>) {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("cases.yaml");
+    let minimal = path("deploy/samples/minimal.yaml").display().to_string();
+    let mut text = format!("file: {minimal}\ncases:\n");
+    for expectation in expectations {
+        text += &format!("- name: one\n  expect:\n  - {expectation}\n");
+    }
+    std::fs::write(&file, text).unwrap();
+    let file = file.display().to_string();
+    let (said, code) = test(&[&[file.as_str()], arguments].concat());
+    (said.replace(&file, "cases.yaml"), code)
+}
+
+#[test]
+fn the_sample_holds() {
+    let (said, code) = test(&["deploy/tests.yaml"]);
+    assert!(said.starts_with("ok    with preset ha, keystone has at least three replicas\n"), "{said}");
+    assert!(said.ends_with("5 passed, 0 failed.\n"), "{said}");
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn what_does_not_hold_is_told_with_its_line_and_what_was_found() {
+    let password = "endpoints.identity.auth.admin.password";
+    let cases = [
+        (
+            "{release: keystone, path: conf.nonsense, atLeast: 1}",
+            "keystone conf.nonsense: expected at least 1, found nothing",
+        ),
+        (
+            "{release: keystone, path: endpoints.identity.auth.admin.region_name, equals: X}",
+            "expected \"X\", found \"RegionOne\"",
+        ),
+        (
+            &format!("{{release: keystone, path: {password}, equals: hunter22}}"),
+            "expected \"hunter22\", found a secret",
+        ),
+        (&format!("{{release: keystone, path: {password}, exists: false}}"), "expected none, found a secret"),
+        (
+            "{release: keystone, holds: values.pod.no.such > 1}",
+            "keystone: `values.pod.no.such > 1` can't be evaluated: there is no key",
+        ),
+        (
+            "{release: keystone, holds: '!has(values.endpoints)'}",
+            "expected that `!has(values.endpoints)` holds, and it does not",
+        ),
+        ("{release: octavia, wanted: true}", "release octavia is not part of this cloud"),
+        ("{release: nova, wanted: false}", "release nova is part of this cloud"),
+        ("{refused: nonsense}", "expected to be refused with \"nonsense\", found: nothing is said"),
+        ("{warns: nonsense}", "expected a warning with \"nonsense\", found: "),
+    ];
+    let (said, code) = expecting(&cases.map(|(expectation, _)| expectation), &[]);
+    let told: Vec<&str> = said.lines().filter(|line| line.starts_with("      ")).collect();
+    assert_eq!((told.len(), code), (cases.len(), Some(1)), "{said}");
+    for (number, (line, (_, wanted))) in told.iter().zip(cases).enumerate() {
+        assert!(
+            line.starts_with(&format!("      cases.yaml:{}: ", 5 + 3 * number)) && line.contains(wanted),
+            "{line}\n{wanted}"
+        );
+    }
+    assert!(said.ends_with("0 passed, 10 failed.\n"), "{said}");
+}
+
+#[test]
+fn programs_get_json_and_ci_systems_junit() {
+    let expectations = ["{release: nova, wanted: true}", "{release: nova, wanted: false}"];
+    let (json, code) = expecting(&expectations, &["-o", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["passed"], &json["failed"], code), (&1.into(), &1.into(), Some(1)));
+    assert_eq!(json["cases"][1]["failures"][0]["message"], "release nova is part of this cloud");
+    let (xml, _) = expecting(&expectations, &["-o", "junit"]);
+    assert!(xml.contains("<testsuite name=\"osdpl\" tests=\"2\" failures=\"1\">"), "{xml}");
+    assert!(xml.contains("<failure>cases.yaml:8: release nova is part of this cloud</failure>"), "{xml}");
+}
+
+#[test]
+fn a_wrong_file_is_another_exit_code_than_a_case_that_fails() {
+    let (said, code) = expecting(&["{release: keystoen, wanted: true}"], &[]);
+    assert!(
+        said.contains("cases.yaml:5: the catalogue has no release \"keystoen\", did you mean \"keystone\"?"),
+        "{said}"
+    );
+    assert_eq!(code, Some(2));
+    let (said, code) = expecting(&["{release: keystone, hold: x}"], &[]);
+    assert!(said.contains("unknown field `hold`"), "{said}");
+    assert_eq!(code, Some(2));
+    let (said, code) = expecting(&["{release: keystone, holds: values.a ==}"], &[]);
+    assert!(said.contains("cases.yaml:5: `values.a ==` is no CEL expression"), "{said}");
+    assert_eq!(code, Some(2));
+    assert_eq!(test(&["no-such-file.yaml"]).1, Some(2));
+}
