@@ -6,6 +6,7 @@
 
 mod functions;
 mod scalar;
+mod ssh;
 
 pub use functions::{FUNCTIONS, Secrets};
 pub use scalar::Template;

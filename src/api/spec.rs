@@ -261,6 +261,10 @@ pub struct Images {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = bounded(512)))]
     pub mirrors: BTreeMap<String, String>,
+    /// Images as charts or the catalogue name them (with their tag, before mirrors), and the digest (`sha256:` and 64 hexadecimal digits) that each is pinned to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 1024, "additionalProperties" = image_digest()))]
+    pub digests: BTreeMap<String, String>,
     /// `Always`, `IfNotPresent` or `Never`; the charts' default where unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Always", "IfNotPresent", "Never"]))]
@@ -271,11 +275,20 @@ impl Images {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether images become others than those that the charts name, so that one must know these.
+    pub fn rewrites(&self) -> bool {
+        !self.mirrors.is_empty() || !self.digests.is_empty()
+    }
 }
 
 /// A schema for objects whose keys the API server must keep and not judge.
 pub(super) fn free_form(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
+}
+
+fn image_digest() -> Value {
+    serde_json::json!({ "type": "string", "maxLength": 71, "pattern": "^sha256:[0-9a-f]{64}$" })
 }
 
 fn bounded(length: u32) -> Value {

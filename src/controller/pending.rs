@@ -24,7 +24,7 @@ pub fn remembered(
     let Some(status) = deployment.status.as_ref() else { return pending };
     let is_current =
         status.observed_generation.is_some() && status.observed_generation == deployment.metadata.generation;
-    if !is_current || !deployment.spec.images.mirrors.is_empty() {
+    if !is_current || deployment.spec.images.rewrites() {
         return pending;
     }
     for (name, fact) in charts {

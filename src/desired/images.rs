@@ -1,11 +1,12 @@
-//! `spec.images`: registry mirrors and the pull policy, over whatever images the charts and the catalogue name.
+//! `spec.images`: registry mirrors, digests and the pull policy, over whatever images the charts and the catalogue name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::ChartFact;
+use super::{ChartFact, Desired, Facts, Finding};
 use crate::api::Images;
+use crate::catalog::{Level, did_you_mean};
 use crate::values::{self, Layer, Origin, Path, Values, canonical, fold, get};
 
 /// The layer that `spec.images` means over `below`; `None` where it asks for nothing.
@@ -14,10 +15,10 @@ pub fn layer(images: &Images, below: &[Layer], chart: Option<&ChartFact>) -> Opt
     if let Some(policy) = &images.pull_policy {
         values.insert("images".into(), json!({ "pull_policy": policy }));
     }
-    if !images.mirrors.is_empty() {
+    if images.rewrites() {
         let tags: Map<String, Value> = tags(below, chart)
             .into_iter()
-            .filter_map(|(tag, image)| Some((tag, Value::from(mirrored(&images.mirrors, &image)?))))
+            .filter_map(|(tag, image)| Some((tag, Value::from(rewritten(images, &image)?))))
             .collect();
         if !tags.is_empty() {
             let slot = values.entry("images").or_insert_with(|| json!({}));
@@ -49,6 +50,46 @@ pub fn digest(values: &Values, chart: Option<&ChartFact>) -> String {
     let mut text = values::digest([canonical(&json!(tags)).as_str()]);
     text.truncate(16);
     text
+}
+
+/// What the image becomes, where it becomes another. The tag stays before the digest, for people: container runtimes go by the digest alone.
+fn rewritten(images: &Images, image: &str) -> Option<String> {
+    let mirrored = mirrored(&images.mirrors, image);
+    match images.digests.get(image) {
+        Some(digest) => Some(format!("{}@{digest}", mirrored.as_deref().unwrap_or(image))),
+        None => mirrored,
+    }
+}
+
+/// Digests that pin nothing: where the images of every release are known, a name that none has.
+pub fn idle(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
+    // A chart that is only told of comes without a version, or without its images.
+    let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
+    if images.digests.is_empty() || !desired.releases.keys().all(known) {
+        return Vec::new();
+    }
+    let path: Path = ["images", "tags"].into_iter().collect();
+    let tags = desired.releases.values().filter_map(|release| get(&release.values, &path)?.as_object());
+    let used: BTreeSet<&str> = tags.flat_map(|tags| tags.values().filter_map(Value::as_str)).collect();
+    let charts: Vec<&ChartFact> = facts.charts.values().filter_map(|chart| chart.as_ref().ok()).collect();
+    let near = |image: &str| {
+        let named = charts.iter().flat_map(|chart| chart.images.values().map(String::as_str));
+        did_you_mean(image, named.chain(used.iter().copied()))
+    };
+    let idle = images.digests.keys().filter(|image| rewritten(images, image).is_none_or(|name| !used.contains(&*name)));
+    let finding = |image: &String| Finding {
+        level: Level::Warning,
+        field: format!("spec.images.digests[{image}]"),
+        message: format!(
+            "pins nothing: no release has the image {image}{}; write it as its chart does, with the tag and before spec.images.mirrors, or take it out",
+            near(image)
+        ),
+    };
+    idle.map(finding).collect()
+}
+
+fn has_images(chart: &ChartFact) -> bool {
+    !chart.version.is_empty() && !chart.images.is_empty()
 }
 
 /// The image with its longest matching prefix replaced; a prefix ends at a `/` or `:`.

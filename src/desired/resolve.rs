@@ -25,6 +25,8 @@ pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
         let release = resolve_release(name, spec, catalog, selection, facts, &scope, &mut desired.findings);
         desired.releases.extend(release.map(|release| (name.clone(), release)));
     }
+    let idle = super::images::idle(&spec.images, &desired, facts);
+    desired.findings.extend(idle);
     desired
 }
 

@@ -93,6 +93,37 @@ fn images_follow_the_longest_mirror() {
 }
 
 #[test]
+fn images_are_pinned_under_the_name_that_the_chart_has_for_them() {
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    let digests =
+        json!({"quay.io/a/x:1": digest, "docker.io/c:2": digest, "quay.io/a/x:9": digest, "quay.io/own:1": digest});
+    let value = json!({
+        "images": {"mirrors": {"quay.io": "r.example.org"}, "digests": digests},
+        "services": {"front": {"releases": {"front": {"values": {"images": {"tags": {"own": "elsewhere/own:1"}}}}}}},
+    });
+    let (spec, catalog) = (spec(value), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let mut facts = facts();
+    let images =
+        [("api", "quay.io/a/x:1"), ("db", "docker.io/c:2"), ("other", "quay.io/b:1"), ("own", "quay.io/own:1")];
+    let images: BTreeMap<_, _> = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
+    let chart = ChartFact { version: "1".into(), images, ..ChartFact::default() };
+    facts.charts.insert("front".into(), Ok(chart.clone()));
+    let unsure = resolve(&spec, &catalog, &selection, &facts);
+    assert!(!unsure.findings.iter().any(|finding| finding.field.contains("digests")), "{:?}", unsure.findings);
+    facts.charts.insert("store".into(), Ok(ChartFact { images: [("db".into(), "x".into())].into(), ..chart }));
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    assert_eq!(
+        desired.releases["front"].values["images"]["tags"],
+        json!({"api": format!("r.example.org/a/x:1@{digest}"), "db": format!("docker.io/c:2@{digest}"),
+               "other": "r.example.org/b:1", "own": "elsewhere/own:1"})
+    );
+    let fields = desired.findings.iter().map(|finding| finding.field.as_str());
+    let idle: Vec<_> = fields.filter(|field| field.contains("digests")).collect();
+    assert_eq!(idle, ["spec.images.digests[quay.io/a/x:9]", "spec.images.digests[quay.io/own:1]"]);
+}
+
+#[test]
 fn wrong_specs_say_what_where_why_and_what_to_do() {
     for (value, expected) in [
         (

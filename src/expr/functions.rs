@@ -7,6 +7,8 @@
 //! | `list.join(',')` | the list's texts and whole numbers as one text, for charts that put it into a script or look for a word in it |
 //! | `text.split(',')` | the list of the texts between, each without spaces around it; what is empty is left out |
 //! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
+//! | `text.replace('a', 'b')` | the text with each `a` as `b`, as CEL's own extension of strings has it |
+//! | `sshKey(secret)` | an Ed25519 key pair whose seed is the text's SHA-256, as OpenSSH's files have it: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
 //!
 //! A list that an expression makes of a map has no fixed order, and an order that changes restarts pods: let the spec have lists, and key them.
@@ -24,7 +26,7 @@ use super::{from_json, to_json};
 pub const SECRET: &str = "secret";
 
 /// The functions of our own, beside those of CEL.
-pub const FUNCTIONS: [&str; 6] = ["join", "keyed", "merge", SECRET, "split", "toMap"];
+pub const FUNCTIONS: [&str; 8] = ["join", "keyed", "merge", "replace", SECRET, "split", "sshKey", "toMap"];
 
 /// Texts out of Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;
@@ -35,6 +37,8 @@ pub(super) fn add(context: &mut Context<'_>, secrets: Secrets) {
     context.add_function("split", split);
     context.add_function("toMap", to_map);
     context.add_function("keyed", |items: Arc<Vec<Value>>, field: Arc<String>| keyed(&items, &field));
+    context.add_function("replace", replace);
+    context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
     context.add_function(SECRET, move |reference: Value| secret(&secrets, &reference));
 }
@@ -78,6 +82,19 @@ fn to_map(This(list): This<Arc<Vec<Value>>>) -> Result<Value, ExecutionError> {
         Ok((key.to_string(), value.clone()))
     });
     Ok(Value::Map(pairs.collect::<Result<HashMap<String, Value>, _>>()?.into()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
+fn replace(This(text): This<Arc<String>>, from: Arc<String>, to: Arc<String>) -> String {
+    text.replace(from.as_str(), &to)
+}
+
+fn ssh_key(secret: &str) -> Result<Value, ExecutionError> {
+    let failed = || ExecutionError::function_error("sshKey", "no key can be made of it");
+    let (private, public) = super::ssh::key_pair(secret).ok_or_else(failed)?;
+    let pair = [("private", private), ("public", public)];
+    let pair = pair.map(|(half, text)| (half.to_owned(), Value::String(text.into())));
+    Ok(Value::Map(HashMap::from(pair).into()))
 }
 
 fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {

@@ -118,14 +118,37 @@ fn every_unknown_variable_is_found_beside_those_of_comprehensions() {
 }
 
 #[test]
-fn lists_become_texts_and_pairs_become_maps() {
+fn lists_become_texts_pairs_become_maps_and_texts_have_parts_replaced() {
     let (values, _) = evaluated(json!({
         "text": "${['a', 'b', 3].join(',')}", "empty": "${[].join(',')}", "map": "${[['b', 'x'], ['a', spec.replicas]].toMap()}",
         "list": "${' a, b:c,,'.split(',')}",
+        "part": "${'https://a.b:1/c/d'.replace('https://', '').replace(':', '%3A').replace('/', '%2F')}",
     }));
-    assert_eq!(values, json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}, "list": ["a", "b:c"]}));
+    assert_eq!(
+        values,
+        json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}, "list": ["a", "b:c"], "part": "a.b%3A1%2Fc%2Fd"})
+    );
     for (wrong, function) in [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")] {
         let expected = format!("function `{function}` failed");
         assert!(failed(wrong, json!({})).to_string().ends_with(&expected), "{wrong}");
     }
+}
+
+#[test]
+fn a_secret_is_a_key_pair_that_openssh_reads() {
+    let (values, _) =
+        evaluated(json!({"private": "${sshKey('secret').private}", "public": "${sshKey('secret').public}"}));
+    // What `ssh-keygen -y` says of this file is this line.
+    let public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIF0DaoWM6J+ERJF2LrieK/vVCkoKDaZY5LJiiyWxF64J\n";
+    let private = [
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW",
+        "QyNTUxOQAAACBdA2qFjOifhESRdi64niv71QpKCg2mWOSyYoslsReuCQAAAIhdA2qFXQNq",
+        "hQAAAAtzc2gtZWQyNTUxOQAAACBdA2qFjOifhESRdi64niv71QpKCg2mWOSyYoslsReuCQ",
+        "AAAEAruA1Tex2j44vTA2GqhVaGveDqzXFi/vaiX+l79SeiW10DaoWM6J+ERJF2LrieK/vV",
+        "CkoKDaZY5LJiiyWxF64JAAAAAAECAwQF",
+        "-----END OPENSSH PRIVATE KEY-----\n",
+    ];
+    assert_eq!(values, json!({"private": private.join("\n"), "public": public}));
+    assert!(failed("sshKey(1)", json!({})).to_string().contains("sshKey"));
 }

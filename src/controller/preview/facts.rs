@@ -125,7 +125,7 @@ impl Question<'_> {
     ) -> BTreeMap<String, Result<ChartFact, Blocked>> {
         let mut facts = BTreeMap::new();
         let mut missing = Vec::new();
-        let has_mirrors = !self.spec.images.mirrors.is_empty();
+        let rewrites = self.spec.images.rewrites();
         for (name, key) in &self.selection.releases {
             if let Some(digest) = self.digest(name) {
                 facts.insert(name.clone(), Ok(ChartFact { digest: digest.clone(), ..ChartFact::default() }));
@@ -136,7 +136,7 @@ impl Question<'_> {
                 guessed.insert(name.clone());
                 missing.extend(self.observed.releases.contains_key(key).then_some(name.as_str()));
             }
-            if has_mirrors {
+            if rewrites {
                 guessed.insert(name.clone());
             }
         }
@@ -144,9 +144,9 @@ impl Question<'_> {
             let names = missing.join(", ");
             unknown.push(format!("whether the charts of {names} changed: name the operator's charts with --charts"));
         }
-        if has_mirrors {
+        if rewrites {
             unknown.push(
-                "the images that the charts name themselves, which spec.images.mirrors rewrites: name the operator's charts with --charts"
+                "the images that the charts name themselves, which spec.images rewrites: name the operator's charts with --charts"
                     .into(),
             );
         }

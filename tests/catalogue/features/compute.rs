@@ -66,8 +66,16 @@ fn each_part_of_compute_reaches_nova_and_libvirt() {
             &[
                 ("nova", "network.ssh.enabled", json!(true)),
                 ("nova", "network.ssh.from_subnet", json!("10.1.0.0/16")),
-                ("nova", "manifests.secret_ssh", json!(false)),
+                (
+                    "nova",
+                    "network.ssh.public_key",
+                    json!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEBea1AELUpT14j2uubfV0GgtiLoFDw6FtKVJZQnbmqg\n"),
+                ),
             ],
+        ),
+        (
+            json!({"compute": {"coldMigration": {"enabled": true, "given": true}}}),
+            &[("nova", "network.ssh.from_subnet", json!("0.0.0.0/0")), ("nova", "manifests.secret_ssh", json!(false))],
         ),
     ]);
 }
@@ -106,12 +114,6 @@ fn what_compute_can_t_be_is_refused_with_cause_and_remedy() {
             json!({"features": {"compute": {"liveMigration": move_over}}, "services": {"libvirt": {"enabled": false}}}),
             "spec.features.compute.liveMigration",
             &["not part of the cloud", "enable both"],
-        ),
-        (
-            json!({"publicDomain": "example.org",
-                   "features": {"compute": {"console": "serial"}, "publicEndpoints": {"enabled": true}}}),
-            "spec.features.compute.console",
-            &["for noVNC alone", "or choose novnc"],
         ),
         (compute(json!({"console": "vga"})), "spec.features.compute.console", &["not one of", "choose"]),
     ]);

@@ -1,0 +1,51 @@
+//! SSH's keys as OpenSSH has them in files: Ed25519, made of a secret text alone, so that the same text always gives the same bytes.
+//!
+//! Source: OpenSSH's `PROTOCOL.key` (the file's form) and RFC 8709 (`ssh-ed25519`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use sha2::{Digest as _, Sha256};
+
+const KIND: &[u8] = b"ssh-ed25519";
+/// The length of a line of base64 in the files that `ssh-keygen` writes.
+const LINE: usize = 70;
+/// What the private half is padded to: the block of the cipher `none`.
+const BLOCK: usize = 8;
+
+/// The private key as the text of a file, and the public one as a line for `authorized_keys`. The seed is the text's SHA-256: it is as secret as the text is
+/// long. `None` never in practice: where the library takes no 32 bytes for a seed.
+pub fn key_pair(secret: &str) -> Option<(String, String)> {
+    let seed: [u8; 32] = Sha256::digest(secret).into();
+    let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
+    let public = pair.public_key().as_ref();
+    let blob = [field(KIND), field(public)].concat();
+    // Two equal numbers tell whoever decrypts a key that the passphrase was right; here any will do.
+    let check = public.get(..4)?;
+    let halves = [seed.as_slice(), public].concat();
+    let mut private = [check, check, &field(KIND), &field(public), &field(&halves), &field(b"")].concat();
+    private.extend((1u8..).take((BLOCK - private.len() % BLOCK) % BLOCK));
+    let file = [
+        b"openssh-key-v1\0",
+        &*field(b"none"),
+        &field(b"none"),
+        &field(b""),
+        &[0, 0, 0, 1],
+        &field(&blob),
+        &field(&private),
+    ]
+    .concat();
+    let text = STANDARD.encode(file);
+    let lines: Vec<&str> =
+        (0..text.len()).step_by(LINE).filter_map(|from| text.get(from..text.len().min(from + LINE))).collect();
+    Some((
+        format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n", lines.join("\n")),
+        format!("ssh-ed25519 {}\n", STANDARD.encode(&blob)),
+    ))
+}
+
+/// A field: its length in four bytes, the highest first, and what is in it.
+fn field(content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+    [&length.to_be_bytes(), content].concat()
+}
