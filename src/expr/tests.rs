@@ -124,7 +124,10 @@ fn lists_become_texts_pairs_become_maps_and_texts_have_parts_replaced() {
         "list": "${' a, b:c,,'.split(',')}",
         "part": "${'https://a.b:1/c/d'.replace('https://', '').replace(':', '%3A').replace('/', '%2F')}",
     }));
-    assert_eq!(values, json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}, "list": ["a", "b:c"], "part": "a.b%3A1%2Fc%2Fd"}));
+    assert_eq!(
+        values,
+        json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}, "list": ["a", "b:c"], "part": "a.b%3A1%2Fc%2Fd"})
+    );
     for (wrong, function) in [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")] {
         let expected = format!("function `{function}` failed");
         assert!(failed(wrong, json!({})).to_string().ends_with(&expected), "{wrong}");
