@@ -19,10 +19,8 @@ fn expecting(expectations: &[&str], arguments: &[&str]) -> (String, Option<i32>)
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("cases.yaml");
     let minimal = path("deploy/samples/minimal.yaml").display().to_string();
-    let mut text = format!("file: {minimal}\ncases:\n");
-    for expectation in expectations {
-        text += &format!("- name: one\n  expect:\n  - {expectation}\n");
-    }
+    let case = |expectation: &&str| format!("- name: one\n  expect:\n  - {expectation}\n");
+    let text = format!("file: {minimal}\ncases:\n{}", expectations.iter().map(case).collect::<Vec<_>>().concat());
     std::fs::write(&file, text).unwrap();
     let file = file.display().to_string();
     let (said, code) = test(&[&[file.as_str()], arguments].concat());
