@@ -28,7 +28,7 @@ pub use spec::{
 };
 pub use status::{
     ChildStatus, ComponentStatus, ComponentVerdict, ObjectDrift, OpenStackDeploymentStatus, Phase, ReleaseStatus,
-    RoleStatus, condition, reason,
+    RoleStatus, TestStatus, condition, reason,
 };
 
 /// The annotation by which a person lets a waiting plan go; its value is the hash that status and `osdpl plan` print.

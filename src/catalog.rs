@@ -13,6 +13,7 @@ mod fragment;
 mod judgement;
 mod keys;
 mod load;
+pub mod schema;
 mod secrets;
 mod text;
 
@@ -62,8 +63,8 @@ pub struct Catalog {
     pub rollout: Vec<String>,
     /// What is judged between the values of releases.
     pub judgements: Judgements,
-    /// The files in it that someone added ([`extend`]).
-    pub added: BTreeSet<String>,
+    /// The files in it that someone added ([`extend`]), each with where it stands: `ConfigMap openstack/edge, key presets.edge.yaml`.
+    pub added: BTreeMap<String, String>,
 }
 
 /// One service.
@@ -104,6 +105,8 @@ pub struct Release {
     pub endpoint: Option<Endpoint>,
     /// Components of which more than half of the pods must be ready.
     pub quorum: Vec<Component>,
+    /// The `CronJobs` that are tests, each with where its results are kept.
+    pub tests: BTreeMap<Component, String>,
     /// The nodes that its API knows as hosts of instances.
     pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.

@@ -115,7 +115,8 @@ impl Context {
 /// Runs until `stop`; then lets the pass that runs end.
 pub async fn run(context: Arc<Context>, poke: Arc<Notify>, stop: CancellationToken) {
     tokio::select! {
-        () = context.tasks.ready() => {}
+        // Whoever asks the webhook is to be answered by the whole catalogue: before, the pod is not ready, and its Service asks nobody.
+        ((), ()) = async { tokio::join!(context.tasks.ready(), context.inputs.told_additions()) } => {}
         () = stop.cancelled() => return,
     }
     let deployments: Api<OpenStackDeployment> = Api::all(context.cluster.client().clone());

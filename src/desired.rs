@@ -216,6 +216,8 @@ pub struct DesiredRelease {
     pub awaits: BTreeSet<String>,
     /// What it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
+    /// The `CronJobs` of it that are tests, each with where its results are kept.
+    pub tests: BTreeMap<Component, String>,
     /// How many Jobs it is made of.
     pub jobs: usize,
     /// Jobs deleted before an upgrade.

@@ -23,7 +23,7 @@ mod storage;
 pub use crate::drift::DriftSeen;
 pub use crate::release::{Key, Past};
 pub use cause::Cause;
-pub use cron::{CronSeen, Run, RunEnd};
+pub use cron::{CronSeen, Ended, Run, RunEnd};
 pub use endpoint::EndpointSeen;
 pub use failed::{Failed, Mend};
 pub use likeness::{Likeness, Verdict};

@@ -84,6 +84,7 @@ pub fn report(
         causes: causes::causes(&before.causes, report, now),
         roles: report.roles.clone(),
         rollouts: report.rollouts.clone(),
+        tests: crons::tests(&before.tests, report),
         children,
         health,
     };

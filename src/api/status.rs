@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,9 @@ pub struct OpenStackDeploymentStatus {
     /// What is to be mended, each thing once with what waits for it, the gravest first; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseStatus>,
+    /// How the last runs of tests ended, by `application/component`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tests: BTreeMap<String, TestStatus>,
     /// The health of each application's components.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub health: BTreeMap<String, BTreeMap<String, ComponentStatus>>,
@@ -159,6 +162,26 @@ pub struct ObjectDrift {
     pub by: Option<String>,
     /// When, RFC 3339; of what leaves no time, when it was noticed.
     pub at: String,
+}
+
+/// Tests that run on a schedule.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TestStatus {
+    /// Whether the last run that ended was a success; unset before there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed: Option<bool>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+    /// Its Job, whose pod has the log while both are there: `namespace/name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// Why it was no success.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Where results are kept.
+    pub results: String,
 }
 
 /// The health of one component.

@@ -62,6 +62,13 @@ struct Given {
     text: String,
 }
 
+impl Given {
+    /// Its path in the catalogue, and where it stands.
+    fn place(&self) -> (String, String) {
+        (self.path.clone(), format!("{}, key {}", self.source, self.key))
+    }
+}
+
 /// Adds to the files of a catalogue. Additions are taken in the order of their places; of two that give the same file the first one counts.
 ///
 /// # Errors
@@ -81,7 +88,7 @@ pub fn extend(base: &Files, additions: &[Addition]) -> Result<Extended, Errors> 
         let files = with(base, &given);
         let errors = match Catalog::load(&files) {
             Ok(mut catalog) => {
-                catalog.added = given.iter().map(|given| given.path.clone()).collect();
+                catalog.added = given.iter().map(Given::place).collect();
                 return Ok(Extended { catalog, files, refused });
             }
             Err(errors) => errors,

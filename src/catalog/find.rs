@@ -42,7 +42,7 @@ impl Catalog {
                 .chain(self.presets.values().flat_map(|preset| &preset.fragments))
                 .chain(self.features.values().flat_map(|feature| &feature.fragments));
             // What someone added is their own word, as a spec is.
-            let is_ours = |file: &str| !self.added.contains(file);
+            let is_ours = |file: &str| !self.added.contains_key(file);
             let said = |fragment: &Fragment| {
                 if !is_ours(&fragment.file) {
                     return None;

@@ -2,7 +2,7 @@
 
 mod service;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -74,7 +74,7 @@ impl Loader<'_> {
             roles,
             rollout,
             judgements,
-            added: BTreeSet::new(),
+            added: BTreeMap::new(),
         }
     }
 

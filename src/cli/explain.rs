@@ -81,7 +81,7 @@ impl Arguments {
             [release, path] => (Some(known(release, &cloud)?), Path::parse(path)?),
             words => (None, Path::parse(&words.concat())?),
         };
-        let places = Places { texts: &texts, document: document.as_ref() };
+        let places = Places { texts: &texts, added: &catalog.added, document: document.as_ref() };
         let question = Question { cloud: &cloud, catalog: &catalog, places: &places, path: &path };
         let mut answers: Vec<Answer> = match release {
             Some(release) => vec![question.answer(release)?],

@@ -73,7 +73,6 @@ impl Arguments {
         let book = Book::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = book.whole();
         let stop = CancellationToken::new();
-        let webhook = self.webhook.serve(&book, &stop).await?;
         let (client, asks_once) = clients().await.map_err(readable).context("no cluster to speak to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let program = self.program().await?;
@@ -108,6 +107,7 @@ impl Arguments {
         let cluster = Cluster::new(client).asking_once(asks_once);
         let parts = Parts { cluster, book, tasks, runner: runner.clone(), charts, scrubber, metrics };
         let context = Arc::new(Context::new(parts, &poke));
+        let webhook = self.webhook.serve(&context, &stop).await?;
         let again = Duration::from_secs(self.maintenance_poll);
         let maintaining = tokio::spawn(maintaining::run(Arc::clone(&context), Cloud::new(reach), again, stop.clone()));
         let work = tokio::spawn(controller::run(context, poke, stop.clone()));

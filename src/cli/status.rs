@@ -16,6 +16,7 @@ use super::output::{self, Format};
 use super::wait::is_ready;
 use crate::api::{
     CauseStatus, ChildStatus, ComponentVerdict, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
+    TestStatus,
 };
 use crate::nodes::several;
 use crate::status::rollout_line;
@@ -128,6 +129,7 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
     }
     text.push_str(&roles(&status.roles));
     text.push_str(&rollouts(&status.rollouts));
+    text.push_str(&tests(&status.tests));
     text.push_str(&causes(&status.causes));
     if let Some(hash) = &status.approval {
         let _ = writeln!(text, "\nChanges wait for approval: osdpl plan, then osdpl approve {hash}");
@@ -158,6 +160,22 @@ fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
     let lines = on.map(|(name, said)| format!("  {}\n", rollout_line(name, said)));
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { format!("\nRollouts:\n{lines}") }
+}
+
+/// How tests went last.
+fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
+    let line = |(name, told): (&String, &TestStatus)| {
+        let result = match told.passed {
+            None => "has not run yet".to_owned(),
+            Some(true) => "passed".to_owned(),
+            Some(false) => format!("failed ({})", told.reason),
+        };
+        let time = told.time.as_ref().map(|time| format!(" at {:.0}", time.0)).unwrap_or_default();
+        let job = told.job.as_ref().map(|job| format!("log of Job {job}, ")).unwrap_or_default();
+        format!("  {name:<22} {result}{time}\n      see {job}{}\n", told.results)
+    };
+    let lines: String = tests.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\nTests:\n{lines}") }
 }
 
 /// The nodes that are being taken out or given back; nothing where they can't be listed: it is no part of the cloud's own status.

@@ -8,9 +8,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
+use super::Inputs;
 use crate::catalog::{Addition, LABEL};
 
 /// Namespace and name.
@@ -28,6 +29,7 @@ struct Held {
 /// The watch.
 pub(super) struct Added {
     held: Arc<Mutex<Held>>,
+    heard: watch::Receiver<bool>,
     task: AbortHandle,
 }
 
@@ -42,14 +44,24 @@ impl Added {
     pub(super) fn new(client: Client, poke: Arc<Notify>) -> Self {
         let held = Arc::<Mutex<Held>>::default();
         let told = Arc::clone(&held);
+        let (sender, heard) = watch::channel(false);
         let events = watcher(Api::<ConfigMap>::all(client), watcher::Config::default().labels(&selector()));
         let events = events.default_backoff().for_each(move |event| {
-            if told.lock().unwrap_or_else(PoisonError::into_inner).hear(event) {
+            let mut held = told.lock().unwrap_or_else(PoisonError::into_inner);
+            if held.hear(event) {
                 poke.notify_one();
             }
+            sender.send_if_modified(|heard| std::mem::replace(heard, held.heard) != held.heard);
+            drop(held);
             std::future::ready(())
         });
-        Self { held, task: tokio::spawn(events).abort_handle() }
+        Self { held, heard, task: tokio::spawn(events).abort_handle() }
+    }
+
+    /// Waits until everything was told once, or refused.
+    pub(super) async fn told(&self) {
+        // The sender lives as long as the task, and that as long as `self`.
+        let _ = self.heard.clone().wait_for(|heard| *heard).await;
     }
 
     /// Those of a namespace; `None` until they were told.
@@ -57,6 +69,18 @@ impl Added {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let own = held.maps.iter().filter(|((place, _), _)| place == namespace);
         held.heard.then(|| own.map(|(_, addition)| addition.clone()).collect())
+    }
+}
+
+impl Inputs {
+    /// Waits until what `ConfigMap`s add to the catalogue was told once, or refused.
+    pub async fn told_additions(&self) {
+        self.added.told().await;
+    }
+
+    /// What `ConfigMap`s of a namespace add to the catalogue; `None` until they were told.
+    pub fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
+        self.added.of(namespace)
     }
 }
 

@@ -15,7 +15,6 @@ use super::added::Added;
 use super::own::OwnSecrets;
 use super::rook::RookWatch;
 use crate::api::{MANAGED, ValuesKind};
-use crate::catalog::Addition;
 use crate::desired::Unavailable;
 
 /// An object that the spec names.
@@ -78,7 +77,7 @@ pub struct Inputs {
     terminating: Arc<Mutex<BTreeSet<String>>>,
     namespaces: AbortHandle,
     own: OwnSecrets,
-    added: Added,
+    pub(super) added: Added,
     maps: AbortHandle,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
@@ -110,11 +109,6 @@ impl Inputs {
             maps,
             rook: Mutex::default(),
         }
-    }
-
-    /// What `ConfigMap`s of a namespace add to the catalogue; `None` until they were told.
-    pub fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
-        self.added.of(namespace)
     }
 
     /// Drops what is held of our own Secrets: they were removed, and the watch may tell so only later.

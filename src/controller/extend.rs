@@ -1,5 +1,6 @@
 //! The catalogue that passes go by: the operator's own, with what `ConfigMap`s beside the resource add to it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,12 +19,19 @@ pub struct Book {
     own: Arc<Catalog>,
     now: Mutex<Now>,
     whole: watch::Sender<Arc<Catalog>>,
+    /// What was asked for last beside what passes go by.
+    aside: Mutex<Option<Aside>>,
 }
+
+/// Additions, and the catalogue with them.
+type Aside = (Vec<Addition>, Arc<Catalog>);
 
 #[derive(Default)]
 struct Now {
-    /// What it was made from.
-    heard: Vec<Addition>,
+    /// What it was made from; `None` before anything was heard.
+    heard: Option<Vec<Addition>>,
+    /// The places of which the operator, since it started, has known nothing that was right: what releases have from them may be gone with it.
+    suspect: BTreeSet<String>,
     /// What of that was right when it was last told: it goes on where a later edit is wrong.
     good: Vec<Addition>,
     findings: Vec<Finding>,
@@ -34,17 +42,12 @@ impl Book {
     pub fn new(own: Catalog, folder: Option<PathBuf>) -> Self {
         let own = Arc::new(own);
         let whole = watch::Sender::new(Arc::clone(&own));
-        Self { folder, own, now: Mutex::default(), whole }
+        Self { folder, own, now: Mutex::default(), whole, aside: Mutex::default() }
     }
 
     /// The whole, as it is now.
     pub fn whole(&self) -> Arc<Catalog> {
         Arc::clone(&self.whole.borrow())
-    }
-
-    /// The whole, always as it is by then.
-    pub fn follow(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.whole.subscribe()
     }
 
     /// What is wrong with what was added.
@@ -56,71 +59,118 @@ impl Book {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The whole with these additions, beside what passes go by.
+    async fn with(&self, heard: Vec<Addition>) -> Arc<Catalog> {
+        if self.now().heard.as_ref() == Some(&heard) {
+            return self.whole();
+        }
+        if let Some((_, catalog)) = self.aside().as_ref().filter(|(known, _)| *known == heard) {
+            return Arc::clone(catalog);
+        }
+        let (folder, own, told) = (self.folder.clone(), Arc::clone(&self.own), heard.clone());
+        let made = tokio::task::spawn_blocking(move || {
+            made(folder.as_deref(), &own, &Heard { all: &told, good: &[], suspect: None })
+        });
+        let whole = made.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic())).whole;
+        *self.aside() = Some((heard, Arc::clone(&whole)));
+        whole
+    }
+
+    fn aside(&self) -> std::sync::MutexGuard<'_, Option<Aside>> {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes in what is added by now; returns whether that was news.
     async fn take(&self, heard: Vec<Addition>) -> bool {
-        let good = {
-            let now = self.now();
-            if now.heard == heard {
+        let (good, suspect) = {
+            let mut now = self.now();
+            if now.heard.as_ref().map_or(heard.is_empty(), |known| *known == heard) {
+                now.heard = Some(heard);
                 return false;
             }
-            now.good.clone()
+            let is_first = now.heard.is_none();
+            (now.good.clone(), (!is_first).then(|| now.suspect.clone()))
         };
         let (folder, own, told) = (self.folder.clone(), Arc::clone(&self.own), heard.clone());
         // Reading a whole catalogue takes a while: not on the thread that others wait for.
-        let made = tokio::task::spawn_blocking(move || made(folder.as_deref(), &own, &told, &good)).await;
-        let (whole, good, findings) = made.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()));
+        let made = tokio::task::spawn_blocking(move || {
+            made(folder.as_deref(), &own, &Heard { all: &told, good: &good, suspect: suspect.as_ref() })
+        });
+        let Made { whole, good, suspect, findings } =
+            made.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()));
         for finding in &findings {
             tracing::warn!(%finding, "what is added to the catalogue is not taken");
         }
         tracing::info!(files = whole.added.len(), "the catalogue was read again");
-        *self.now() = Now { heard, good, findings };
+        *self.now() = Now { heard: Some(heard), suspect, good, findings };
         self.whole.send_replace(whole);
         true
     }
 }
 
+/// What a catalogue is made from beside the operator's own part.
+struct Heard<'a> {
+    /// As it is now.
+    all: &'a [Addition],
+    /// What was right of it before.
+    good: &'a [Addition],
+    /// The places that were never right; every one that is wrong where `None`, because nothing was heard before.
+    suspect: Option<&'a BTreeSet<String>>,
+}
+
+/// What becomes of it.
+struct Made {
+    whole: Arc<Catalog>,
+    good: Vec<Addition>,
+    suspect: BTreeSet<String>,
+    findings: Vec<Finding>,
+}
+
 /// The whole of it. Where an addition is wrong what was right of it before is taken.
-fn made(
-    folder: Option<&Path>,
-    own: &Arc<Catalog>,
-    heard: &[Addition],
-    good: &[Addition],
-) -> (Arc<Catalog>, Vec<Addition>, Vec<Finding>) {
-    if heard.is_empty() {
-        return (Arc::clone(own), Vec::new(), Vec::new());
+fn made(folder: Option<&Path>, own: &Arc<Catalog>, heard: &Heard<'_>) -> Made {
+    let alone = |findings| Made { whole: Arc::clone(own), good: Vec::new(), suspect: BTreeSet::new(), findings };
+    if heard.all.is_empty() {
+        return alone(Vec::new());
     }
     let base = match files::texts(folder) {
         Ok(base) => base,
-        Err(error) => return (Arc::clone(own), Vec::new(), vec![warning("the catalogue", &error.to_string())]),
+        Err(error) => return alone(vec![warning("the catalogue", &error.to_string())]),
     };
-    let first = match extend(&base, heard) {
+    let first = match extend(&base, heard.all) {
         Ok(first) => first,
-        Err(errors) => return (Arc::clone(own), Vec::new(), vec![warning("the catalogue", &errors.to_string())]),
+        Err(errors) => return alone(vec![warning("the catalogue", &errors.to_string())]),
     };
     let is_refused = |refused: &[Refused], addition: &Addition| refused.iter().any(|one| one.source == addition.source);
-    let before = |addition: &Addition| good.iter().find(|known| known.source == addition.source);
-    let instead = heard.iter().filter_map(|addition| {
+    let before = |addition: &Addition| heard.good.iter().find(|known| known.source == addition.source);
+    let instead = heard.all.iter().filter_map(|addition| {
         if is_refused(&first.refused, addition) { before(addition).cloned() } else { Some(addition.clone()) }
     });
     let instead: Vec<Addition> = instead.collect();
-    let findings = first.refused.iter().map(|refused| {
-        let stands = good.iter().any(|known| known.source == refused.source);
-        let rest = if stands {
-            "what it held before goes on until it is corrected"
-        } else {
-            "nothing of it is used until it is corrected"
-        };
-        warning(&refused.source, &format!("{}; {rest}", refused.message.replace('\n', "; ")))
-    });
-    let findings: Vec<Finding> = findings.collect();
-    let again = if first.refused.iter().any(|refused| good.iter().any(|known| known.source == refused.source)) {
-        extend(&base, &instead).ok()
-    } else {
-        None
-    };
+    let stands = |refused: &Refused| heard.good.iter().any(|known| known.source == refused.source);
+    let is_suspect = |refused: &Refused| heard.suspect.is_none_or(|suspect| suspect.contains(&refused.source));
+    let findings: Vec<Finding> =
+        first.refused.iter().map(|refused| told(refused, stands(refused), is_suspect(refused))).collect();
+    let suspect = first.refused.iter().filter(|refused| !stands(refused) && is_suspect(refused));
+    let suspect = suspect.map(|refused| refused.source.clone()).collect();
+    let again = if first.refused.iter().any(stands) { extend(&base, &instead).ok() } else { None };
     let Extended { catalog, refused, .. } = again.unwrap_or(first);
     let good = instead.into_iter().filter(|addition| !is_refused(&refused, addition)).collect();
-    (Arc::new(catalog), good, findings)
+    Made { whole: Arc::new(catalog), good, suspect, findings }
+}
+
+/// What is said of an addition that is wrong. Of one that was so when the operator started nobody knows what it held before: releases may run by that, and
+/// would lose it, so that nothing is changed.
+fn told(refused: &Refused, stands: bool, is_suspect: bool) -> Finding {
+    let (level, rest) = match (stands, is_suspect) {
+        (true, _) => (Level::Warning, "what it held before goes on until it is corrected"),
+        (false, false) => (Level::Warning, "nothing of it is used until it is corrected"),
+        (false, true) => (
+            Level::Error,
+            "what it held before the operator started is not known, so that nothing is changed until it is corrected, or deleted",
+        ),
+    };
+    let message = format!("{}; {rest}", refused.message.replace('\n', "; "));
+    Finding { level, field: refused.source.clone(), message }
 }
 
 fn warning(field: &str, message: &str) -> Finding {
@@ -131,6 +181,13 @@ impl Context {
     /// The catalogue as it is now.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.book.whole()
+    }
+
+    /// The catalogue for a resource in any namespace, with what `ConfigMap`s there add to it, once they were read; nothing of it is remembered for passes.
+    pub async fn catalog_for(&self, namespace: &str) -> Arc<Catalog> {
+        self.inputs.told_additions().await;
+        let heard = self.inputs.additions(namespace).unwrap_or_default();
+        self.book.with(heard).await
     }
 
     /// Takes in what `ConfigMap`s in the resource's namespace add to the catalogue; `false` while they are being read.
@@ -180,5 +237,33 @@ mod tests {
         assert!(book.take(vec![wrong]).await);
         let told = book.findings()[0].to_string();
         assert!(told.ends_with("; nothing of it is used until it is corrected"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_when_the_operator_starts_has_nothing_changed_until_it_is_corrected() {
+        let book = book();
+        let wrong = addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n");
+        assert!(book.take(vec![wrong.clone()]).await);
+        let told =
+            |book: &Book| book.findings().iter().map(|found| (found.level, found.message.clone())).collect::<Vec<_>>();
+        let said = told(&book);
+        assert_eq!(said[0].0, Level::Error, "{said:?}");
+        assert!(said[0].1.ends_with("so that nothing is changed until it is corrected, or deleted"), "{said:?}");
+        let other = addition("other", "preset: other\ndescription: Another.\n");
+        assert!(book.take(vec![wrong, other]).await);
+        assert_eq!(told(&book)[0].0, Level::Error, "what else is added makes it no better");
+        assert!(book.take(vec![addition("edge", "preset: edge\ndescription: Right.\n")]).await);
+        assert_eq!(told(&book), []);
+    }
+
+    #[tokio::test]
+    async fn a_resource_in_another_namespace_is_judged_by_what_is_added_there() {
+        let book = book();
+        assert!(!book.take(Vec::new()).await, "nothing is no news");
+        let edge = addition("edge", "preset: edge\ndescription: First.\n");
+        assert!(book.with(vec![edge.clone()]).await.presets.contains_key("edge"));
+        assert!(!book.whole().presets.contains_key("edge"), "passes go by their own");
+        let (once, again) = (book.with(vec![edge.clone()]).await, book.with(vec![edge]).await);
+        assert!(Arc::ptr_eq(&once, &again), "it is not read again for each question");
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Finding;
 use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::schema::{Fault, Nulls, Problem, faults};
 use crate::catalog::{Catalog, Level, SecretField, did_you_mean};
 use crate::values::{Values, merge};
 
@@ -40,75 +41,37 @@ fn refused(field: &str, message: String) -> Finding {
     Finding { level: Level::Error, field: field.to_owned(), message }
 }
 
-/// Judges a value by the part of JSON schema that CRDs have in common with us: type, enum, properties, items, bounds, required.
+/// What a feature's schema has against a value, in our words.
 fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
-    let kind = schema["type"].as_str().unwrap_or("any");
-    let fits = match kind {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        _ => true,
-    };
-    if !fits {
-        findings.push(refused(field, format!("must be of type {kind}; correct it")));
-        return;
-    }
-    if let Some(allowed) = schema["enum"].as_array().filter(|allowed| !allowed.contains(value)) {
-        let list = allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        findings.push(refused(field, format!("{value} is not one of {list}; choose one of them")));
-    }
-    if let Some(text) = value.as_str() {
-        let length = text.chars().count() as u64;
-        if schema["maxLength"].as_u64().is_some_and(|most| length > most)
-            || schema["minLength"].as_u64().is_some_and(|least| length < least)
-        {
-            findings.push(refused(
-                field,
-                format!("has {length} characters, which is out of bounds; see `kubectl explain osdpl.{field}`"),
-            ));
-        }
-    }
-    if let (Some(text), Some(pattern)) = (value.as_str(), schema["pattern"].as_str())
-        && !crate::expr::matches(text, pattern)
-    {
-        findings.push(refused(field, format!("{text:?} does not match {pattern}; correct it")));
-    }
-    if let Some(number) = value.as_f64() {
-        let below = schema["minimum"].as_f64().is_some_and(|least| number < least);
-        if below || schema["maximum"].as_f64().is_some_and(|most| number > most) {
-            findings.push(refused(field, format!("{value} is out of bounds; see `kubectl explain osdpl.{field}`")));
-        }
-    }
-    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        validate(&schema["items"], item, &format!("{field}[{index}]"), findings);
-    }
-    if let Some(map) = value.as_object() {
-        properties(schema, map, field, findings);
-    }
+    let told = faults(schema, value, field, Nulls::Kept).into_iter();
+    findings.extend(told.map(|fault| refused(&fault.field, said(&fault))));
 }
 
-fn properties(schema: &Value, map: &Values, field: &str, findings: &mut Vec<Finding>) {
-    let none = Map::new();
-    let known = schema["properties"].as_object().unwrap_or(&none);
-    let free = &schema["additionalProperties"];
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if !map.contains_key(name) {
-            findings.push(refused(&format!("{field}.{name}"), "is required; set it".into()));
+fn said(Fault { field, value, problem }: &Fault<'_>) -> String {
+    let see = format!("see `kubectl explain osdpl.{field}`");
+    match problem {
+        Problem::Type(wanted) => format!("must be of type {wanted}; correct it"),
+        Problem::Enum(allowed) => {
+            let list = allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            format!("{value} is not one of {list}; choose one of them")
         }
-    }
-    for (key, value) in map {
-        let field = format!("{field}.{key}");
-        if let Some(schema) = known.get(key) {
-            validate(schema, value, &field, findings);
-        } else if free.is_object() {
-            validate(free, value, &field, findings);
-        } else if schema["x-kubernetes-preserve-unknown-fields"] != true {
-            let hint = did_you_mean(key, known.keys().map(String::as_str));
-            let list = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            findings.push(refused(&field, format!("is unknown{hint}; there are {list}")));
+        Problem::Longer(_) | Problem::Shorter(_) => {
+            let length = value.as_str().unwrap_or_default().chars().count();
+            format!("has {length} characters, which is out of bounds; {see}")
+        }
+        Problem::Pattern(pattern) => {
+            format!("{:?} does not match {pattern}; correct it", value.as_str().unwrap_or_default())
+        }
+        Problem::Time => format!("{value} is no time; write it as in 2026-11-21T12:00:00Z"),
+        Problem::Below(_) | Problem::Above(_) => format!("{value} is out of bounds; {see}"),
+        Problem::TooMany(most) => format!("may have {most} entries at most; take some out"),
+        Problem::TooFewItems(least) | Problem::TooFewProperties(least) => {
+            format!("needs {least} entries at least; add what is missing, or leave the field out")
+        }
+        Problem::Required => "is required; set it".to_owned(),
+        Problem::Unknown(key, known) => {
+            let hint = did_you_mean(key, known.iter().copied());
+            format!("is unknown{hint}; there are {}", known.join(", "))
         }
     }
 }

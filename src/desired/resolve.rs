@@ -67,6 +67,7 @@ fn resolve_release(
         needs: needs(name, release, catalog, selection, scope, findings),
         awaits: awaits(name, release, catalog, selection, scope, findings),
         components: release.components.clone(),
+        tests: release.tests.clone(),
         jobs: super::order::jobs(&values, fact),
         plain_jobs: release.plain_jobs.clone(),
         timeout: release.timeout,

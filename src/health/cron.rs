@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use super::job::{self, RELEASE_GROUP};
 use super::workload::{Template, component};
 use crate::api::{ComponentStatus, ComponentVerdict};
-use crate::observed::{CronSeen, Run, RunEnd};
+use crate::observed::{CronSeen, Ended, Run, RunEnd};
 use crate::release;
 
 /// The kind of what makes periodic Jobs, as owner references call it.
@@ -61,6 +61,7 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Cr
         scheduled: status.last_schedule_time.as_ref().map(|time| time.0),
         succeeded: status.last_successful_time.as_ref().map(|time| time.0),
         running: !status.active.is_empty(),
+        last: None,
         trouble: None,
     })
 }
@@ -72,7 +73,20 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
         return None;
     }
     let made = metadata.creation_timestamp.as_ref().map(|time| time.0);
-    Some(Run { cron: owner.name.clone(), made, end: status.end() })
+    Some(Run { cron: owner.name.clone(), made, end: status.end(), ended: status.ended() })
+}
+
+/// The newest run that ended. `runs` are its Jobs by name.
+pub fn last(runs: &[(&str, &Run)]) -> Option<Ended> {
+    let ended = runs.iter().filter_map(|(name, run)| {
+        let failure = match &run.end {
+            RunEnd::Complete => None,
+            RunEnd::Failed(why) => Some(why.clone()),
+            RunEnd::Running { .. } => return None,
+        };
+        Some((run.made, Ended { job: (*name).to_owned(), at: run.ended, failure }))
+    });
+    ended.max_by_key(|(made, run)| (*made, run.job.clone())).map(|(_, run)| run)
 }
 
 /// What is wrong with a `CronJob`, with the run that tells it where there is one. `runs` are its Jobs by name, `stuck` says why the pods of one

@@ -1,6 +1,7 @@
 //! A Job as the API server shows it, as little of it as a verdict needs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
 use super::cron;
@@ -34,6 +35,12 @@ impl Status {
             Some(failure) => RunEnd::Failed(explain(failure)),
             None => RunEnd::Running { failing: self.failed > 0 },
         }
+    }
+
+    /// When it ended.
+    pub(super) fn ended(&self) -> Option<Timestamp> {
+        let end = condition(self, "Complete").or_else(|| condition(self, "Failed"))?;
+        end.since.as_ref().map(|since| since.0)
     }
 }
 

@@ -24,6 +24,8 @@ pub struct CronSeen {
     pub succeeded: Option<Timestamp>,
     /// Whether a run goes on, of its schedule or by hand.
     pub running: bool,
+    /// The last run that ended, while its Job is there.
+    pub last: Option<Ended>,
     /// Why its last run, or the one that goes on, is no success.
     pub trouble: Option<Trouble>,
 }
@@ -37,6 +39,19 @@ pub struct Run {
     pub made: Option<Timestamp>,
     /// How far it is.
     pub end: RunEnd,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+}
+
+/// A run that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The Job.
+    pub job: String,
+    /// When.
+    pub at: Option<Timestamp>,
+    /// Why it is no success, where it is none.
+    pub failure: Option<String>,
 }
 
 /// How far a run is.

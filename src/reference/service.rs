@@ -69,6 +69,7 @@ impl Reference {
                     format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path)
                 }),
             ),
+            row("tests, and where their results are kept", tests(entry)),
             row("Jobs that are no hooks", codes(entry.plain_jobs.iter().map(String::as_str))),
             row(
                 "facts",
@@ -123,11 +124,16 @@ impl Reference {
             "repository": pin.and_then(|pin| pin.repository.as_ref()), "namespace": entry.namespace, "when": entry.when,
             "needs": self.needs_facts(&entry.needs), "awaits": self.needs_facts(&entry.awaits), "alongside": self.needs_facts(&entry.alongside),
             "components": components, "plainJobs": entry.plain_jobs, "facts": entry.facts,
+            "tests": entry.tests,
             "endpoint": entry.endpoint.as_ref().map(
                 |api| json!({"endpoint": api.endpoint, "service": api.service, "port": api.port, "path": api.path})),
             "timeout": entry.timeout,
         })
     }
+}
+
+fn tests(entry: &file::Release) -> String {
+    entry.tests.iter().map(|(component, kept)| format!("{}: {kept}", code(component))).collect::<Vec<_>>().join("; ")
 }
 
 fn components(entry: &file::Release) -> String {

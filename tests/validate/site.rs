@@ -1,5 +1,8 @@
 //! What is said of a cloud that its cluster can't carry.
 
+use std::sync::LazyLock;
+
+use osdpl::catalog::Catalog;
 use osdpl::observed::{Census, Class, Range, Site};
 use osdpl::rule::Schemas;
 
@@ -7,9 +10,13 @@ use super::{judged_at, resource};
 
 /// What the rules about clusters say of a spec, each with its field.
 fn said(input: &str, site: &Site) -> Vec<String> {
-    let catalog = osdpl::files::catalog(None).unwrap();
-    let schemas = Schemas::new(&catalog).unwrap();
-    let report = judged_at(&[("cloud.yaml", &resource(input))], &catalog, &schemas, site);
+    static KNOWN: LazyLock<(Catalog, Schemas)> = LazyLock::new(|| {
+        let catalog = osdpl::files::catalog(None).unwrap();
+        let schemas = Schemas::new(&catalog).unwrap();
+        (catalog, schemas)
+    });
+    let (catalog, schemas) = &*KNOWN;
+    let report = judged_at(&[("cloud.yaml", &resource(input))], catalog, schemas, site);
     let found =
         report.findings.iter().filter(|found| ["controllers", "storage-class", "address"].contains(&found.rule));
     found.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()

@@ -35,7 +35,9 @@ fn every_kind_of_file_can_be_added_and_they_may_speak_of_each_other() {
     assert!(catalog.openstack.contains_key("2026.2") && catalog.services.contains_key("back"));
     assert_eq!(catalog.lock["back"].repository.as_deref(), Some("https://charts.example.org"));
     assert_eq!(catalog.lock["front"].version, "1.0.0", "what was there stays");
-    assert!(catalog.added.contains("presets/edge.yaml") && !catalog.added.contains("presets/small.yaml"));
+    let place = catalog.added.get("presets/edge.yaml").map(String::as_str);
+    assert!(place.is_some_and(|place| place.ends_with(", key presets.edge.yaml")), "{place:?}");
+    assert!(!catalog.added.contains_key("presets/small.yaml"));
 }
 
 #[test]

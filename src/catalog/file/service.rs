@@ -73,6 +73,9 @@ pub struct Release {
     /// Components of which more than half of the pods must be ready: no node is drained that would leave fewer.
     #[serde(default)]
     pub quorum: Vec<String>,
+    /// The `CronJobs` that are tests, by `application/component`, each with where its results are kept: how the last run ended is told in the status.
+    #[serde(default)]
+    pub tests: BTreeMap<String, String>,
     /// The nodes that its API knows as hosts of instances.
     #[serde(default)]
     pub hosts: Option<Hosts>,

@@ -25,6 +25,10 @@ impl Loader<'_> {
             components
                 .extend(self.component(path, &format!("{field}.components"), &text).map(|component| (component, kind)));
         }
+        let field_of_tests = format!("{field}.tests");
+        let tests = entry.tests.into_iter();
+        let tests = tests.filter_map(|(text, kept)| Some((self.component(path, &field_of_tests, &text)?, kept)));
+        let tests = tests.collect();
         let endpoint = entry.endpoint.and_then(|entry| self.endpoint(path, &format!("{field}.endpoint"), entry));
         let guests = self.condition(path, &format!("{field}.guests"), entry.guests);
         let daemonsets = entry.daemonsets.into_iter();
@@ -50,6 +54,7 @@ impl Loader<'_> {
             components,
             endpoint,
             quorum: self.components(path, &format!("{field}.quorum"), &entry.quorum),
+            tests,
             hosts: entry.hosts,
             daemonsets,
             plain_jobs: entry.plain_jobs,

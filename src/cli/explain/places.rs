@@ -1,6 +1,7 @@
 //! From the origin of a layer to the line on which a value stands.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::super::common::Document;
 use crate::catalog::{Files, Text};
@@ -11,6 +12,8 @@ use crate::yaml::{self, Located};
 pub struct Places<'a> {
     /// The catalogue's.
     pub texts: &'a Files,
+    /// Where files of the catalogue stand that someone added.
+    pub added: &'a BTreeMap<String, String>,
     /// The resource's, where it is in a file.
     pub document: Option<&'a Document>,
 }
@@ -52,9 +55,10 @@ impl Places<'_> {
         let of = |key: &str| fragment.find([key]).and_then(Located::text).map(str::to_owned);
         // Where a higher key holds it, or where it is removed, that is the place.
         let near = || fragment.find(["releases", release]).unwrap_or(fragment);
+        let stands = self.added.get(file).map_or(file, String::as_str);
         let expression = found.and_then(Located::text).filter(|text| text.contains("${"));
         Ok(Written {
-            place: format!("{file}:{} ({field})", found.map_or_else(|| near().line(), Located::line)),
+            place: format!("{stands}:{} ({field})", found.map_or_else(|| near().line(), Located::line)),
             why: of("why"),
             expression: expression.map(str::to_owned),
         })
@@ -77,7 +81,9 @@ mod tests {
             "fragments:\n- why: all\n  every: {values: {a: 1}}\n- releases:\n    nova: {values: {a: 2}, unset: [c]}\n";
         let texts =
             [("s.yaml".to_owned(), text.to_owned().into()), ("p.yaml".to_owned(), more.to_owned().into())].into();
-        let places = Places { texts: &texts, document: None };
+        let added = [("p.yaml".to_owned(), "ConfigMap openstack/edge, key p.yaml".to_owned())].into();
+        let added = if path == "d" { added } else { BTreeMap::new() };
+        let places = Places { texts: &texts, added: &added, document: None };
         places.of(origin, "nova", &Path::parse(path).unwrap()).unwrap()
     }
 
@@ -98,6 +104,12 @@ mod tests {
     #[test]
     fn what_is_removed_or_held_by_a_key_above_has_the_place_of_its_release() {
         assert_eq!(written(&file("p.yaml", "fragments[1]"), "c").place, "p.yaml:5 (fragments[1])");
+    }
+
+    #[test]
+    fn what_someone_added_is_named_by_its_config_map() {
+        let place = written(&file("p.yaml", "fragments[1]"), "d").place;
+        assert_eq!(place, "ConfigMap openstack/edge, key p.yaml:5 (fragments[1])");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -9,8 +10,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::Book;
-use crate::webhook::{self, Files};
+use crate::controller::Context;
+use crate::webhook::{self, CatalogOf, Files};
 
 #[derive(Args)]
 pub struct Webhook {
@@ -32,7 +33,11 @@ pub struct Webhook {
 
 impl Webhook {
     /// Serves until `stop`; the task ends at once where no webhook is asked for.
-    pub async fn serve(&self, book: &Book, stop: &CancellationToken) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
+    pub async fn serve(
+        &self,
+        context: &Arc<Context>,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
         let (Some(address), Some(certificate), Some(key)) = (self.listen, self.certificate.clone(), self.key.clone())
         else {
             return Ok(tokio::spawn(async { Ok(()) }));
@@ -40,7 +45,13 @@ impl Webhook {
         let listener = TcpListener::bind(address).await.with_context(|| {
             format!("{address} can't be listened on for the webhook; name another with --webhook-listen")
         })?;
-        let work = webhook::serve(listener, Files { certificate, key }, book.follow(), stop.clone())?;
+        let asked = Arc::clone(context);
+        let catalog_of: CatalogOf = Arc::new(move |namespace| {
+            let context = Arc::clone(&asked);
+            Box::pin(async move { context.catalog_for(&namespace).await })
+        });
+        let files = Files { certificate, key };
+        let work = webhook::serve(listener, files, (context.catalog(), catalog_of), stop.clone())?;
         Ok(tokio::spawn(work))
     }
 }

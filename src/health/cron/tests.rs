@@ -44,6 +44,18 @@ fn run_of(made: &str, status: Value) -> Run {
 }
 
 #[test]
+fn the_last_run_is_the_newest_that_ended() {
+    let ended = |kind: &str, at: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": at}]});
+    let (early, late) = (run_of(EARLY, ended("Complete", EARLY)), run_of(LATE, ended("Failed", LATE)));
+    let going = run_of("2026-11-21T13:00:00Z", json!({"active": 1}));
+    let at = |time: &str| time.parse::<Timestamp>().ok();
+    let failed = Ended { job: "b".into(), at: at(LATE), failure: Some("BackoffLimitExceeded".into()) };
+    assert_eq!(last(&[("a", &early), ("b", &late), ("c", &going)]), Some(failed));
+    assert_eq!(last(&[("a", &early), ("c", &going)]), Some(Ended { job: "a".into(), at: at(EARLY), failure: None }));
+    assert_eq!(last(&[("c", &going)]), None);
+}
+
+#[test]
 fn the_newest_run_that_ended_decides() {
     let ended =
         |kind: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": "BackoffLimitExceeded"}]});

@@ -33,6 +33,7 @@ pub fn release(name: &str) -> DesiredRelease {
         needs: BTreeMap::new(),
         awaits: std::collections::BTreeSet::new(),
         components: BTreeMap::new(),
+        tests: BTreeMap::new(),
         jobs: 0,
         plain_jobs: vec![format!("{name}-setup")],
         timeout: 900,

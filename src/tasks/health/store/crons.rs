@@ -21,7 +21,8 @@ impl Store {
             let trouble = found.as_ref().map(|(message, _)| Trouble { stuck: false, message: message.clone() });
             victims.extend(found.map(|(message, run)| victim(cron, message, run)));
             let goes_on = self.runs(cron).iter().any(|(_, run)| matches!(run.end, RunEnd::Running { .. }));
-            all.push(CronSeen { trouble, running: cron.running || goes_on, ..cron.clone() });
+            let last = cron::last(&self.runs(cron));
+            all.push(CronSeen { trouble, last, running: cron.running || goes_on, ..cron.clone() });
         }
         (all, victims)
     }
