@@ -143,7 +143,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Crd(arguments) => arguments.run(),
         Command::Render(arguments) => Box::pin(arguments.run()).await,
         Command::Explain(arguments) => Box::pin(arguments.run()).await,
-        Command::Plan(arguments) => arguments.run().await,
+        Command::Plan(arguments) => Box::pin(arguments.run()).await,
         Command::Diff(arguments) => Box::pin(arguments.run()).await,
         Command::Validate(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),

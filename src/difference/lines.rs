@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn many_lines_are_counted() {
-        let long: String = (0..30).map(|line| format!("{line}\n")).collect();
+        let long: String = (0..30).flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
         let shown = between("", &long);
         assert_eq!((shown.len(), shown.last().map(String::as_str)), (MOST + 1, Some("… and 10 lines more")));
     }

@@ -8,10 +8,10 @@ fn parsed(objects: &Value) -> Vec<Object> {
     super::objects(contents.collect(), &Key::new("openstack", "keystone"))
 }
 
-fn object(kind: &str, group: &str, rest: Value) -> Value {
+fn object(kind: &str, group: &str, mut rest: Value) -> Value {
     let version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
     let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "api"}});
-    object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+    object.as_object_mut().unwrap().append(rest.as_object_mut().unwrap());
     object
 }
 
