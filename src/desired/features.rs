@@ -66,7 +66,8 @@ fn said(Fault { field, value, problem }: &Fault<'_>) -> String {
         Problem::Below(_) | Problem::Above(_) => format!("{value} is out of bounds; {see}"),
         Problem::TooMany(most) => format!("may have {most} entries at most; take some out"),
         Problem::TooFewItems(least) | Problem::TooFewProperties(least) => {
-            format!("needs {least} entries at least; add what is missing, or leave the field out")
+            let count = value.as_array().map_or_else(|| value.as_object().map_or(0, serde_json::Map::len), Vec::len);
+            format!("must have {least} or more, and has {count}; add what is missing, or leave the field out")
         }
         Problem::Required => "is required; set it".to_owned(),
         Problem::Unknown(key, known) => {

@@ -94,7 +94,9 @@ fn everything(catalog: &Catalog, release: &str, storage: &Value) -> Desired {
     let gateway = json!({"name": "public", "namespace": "gateways"});
     let spec = json!({
         "openstackRelease": release, "presets": presets, "publicDomain": "cloud.example.org", "services": services,
-        "features": {"storage": storage, "publicEndpoints": {"enabled": true, "gateway": gateway}},
+        "features": {
+            "storage": storage, "publicEndpoints": {"enabled": true, "gateway": gateway}, "compute": {"coldMigration": {"enabled": true}},
+        },
     });
     resolved(catalog, &spec)
 }
