@@ -73,7 +73,7 @@ fn read(root: &Path, below: &str, files: &mut Files) -> Result<(), Error> {
         let name = format!("{below}/{name}");
         if path.is_dir() {
             read(root, &name, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+        } else if path.extension().is_some_and(|extension| extension == "yaml" || extension == "json") {
             let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
             files.insert(name, text.into());
         }

@@ -237,8 +237,8 @@ async fn charts_are_locked_pulled_and_listed_from_the_command_line() {
         (pinned.version.as_str(), pinned.repository.as_deref()),
         ("2026.1.5+0ee5adeff", Some(repository.url.as_str()))
     );
-    let keys = fs::read_to_string(site.path().join("out/keys/memcached.yaml")).unwrap();
-    assert!(keys.contains("\npod:\n"), "{keys}");
+    let keys = fs::read_to_string(site.path().join("out/keys/memcached.json")).unwrap();
+    assert!(keys.contains("\n \"pod\": {\n"), "{keys}");
 
     let lock_file = path("out/lock.yaml");
     let pulled = osdpl(&[&["pull", "--to", &to, "--lock", &lock_file][..], &common].concat());

@@ -11,7 +11,7 @@
 //! | `values/nodes.yaml` | [`Nodes`] |
 //! | `values/couplings.yaml` | [`super::Coupling`] |
 //! | `values/rules.yaml` | [`super::Rule`] |
-//! | `values/keys/<chart>.yaml` | [`super::KeyTree`] |
+//! | `values/keys/<chart>.json` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
 //! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services`, `releases` and, in values, `credentials`, `ceph`

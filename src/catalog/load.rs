@@ -80,17 +80,18 @@ impl Loader<'_> {
 
     fn keys(&mut self) -> Keys {
         let mut keys = Keys::default();
-        for (name, path) in self.names("values/keys/") {
+        for (name, path) in self.names("values/keys/", &[".json", ".yaml"]) {
             let added = keys.add(name, &path, &self.files[&path]);
             self.errors.extend(added.err().map(Error::from));
         }
         keys
     }
 
-    /// The files right below a folder: their names without `.yaml`, and their paths.
-    fn names(&self, folder: &str) -> Vec<(String, String)> {
+    /// The files right below a folder that end so: their names without the ending, and their paths.
+    fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
         let named = |path: &String| {
-            let name = path.strip_prefix(folder)?.strip_suffix(".yaml")?;
+            let name = path.strip_prefix(folder)?;
+            let name = endings.iter().find_map(|ending| name.strip_suffix(ending))?;
             (!name.contains('/')).then(|| (name.to_owned(), path.clone()))
         };
         self.files.keys().filter_map(named).collect()
@@ -103,7 +104,7 @@ impl Loader<'_> {
         folder: &str,
         make: impl Fn(&mut Self, &str, T) -> U,
     ) -> BTreeMap<String, U> {
-        let files = self.names(folder).into_iter();
+        let files = self.names(folder, &[".yaml"]).into_iter();
         let read = files.filter_map(|(name, path)| {
             let entry = self.parse(&path)?;
             let entry = make(self, &name, entry);

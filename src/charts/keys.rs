@@ -1,9 +1,13 @@
 //! A chart's key tree, made from its `values.yaml`: the keys and the types of their defaults, without the defaults.
 //!
-//! Written to `values/keys/<chart>.yaml` and read by the catalogue ([`KeyTree`]), so that values can be checked where no chart
-//! is at hand: a map is a map of its keys, a leaf is the name of its type, and `map` is a map that is empty by default.
+//! Written to `values/keys/<chart>.json` and read by the catalogue ([`KeyTree`]), so that values can be checked where no chart
+//! is at hand: a map is a map of its keys, a leaf is the name of its type, and `map` is a map that is empty by default. JSON, because no hand
+//! writes it, and reading as much YAML would be most of what a command computes.
+
+use serde::Serialize;
 
 use serde_json::Value;
+use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::catalog::{KeyTree, KeyType};
 
@@ -17,9 +21,15 @@ pub fn tree(defaults: &Value) -> KeyTree {
     }
 }
 
-/// The text of `values/keys/<chart>.yaml`: sorted, one key a line, so that two of them differ where the charts do.
-pub fn to_yaml(defaults: &Value) -> String {
-    crate::yaml::write(&types(defaults))
+/// The text of `values/keys/<chart>.json`: sorted, one key a line, so that two of them differ where the charts do.
+///
+/// # Errors
+/// When it is no JSON, which a tree of values always is.
+pub fn to_json(defaults: &Value) -> serde_json::Result<String> {
+    let mut text = Vec::new();
+    types(defaults).serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b" ")))?;
+    text.push(b'\n');
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The tree as a plain value: every leaf is the name of its type.

@@ -131,13 +131,8 @@ impl LockArguments {
     }
 
     fn write_keys(&self, chart: &Chart) -> anyhow::Result<String> {
-        let file = self.out.join("keys").join(format!("{}.yaml", chart.name));
-        let defaults = chart.default_values()?;
-        let Chart { name, version, digest, .. } = chart;
-        let head = format!(
-            "# The keys of chart {name} {version}, with the types of their defaults (map: empty by default). Written by `osdpl charts lock`.\n# {digest}\n"
-        );
-        write(&file, &format!("{head}{}", keys::to_yaml(&defaults)))?;
+        let file = self.out.join("keys").join(format!("{}.json", chart.name));
+        write(&file, &keys::to_json(&chart.default_values()?)?)?;
         Ok(file.display().to_string())
     }
 }

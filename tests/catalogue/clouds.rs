@@ -19,7 +19,7 @@ pub fn files() -> Files {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 read(root, &path, files);
-            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            } else if path.extension().is_some_and(|extension| extension == "yaml" || extension == "json") {
                 let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
                 files.insert(name, fs::read_to_string(&path).unwrap().into());
             }

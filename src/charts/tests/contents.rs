@@ -80,7 +80,19 @@ async fn a_chart_tells_its_values_keys_and_definitions() {
     );
     assert_eq!(chart.default_values().unwrap()["mode"], 420);
     assert_eq!(chart.crds().unwrap(), ["kind: A\n", "kind: B\n"]);
-    let text = crate::charts::keys::to_yaml(&chart.default_values().unwrap());
-    assert_eq!(text, "deep:\n  \"y\": boolean\nlist: list\nmap: map\nmode: number\n\"on\": \"null\"\ntext: string\n");
-    assert_eq!(crate::yaml::parse::<crate::catalog::KeyTree>("keys", &text).unwrap(), chart.key_tree().unwrap());
+    let text = crate::charts::keys::to_json(&chart.default_values().unwrap()).unwrap();
+    let lines = [
+        "{",
+        " \"deep\": {",
+        "  \"y\": \"boolean\"",
+        " },",
+        " \"list\": \"list\",",
+        " \"map\": \"map\",",
+        " \"mode\": \"number\",",
+        " \"on\": \"null\",",
+        " \"text\": \"string\"",
+        "}",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+    assert_eq!(serde_json::from_str::<crate::catalog::KeyTree>(&text).unwrap(), chart.key_tree().unwrap());
 }
