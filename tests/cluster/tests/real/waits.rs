@@ -32,14 +32,19 @@ fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
     move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
 }
 
+/// The same, shown so: the reason that kwok gave the pod first may be another.
+fn waits_as(reason: &'static str, text: &str) -> impl Fn(&Pod) -> bool + Send {
+    let waits = waits_for(text);
+    move |pod| waits(pod) && waiting(pod).as_deref() == Some(reason)
+}
+
 #[tokio::test]
 async fn a_pod_waits_for_a_service_and_a_job_and_says_so() {
     let place = Place::new("waits-service").await;
     let variables = [("DEPENDENCY_SERVICE", "waits-service:mariadb"), ("DEPENDENCY_JOBS", "db-sync")];
     place.create::<Pod>(entrypoint("api", &variables)).await;
     let text = "service waits-service/mariadb; job waits-service/db-sync";
-    let pod = place.pod_where("api", "waiting for both", waits_for(text)).await;
-    assert_eq!(waiting(&pod).as_deref(), Some("PodInitializing"));
+    place.pod_where("api", "waiting for both", waits_as("PodInitializing", text)).await;
     let log = place.api::<Pod>().logs("api", &LogParams { container: Some("init".into()), ..Default::default() }).await;
     assert!(log.unwrap().contains("Resolving dependency service waits-service/mariadb failed\n"));
 
@@ -100,8 +105,7 @@ async fn a_pod_whose_secret_is_missing_waits_as_under_a_kubelet() {
     let volume = json!({ "name": "etc", "secret": { "secretName": "glance-etc" } });
     let spec = json!({ "containers": [{ "name": "main", "image": "image" }], "volumes": [volume] });
     place.create::<Pod>(json!({ "metadata": { "name": "glance" }, "spec": spec })).await;
-    let pod = place.pod_where("glance", "waiting", waits_for("secret waits-volume/glance-etc (etc)")).await;
-    assert_eq!(waiting(&pod).as_deref(), Some("ContainerCreating"));
+    place.pod_where("glance", "waiting", waits_as("ContainerCreating", "secret waits-volume/glance-etc (etc)")).await;
     assert!(pod.status.unwrap().pod_ip.is_none());
     let failed = |event: &Event| event.reason.as_deref() == Some("FailedMount");
     let events = || async {
@@ -122,8 +126,8 @@ async fn a_pod_whose_environment_refers_to_a_missing_secret_waits() {
     let place = Place::new("waits-environment").await;
     let container = json!({ "name": "main", "image": "image", "envFrom": [{ "secretRef": { "name": "keys" } }] });
     place.create::<Pod>(json!({ "metadata": { "name": "api" }, "spec": { "containers": [container] } })).await;
-    let pod = place.pod_where("api", "waiting", waits_for("secret waits-environment/keys (main)")).await;
-    assert_eq!(waiting(&pod).as_deref(), Some("CreateContainerConfigError"));
+    let is_told = waits_as("CreateContainerConfigError", "secret waits-environment/keys (main)");
+    place.pod_where("api", "waiting", is_told).await;
     place.create::<Secret>(json!({ "metadata": { "name": "keys" } })).await;
     place.ready("api").await;
 }
