@@ -7,7 +7,7 @@ DEMO := tests/demo/demo.sh
 CHARTS ?=
 export CHARTS
 
-.PHONY: help build test lint demo demo-env demo-down bench bench-scale bench-plan golden image-root
+.PHONY: help build test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -33,6 +33,12 @@ test: lint
 	$(CARGO) build --workspace --bins
 	$(CARGO) run --quiet -p cluster --bin cluster -- programs
 	$(CARGO) test --workspace --no-fail-fast
+
+## make test-charts  with upstream's charts: all render, need no right that is not shipped, and make a whole cloud; CHARTS=DIR
+test-charts:
+	@test -n "$$CHARTS" || { echo 'test-charts needs OpenStack-Helm packaged by helm: make test-charts CHARTS=DIR' >&2; exit 2; }
+	$(CARGO) test --test deploy -- upstream rbac
+	$(CARGO) test --test operator whole -- --ignored
 
 ## make bench       the operator beside bare helm: time, memory, delay; CHARTS=DIR for real charts
 bench:

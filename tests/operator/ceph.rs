@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use crate::cloud::{Told, services};
 use crate::world::story;
 
-const SECRET: &str = "far-away";
+pub const SECRET: &str = "far-away";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 /// Of the shape that `ceph auth print-key` prints; each opens nothing.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
-const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
-const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
+pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
+pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
 /// Images and volumes on Ceph.
 fn spec() -> Value {

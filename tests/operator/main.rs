@@ -48,4 +48,5 @@ mod trouble;
 mod two;
 mod unmade;
 mod webhook;
+mod whole;
 mod world;
