@@ -11,6 +11,7 @@ mod found;
 mod owner;
 mod residue;
 mod secretive;
+mod shipped;
 
 pub use compare::{Compared, compare};
 pub use describe::{Cloud, Content, Description, Invent, Secrets};
@@ -18,6 +19,7 @@ pub use found::{Found, Known, home, known};
 pub use owner::owner;
 pub use residue::{Residue, residue};
 pub use secretive::secretive;
+pub use shipped::{Shipped, shipped};
 
 #[cfg(test)]
 mod tests;

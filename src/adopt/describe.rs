@@ -9,7 +9,7 @@ use super::{Compared, compare};
 use crate::api::{OpenStackDeploymentSpec, SecretKey, ValuesFrom, ValuesKind};
 use crate::catalog::Catalog;
 use crate::credentials;
-use crate::desired::{Desired, Facts, Finding, Selection, resolve, select};
+use crate::desired::{Desired, DesiredRelease, Facts, Finding, Selection, resolve, select};
 use crate::values::{Values, get};
 
 /// The key of a Secret with values.
@@ -35,6 +35,8 @@ pub struct Description {
     pub secrets: Secrets,
     /// What taking each release over would change, by the catalogue's name.
     pub compared: BTreeMap<String, Compared>,
+    /// What the spec wants, by the catalogue's name: of a release that was found, what it would be upgraded to.
+    pub wanted: BTreeMap<String, DesiredRelease>,
     /// Releases that do not run and that others need: they are paused.
     pub installs: Vec<String>,
     /// What a person should know of the spec.
@@ -104,8 +106,9 @@ impl<'a> Cloud<'a> {
             .known
             .releases
             .iter()
-            .filter_map(|(name, found)| Some((name.clone(), compare(desired.releases.get(name)?, &found.source))));
-        Description { compared: compared.collect(), findings: desired.findings, installs, spec, secrets }
+            .filter_map(|(name, found)| Some((name.clone(), compare(desired.releases.get(name)?, &found.source))))
+            .collect();
+        Description { compared, findings: desired.findings, wanted: desired.releases, installs, spec, secrets }
     }
 
     fn selected(&self, spec: &OpenStackDeploymentSpec) -> Selection {
@@ -161,7 +164,7 @@ fn taken(known: &Known<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, St
 }
 
 /// The service and name of a credential that an expression is, if it is one and no more: `credentials.keystone.admin`.
-fn credential(expression: &str) -> Option<(&str, &str)> {
+pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     let (service, name) = expression.strip_prefix("credentials.")?.split_once('.')?;
     let plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     (plain(service) && plain(name)).then_some((service, name))

@@ -41,7 +41,7 @@ fn described(found: &[Found]) -> Description {
 
 #[test]
 fn a_cloud_is_described_by_what_fits_and_the_rest_is_overridden() {
-    let Description { spec, secrets, compared, findings, installs } = described(&by_hand());
+    let Description { spec, secrets, compared, findings, installs, .. } = described(&by_hand());
     assert_eq!(installs, [""; 0]);
     assert!(findings.iter().all(|finding| finding.level != Level::Error), "{findings:?}");
     let expected = json!({
@@ -107,4 +107,24 @@ fn of_two_releases_of_one_chart_the_one_of_that_name_is_the_catalogues() {
     let known = known(&found, &catalog());
     assert_eq!(known.releases["store"].key.name, "store");
     assert_eq!(known.strangers.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["another"]);
+}
+
+#[test]
+fn a_password_that_upstream_ships_is_found_where_it_stands_whoever_repeats_it() {
+    let catalog = catalog();
+    let said = |found: &[Found]| {
+        let all = shipped(&known(found, &catalog), &catalog);
+        all.into_iter()
+            .map(|((service, name), (release, path))| format!("{service} {name}: {release} {path}"))
+            .collect::<Vec<_>>()
+    };
+    let store = |config: Value| found("db", "store", json!({"auth": {"admin": "a-default"}}), config);
+    let admin = ["store admin: store auth.admin"];
+    assert_eq!(said(&[store(json!({}))]), admin, "nothing was written");
+    assert_eq!(said(&[store(json!({"auth": {"admin": "a-default"}}))]), admin, "it was written out");
+    assert_eq!(said(&[store(json!({"auth": {"admin": "changeme"}}))]), admin, "charts ship that word");
+    assert_eq!(said(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
+    let front = found("front", "front", json!({"auth": {"admin": "a-default"}}), json!({}));
+    assert_eq!(said(&[front.clone()]), ["store admin: front auth.admin"]);
+    assert_eq!(said(&[front, store(json!({}))]), admin);
 }

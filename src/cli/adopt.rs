@@ -1,23 +1,31 @@
 //! `osdpl adopt`: describe a cloud that runs already, and take its releases over.
 
 mod ask;
+mod ceph;
+mod effects;
 mod look;
 mod shown;
+mod warnings;
 mod written;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use kube::Client;
 
 use super::common::{CatalogOption, ClusterOption};
+use super::manifests::Renderer;
 use super::output::{self, Format};
 use super::place::Place;
-use crate::adopt::{Cloud, known};
+use crate::adopt::{Cloud, known, shipped};
+use crate::catalog::Catalog;
 use crate::cluster::Cluster;
 use crate::rule::made_up;
-use shown::Shown;
+use effects::Question;
+use shown::{Seen, Shown};
 use written::Written;
 
 #[derive(Args)]
@@ -58,27 +66,51 @@ impl Arguments {
         if self.all || !self.releases.is_empty() {
             return self.ask().await;
         }
-        let catalog = self.catalog.load()?;
-        let cluster = Cluster::reader(self.cluster.client().await?);
+        let client = self.cluster.client().await?;
+        let cluster = Cluster::reader(client.clone());
         let look = look::look(&cluster, self.namespace.as_deref()).await?;
-        let mut known = known(&look.found, &catalog);
-        known.strangers.extend(look.others);
-        let Some(home) = self.namespace.clone().or_else(|| crate::adopt::home(&look.found, &catalog)) else {
+        let home = |catalog: &Catalog| self.namespace.clone().or_else(|| crate::adopt::home(&look.found, catalog));
+        let Some(home) = home(&self.catalog.load()?) else {
             bail!("no release of a chart that the catalogue knows is deployed here; look with `helm list -A`");
         };
+        let catalog = self.catalog.load_from(&client, &home, None).await?;
+        let mut known = known(&look.found, &catalog);
+        known.strangers.extend(look.others);
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
         let invent = |selection: &_| made_up(&catalog, selection);
         let cloud = Cloud::new((&home, &name), &known, &catalog, &invent);
         let described = cloud.describe();
+        let owners = look::owners(&cluster, &known).await?;
         let charts = match self.place.source() {
             Some(_) => look::charts(&self.place.open().await?, &known, &described.spec, &catalog).await,
-            None => std::collections::BTreeMap::new(),
+            None => BTreeMap::new(),
         };
-        let owners = look::owners(&cluster, &known).await?;
+        let effects = Question {
+            cluster: &cluster,
+            catalog: &catalog,
+            known: &known,
+            described: &described,
+            charts: &charts,
+            renderer: self.renderer(&client).await,
+        };
+        let effects = effects.all().await?;
+        let seen = Seen { owners, charts, effects, has_charts: self.place.source().is_some() };
+        let mut warnings = warnings::of(&shipped(&known, &catalog), &described.spec);
+        // Who may not see it gets no hint.
+        warnings.extend(ceph::hint(&client, &home).await.ok().flatten());
         let written = Written { name: &name, namespace: &home, described: &described };
-        let shown = Shown::new(&known, &described, &owners, &charts);
+        let shown = Shown::new(&known, &described, seen, warnings);
         self.print(&written, &shown)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What renders, or why nothing can: values are told all the same.
+    async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
+        if self.place.source().is_none() {
+            return Err("no charts are at hand (--charts)".into());
+        }
+        let renderer = Renderer::open(&self.place).await.map_err(|error| format!("{error:#}"))?;
+        renderer.for_cluster(client).await.map_err(|error| format!("{error:#}"))
     }
 
     fn print(&self, written: &Written<'_>, shown: &Shown) -> anyhow::Result<()> {

@@ -112,6 +112,10 @@ async fn list(api: Api<OpenStackDeployment>) -> kube::Result<ObjectList<OpenStac
 /// The API server's own words, where there are some.
 pub fn readable(error: kube::Error) -> anyhow::Error {
     match error {
+        // What the API server says of a kind that it has never heard of.
+        kube::Error::Api(status) if status.message.trim() == "404 page not found" => anyhow::anyhow!(
+            "the cluster does not know this kind (404 page not found); install the operator's chart, or its definitions alone: osdpl crd | kubectl apply --server-side -f -"
+        ),
         kube::Error::Api(status) => anyhow::anyhow!("{}", status.message),
         other => other.into(),
     }
@@ -142,10 +146,14 @@ pub struct Document {
 }
 
 impl Document {
-    /// The first resource in a file, or on standard input for `-`.
+    /// The resource in a file, or on standard input for `-`; of several none, for one of them would be left out in silence.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = read(path)?;
         let place = path.display().to_string();
+        let resources = text.lines().filter(|line| line.trim_end() == "kind: OpenStackDeployment").count();
+        if resources > 1 {
+            bail!("{place} holds {resources} OpenStackDeployments, and one is judged at a time: give each a file of its own");
+        }
         let documents =
             text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));
         let document = documents.into_iter().next().with_context(|| format!("{place} holds no OpenStackDeployment"))?;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::common::{CatalogOption, ClusterOption, Target, readable};
@@ -34,11 +34,12 @@ pub struct Arguments {
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let spec = self.spec()?;
         let client = self.cluster.client().await?;
-        let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster };
+        let target =
+            Target { name: self.name.clone(), namespace: self.namespace.clone(), cluster: self.cluster.clone() };
         let deployment = target.find(&client).await?;
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+        let spec = self.spec(&client, &namespace).await?;
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &namespace);
         let patch = Patch::Merge(json!({"spec": spec}));
         api.patch(&name, &PatchParams::default(), &patch).await.map_err(readable)?;
@@ -57,11 +58,11 @@ impl Arguments {
     }
 
     /// What the spec has to say.
-    fn spec(&self) -> anyhow::Result<Value> {
+    async fn spec(&self, client: &Client, namespace: &str) -> anyhow::Result<Value> {
         if self.all {
             return Ok(json!({"deletionPolicy": "Detach"}));
         }
-        let catalog = self.catalog.load()?;
+        let catalog = self.catalog.load_from(client, namespace, None).await?;
         let mut services = json!({});
         for release in &self.releases {
             let Some((service, _)) = catalog.release(release) else {

@@ -91,6 +91,11 @@ impl Arguments {
             answers.retain(|answer| !answer.layers.is_empty());
         }
         if answers.is_empty() {
+            if let [word] = self.words.as_slice()
+                && cloud.desired.releases.contains_key(word.as_str())
+            {
+                bail!("{word} is a release: name a path in its values after it, such as: osdpl explain {word} pod.replicas");
+            }
             bail!("no layer sets {path} of any release; name a release to see what its chart knows of it");
         }
         self.defaults(&mut answers, &catalog, &path).await?;

@@ -7,6 +7,7 @@
 mod alike;
 mod assume;
 mod facts;
+mod leaving;
 mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,14 +28,15 @@ use crate::catalog::{Catalog, Level};
 use crate::cluster::{Cluster, Error};
 use crate::desired::{self, Desired, Facts, Finding, Selection};
 use crate::helm::Instance;
-use crate::nodes::{self, Change, Survey};
+use crate::nodes::Change;
 use crate::observed::{Daemons, Key, Observed, Owner, RunningSeen};
 use crate::plan::{Plan, plan};
 use crate::rollout;
 use crate::rule;
 use crate::scrub::Scrubber;
-use crate::tasks::{NODE_GRACE, Options, Seen, Tasks};
+use crate::tasks::{NODE_GRACE, Options, Tasks};
 use crate::values::{Path, Values};
+use leaving::{is_leaving, is_let_go, survey};
 
 /// How long the cluster may take to be seen whole.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -122,8 +124,11 @@ pub async fn preview(
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
     observed.renewed = renewed(live, &desired);
     let compared = alike::compare(&cluster, &desired, &mut observed).await?;
-    let wished = || plan(&desired, &observed, catalog, &policy(deployment), super::now());
-    let plan = if refused { frozen(&desired, &observed) } else { wished() };
+    let plan = match refused {
+        _ if is_let_go(deployment) => leaving::plan(&observed),
+        true => frozen(&desired, &observed),
+        false => plan(&desired, &observed, catalog, &policy(deployment), super::now()),
+    };
     let survey = survey(deployment, spec, catalog, &seen);
     Ok(Preview {
         findings: desired.findings.iter().cloned().chain(survey.findings).collect(),
@@ -145,10 +150,6 @@ pub async fn preview(
         unseen,
         tasks,
     })
-}
-
-fn is_leaving(deployment: &OpenStackDeployment) -> bool {
-    deployment.metadata.deletion_timestamp.is_some()
 }
 
 /// What is wanted: nothing of one that is being deleted.
@@ -176,15 +177,6 @@ fn of_ceph(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<
     let known = facts.ceph.as_ref().and_then(|declared| declared.read.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
     releases.map(|(name, known)| (name.clone(), (catalog.of_ceph(name), known.source()))).collect()
-}
-
-/// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone.
-fn survey(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog, seen: &Seen) -> Survey {
-    match seen.nodes() {
-        Some(all) if is_leaving(deployment) => Survey { changes: nodes::farewell(all), ..Survey::default() },
-        Some(all) => nodes::survey(spec, catalog, all),
-        None => Survey::default(),
-    }
 }
 
 /// Where the resource's releases are: those that are wanted, and those that the status has or the spec speaks of. Where the catalogue would

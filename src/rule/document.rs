@@ -11,6 +11,9 @@ use crate::desired;
 use crate::hazard::{self, Cloud};
 use crate::observed::Site;
 
+/// The one version of both kinds.
+const VERSION: &str = "osdpl.dev/v1alpha1";
+
 /// The kinds of resource that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -91,6 +94,10 @@ impl Question<'_> {
     /// Everything about one object of this kind, of which nothing is known but what it and those beside it say: offline.
     pub fn document(&self, kind: Kind, object: &Value) -> Vec<Judged> {
         let mut found = by_server(kind, object, self.schemas.of(kind));
+        if object["apiVersion"] != VERSION {
+            let message = format!("there is no version {} of {}; write {VERSION}", object["apiVersion"], kind.name());
+            found.push(Judged::error("schema", "apiVersion", message));
+        }
         let deployment = match kind {
             Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, &mut found),
             Kind::NodeMaintenance => {

@@ -1,5 +1,7 @@
 //! Clouds that others installed come in, and go again: no helm runs, and no pod is made anew.
 
+mod shown;
+
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

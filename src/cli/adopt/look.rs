@@ -7,8 +7,9 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::charts::{Store, Wanted};
 use crate::cluster::Cluster;
+use crate::controller::wanted;
 use crate::observed::Key;
-use crate::release::{Maker, Status};
+use crate::release::{Maker, Source, Status};
 
 /// What helm has recorded.
 #[derive(Default)]
@@ -42,37 +43,45 @@ pub async fn look(cluster: &Cluster, namespace: Option<&str>) -> anyhow::Result<
     Ok(look)
 }
 
-/// How the chart that would be used differs from the recorded one, or why it can't be had, by the catalogue's name.
+/// How the chart that would be used stands to the recorded one.
+pub enum ChartSaid {
+    /// It is another: how.
+    Other(String),
+    /// It can't be had, or read: why.
+    Unknown(String),
+}
+
+/// What is to be said of the charts that would be used, by the catalogue's name; nothing of one that is the recorded one.
 pub async fn charts(
     store: &Store,
     known: &Known<'_>,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
-) -> BTreeMap<String, String> {
+) -> BTreeMap<String, ChartSaid> {
     let mut said = BTreeMap::new();
     for (name, found) in &known.releases {
-        let Some((service, release)) = catalog.release(name) else { continue };
-        let version = spec.services.get(service).and_then(|own| own.releases.get(name)?.version.clone());
-        let wanted = Wanted { name: release.chart.clone(), version, repository: None };
-        let chart = match store.obtain(&wanted).await {
-            Ok(chart) => chart,
-            Err(error) => {
-                said.insert(name.clone(), format!("its chart can't be had: {error}"));
-                continue;
-            }
-        };
-        let recorded = &found.source.chart.version;
-        match chart.imprint() {
-            Ok(imprint) if chart.version == *recorded && imprint == found.source.imprint => {}
-            Ok(_) if chart.version == *recorded => drop(said.insert(
-                name.clone(),
-                format!("the chart at hand has other templates or defaults under the same version {recorded}"),
-            )),
-            Ok(_) => drop(said.insert(name.clone(), format!("its chart from {recorded} to {}", chart.version))),
-            Err(error) => drop(said.insert(name.clone(), format!("its chart can't be read: {error}"))),
+        let Some((wanted, _)) = wanted(store, spec, catalog, name) else { continue };
+        if let Some(one) = beside(store, &wanted, &found.source).await {
+            said.insert(name.clone(), one);
         }
     }
     said
+}
+
+async fn beside(store: &Store, wanted: &Wanted, source: &Source) -> Option<ChartSaid> {
+    let recorded = &source.chart.version;
+    let chart = match store.obtain(wanted).await {
+        Ok(chart) => chart,
+        Err(error) => return Some(ChartSaid::Unknown(format!("its chart can't be had: {error}"))),
+    };
+    match chart.imprint() {
+        Ok(imprint) if chart.version == *recorded && imprint == source.imprint => None,
+        Ok(_) if chart.version == *recorded => Some(ChartSaid::Other(format!(
+            "the chart at hand, which has other templates or defaults under the same version {recorded}"
+        ))),
+        Ok(_) => Some(ChartSaid::Other(format!("its chart from {recorded} to {}", chart.version))),
+        Err(error) => Some(ChartSaid::Unknown(format!("its chart can't be read: {error}"))),
+    }
 }
 
 /// Who else drives releases, by the catalogue's name.

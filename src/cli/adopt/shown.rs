@@ -1,16 +1,21 @@
 //! What was found, and what taking each release over would change: for people and for programs.
 
+mod line;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::effects::Effects;
+use super::look::ChartSaid;
 use crate::adopt::{Description, Known};
 use crate::catalog::Level;
-use crate::observed::Verdict;
+use crate::difference::{Difference, Effect};
+use line::Line;
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shown {
     pub releases: Vec<Line>,
@@ -23,23 +28,8 @@ pub struct Shown {
     pub findings: Vec<String>,
     /// The names of the Secrets that the spec refers to.
     pub secrets: Vec<String>,
-}
-
-/// One release that can be taken over.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Line {
-    pub name: String,
-    pub release: String,
-    pub chart: String,
-    pub revision: u32,
-    /// Values that the spec overrides for it alone.
-    pub overrides: usize,
-    /// What taking it over would change; nothing where it is empty.
-    pub changes: Vec<String>,
-    /// Who else drives it, and what to do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner: Option<String>,
+    /// Whether charts were at hand: without, that the operator's are those which run is taken for granted.
+    pub charts: bool,
 }
 
 #[derive(Serialize)]
@@ -48,38 +38,32 @@ pub struct Left {
     pub why: String,
 }
 
+/// What was found out of the releases, each by the catalogue's name.
+pub struct Seen {
+    pub owners: BTreeMap<String, String>,
+    pub charts: BTreeMap<String, ChartSaid>,
+    pub effects: BTreeMap<String, Effects>,
+    /// Whether charts were at hand.
+    pub has_charts: bool,
+}
+
 impl Shown {
-    pub fn new(
-        known: &Known<'_>,
-        described: &Description,
-        owners: &BTreeMap<String, String>,
-        charts: &BTreeMap<String, String>,
-    ) -> Self {
-        let lines = known.releases.iter().map(|(name, found)| {
-            let chart = &found.source.chart;
-            Line {
-                name: name.clone(),
-                release: found.key.to_string(),
-                chart: format!("{} {}", chart.name, chart.version),
-                revision: found.revision,
-                overrides: overrides(name, described),
-                changes: changes(name, described, charts),
-                owner: owners.get(name).cloned(),
-            }
-        });
+    pub fn new(known: &Known<'_>, described: &Description, mut seen: Seen, warnings: Vec<String>) -> Self {
+        let lines = known.releases.iter().map(|(name, found)| Line::new(name, found, described, &mut seen)).collect();
         let left = known.strangers.iter().map(|(key, why)| Left { release: key.to_string(), why: why.clone() });
         let findings = described.findings.iter().map(|finding| {
             let word = if finding.level == Level::Error { "error" } else { "warning" };
             format!("{word}: {finding}")
         });
         Self {
-            releases: lines.collect(),
+            releases: lines,
             installs: described.installs.clone(),
             left: left.collect(),
             openstack_release: described.spec.openstack_release.clone(),
             presets: described.spec.presets.clone(),
-            findings: findings.collect(),
+            findings: findings.chain(warnings).collect(),
             secrets: described.secrets.keys().cloned().collect(),
+            charts: seen.has_charts,
         }
     }
 
@@ -88,6 +72,9 @@ impl Shown {
         let mut text = String::new();
         for line in &self.releases {
             let _ = writeln!(text, "{:<14} {:<28} {:<28} {}", line.name, line.release, line.chart, line.sentence());
+            for detail in line.details() {
+                let _ = writeln!(text, "    {detail}");
+            }
         }
         for name in &self.installs {
             let _ = writeln!(
@@ -103,6 +90,7 @@ impl Shown {
         }
         let presets =
             if self.presets.is_empty() { "no preset".into() } else { format!("presets {}", self.presets.join(", ")) };
+        let _ = writeln!(text, "{}", self.summary());
         let _ = writeln!(text, "OpenStack {}, {presets}; nothing was written to the cluster.", self.openstack_release);
         if let Some(file) = file {
             let secrets = self.secrets.len();
@@ -114,35 +102,40 @@ impl Shown {
         }
         text
     }
-}
 
-impl Line {
-    fn sentence(&self) -> String {
-        let own = match self.overrides {
-            0 => String::new(),
-            1 => " (1 value of its own)".to_owned(),
-            count => format!(" ({count} values of its own)"),
-        };
-        match (&self.owner, self.changes.as_slice()) {
-            (Some(owner), _) => format!("can't be taken over: {owner}"),
-            (None, []) => format!("taking it over changes nothing{own}"),
-            (None, changes) => format!("taking it over would change {}{own}", changes.join(", ")),
+    /// All of it in a sentence.
+    fn summary(&self) -> String {
+        let free: Vec<&Line> = self.releases.iter().filter(|line| line.owner.is_none()).collect();
+        let same = free.iter().filter(|line| line.is_nothing()).count();
+        let mut text = format!("{same} of {} releases come in with nothing changed", self.releases.len());
+        if same < free.len() {
+            let _ = write!(text, ", {} would change{}", free.len() - same, effects(&free));
+            text.push_str(" (each waits for approval once it is taken over)");
         }
+        if same < self.releases.len() && !self.charts {
+            text.push_str("; no charts are at hand (--charts), so that objects are not told");
+        } else if !self.charts {
+            text.push_str(", provided that the operator's charts are those that run (--charts compares them)");
+        }
+        text.push('.');
+        text
     }
 }
 
-fn overrides(name: &str, described: &Description) -> usize {
-    let own = described.spec.services.values().find_map(|service| service.releases.get(name));
-    own.map_or(0, |own| crate::values::leaves(&own.overrides.values).len() + own.overrides.unset.len())
+/// What becomes of objects, counted.
+fn effects(lines: &[&Line]) -> String {
+    let objects: Vec<&Difference> = lines.iter().flat_map(|line| &line.effects.objects).collect();
+    let count = |is: fn(&Effect) -> bool| objects.iter().filter(|object| is(&object.effect)).count();
+    let counts = [
+        (count(|effect| *effect == Effect::Added), "added"),
+        (count(|effect| !matches!(effect, Effect::Added | Effect::Removed | Effect::Kept)), "changed"),
+        (count(Effect::ends_pods), "of these with their pods anew"),
+        (count(|effect| matches!(effect, Effect::Recreated { .. })), "to be recreated"),
+        (count(|effect| *effect == Effect::Removed), "deleted"),
+    ];
+    let told: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if told.is_empty() { String::new() } else { format!("; objects: {}", told.join(", ")) }
 }
 
-fn changes(name: &str, described: &Description, charts: &BTreeMap<String, String>) -> Vec<String> {
-    let verdict = described.compared.get(name).map(|compared| &compared.verdict);
-    let values = match verdict {
-        Some(Verdict::Same) => Vec::new(),
-        Some(Verdict::Differs { chart, paths }) => chart.iter().chain(paths).cloned().collect(),
-        Some(verdict @ (Verdict::Owned(_) | Verdict::Unknown(_))) => vec![verdict.to_string()],
-        None => vec!["everything: the spec does not select it; see the errors below".to_owned()],
-    };
-    charts.get(name).cloned().into_iter().chain(values).collect()
-}
+#[cfg(test)]
+mod tests;

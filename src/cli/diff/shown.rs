@@ -78,7 +78,7 @@ impl Shown {
         for (name, release) in &self.releases {
             let _ = writeln!(text, "{name} ({}) {}", release.release, release.what);
             for change in &release.values {
-                let _ = writeln!(text, "  {}", told(change));
+                let _ = writeln!(text, "  {}", change.told());
             }
             for object in &release.objects {
                 let _ = writeln!(text, "  {object}");
@@ -112,14 +112,6 @@ impl Shown {
         };
         format!("{}{} as wanted{pods}.", told.collect::<String>(), self.same)
     }
-}
-
-/// What is secret shows no difference.
-fn told(change: &Change) -> String {
-    if change.before.is_some() && change.before == change.after {
-        return format!("{}: changed, not shown", change.path);
-    }
-    change.to_string()
 }
 
 impl std::fmt::Display for What {

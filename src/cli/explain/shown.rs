@@ -14,7 +14,8 @@ pub fn text(answers: &[Answer]) -> String {
 
 fn one(answer: &Answer) -> String {
     let Answer { release, path, value, layers, chart } = answer;
-    let what = value.as_ref().map_or_else(|| " is set by no layer: the chart's default holds\n".into(), equals);
+    let unset = if chart.known { ": the chart's default holds" } else { "" };
+    let what = value.as_ref().map_or_else(|| format!(" is set by no layer{unset}\n"), equals);
     let mut text = format!("{release} {path}{what}");
     let merged = value.as_ref().is_some_and(Value::is_object);
     for (index, said) in layers.iter().enumerate() {

@@ -73,6 +73,16 @@ pub fn is_secret(path: &Path, value: &Value, release: &DesiredRelease, scrubber:
         || scrubber.scrub(&text) != text
 }
 
+impl Change {
+    /// For people, both sides known: what is secret shows no difference.
+    pub fn told(&self) -> String {
+        if self.before.is_some() && self.before == self.after {
+            return format!("{}: changed, not shown", self.path);
+        }
+        self.to_string()
+    }
+}
+
 impl std::fmt::Display for Change {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, before, after, source } = self;

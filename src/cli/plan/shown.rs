@@ -6,9 +6,13 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::change::{Change, changes};
-use crate::api::OpenStackDeployment;
+use crate::api::{DeletionPolicy, OpenStackDeployment};
 use crate::controller::Preview;
 use crate::plan::{Step, Wait};
+
+/// What its deletion does.
+const DETACH: &str =
+    "deletionPolicy is Detach: deleting the resource uninstalls nothing, every release runs on for helm by hand";
 
 /// What of the values is shown.
 #[derive(Clone, Copy)]
@@ -140,6 +144,9 @@ impl Shown {
             ..Self::default()
         };
         shown.approvals(deployment, live, preview);
+        shown
+            .notes
+            .extend((deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)).then(|| DETACH.to_owned()));
         shown
     }
 

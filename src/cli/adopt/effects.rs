@@ -1,0 +1,129 @@
+//! What carrying out the described spec would do to a release: values, and the objects that helm would render of them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::look::ChartSaid;
+use crate::adopt::{Compared, Content, Description, Found, Known};
+use crate::catalog::Catalog;
+use crate::cli::manifests::{Renderer, scrubber};
+use crate::cli::plan::change::{Change, is_secret};
+use crate::cluster::Cluster;
+use crate::desired::DesiredRelease;
+use crate::difference::{Difference, differences, objects};
+use crate::observed::Verdict;
+use crate::scrub::Scrubber;
+use crate::values::{Path, Values, changed, get, leaves, set};
+
+/// What would become of one release; nothing where all is empty.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effects {
+    /// Values that templates would see otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<Change>,
+    /// Objects that would come, go or change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<Difference>,
+    /// Why its objects can't be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrendered: Option<String>,
+}
+
+/// What is asked.
+pub struct Question<'a> {
+    pub cluster: &'a Cluster,
+    pub catalog: &'a Catalog,
+    pub known: &'a Known<'a>,
+    pub described: &'a Description,
+    pub charts: &'a BTreeMap<String, ChartSaid>,
+    /// Renders, or why nothing can.
+    pub renderer: Result<Renderer, String>,
+}
+
+impl Question<'_> {
+    /// Of every release that can be taken over, by the catalogue's name.
+    pub async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
+        let secrets = secrets(self.described);
+        let mut all = BTreeMap::new();
+        for (name, found) in &self.known.releases {
+            let (wanted, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
+            let Some((wanted, compared)) = wanted.zip(compared) else { continue };
+            // Of the same chart and the same values helm has rendered already what it would render: no upgrade comes of it.
+            if compared.verdict == Verdict::Same && !self.charts.contains_key(name) {
+                continue;
+            }
+            let scrubber = scrubber(wanted, &secrets, Some(&given(found, wanted)));
+            let mut effects = Effects { values: values(wanted, compared, &scrubber), ..Effects::default() };
+            match self.objects(name, wanted, found, &scrubber).await? {
+                Ok(objects) => effects.objects = objects,
+                Err(why) => effects.unrendered = Some(scrubber.scrub(&why)),
+            }
+            all.insert(name.clone(), effects);
+        }
+        Ok(all)
+    }
+
+    /// The objects that differ, or why that can't be told.
+    async fn objects(
+        &self,
+        name: &str,
+        wanted: &DesiredRelease,
+        found: &Found,
+        scrubber: &Scrubber,
+    ) -> anyhow::Result<Result<Vec<Difference>, String>> {
+        if let Some(blocked) = &wanted.blocked {
+            return Ok(Err(blocked.message.clone()));
+        }
+        if let Some(ChartSaid::Unknown(why)) = self.charts.get(name) {
+            return Ok(Err(why.clone()));
+        }
+        let renderer = match &self.renderer {
+            Ok(renderer) => renderer,
+            Err(why) => return Ok(Err(why.clone())),
+        };
+        let before = match self.cluster.recorded_contents(&found.key, found.revision.into()).await? {
+            Ok((_, contents)) => objects(contents, &found.key),
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let after = renderer.objects((&self.described.spec, self.catalog), (name, wanted), true, scrubber).await;
+        Ok(after.map(|after| differences(&before, &after, scrubber)).map_err(|error| format!("{error:#}")))
+    }
+}
+
+/// What the release was given, and what its chart's defaults have where a secret is wanted: upstream's own passwords show no more than others.
+fn given(found: &Found, wanted: &DesiredRelease) -> Values {
+    let mut given = found.source.config.clone();
+    for path in &wanted.secret {
+        if let Some(value) = get(&found.seen, path) {
+            set(&mut given, path, value.clone());
+        }
+    }
+    given
+}
+
+/// Everything secret that the spec refers to.
+fn secrets(described: &Description) -> Vec<String> {
+    let texts = |content: &Content| match content {
+        Content::Text(text) => vec![text.clone()],
+        Content::Values(values) => {
+            leaves(values).into_iter().filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()
+        }
+    };
+    described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
+}
+
+fn values(wanted: &DesiredRelease, compared: &Compared, scrubber: &Scrubber) -> Vec<Change> {
+    let shown = |values: &Values, path: &Path| {
+        let value = get(values, path)?;
+        Some(if is_secret(path, value, wanted, scrubber) { "<redacted>".into() } else { value.clone() })
+    };
+    let change = |path: &Path| Change {
+        path: path.to_string(),
+        before: shown(&compared.before, path),
+        after: shown(&compared.after, path),
+        source: None,
+    };
+    changed(&compared.before, &compared.after).iter().map(change).collect()
+}

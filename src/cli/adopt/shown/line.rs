@@ -1,0 +1,104 @@
+//! One release that can be taken over.
+
+use serde::Serialize;
+
+use super::Seen;
+use crate::adopt::{Description, Found};
+use crate::cli::adopt::effects::Effects;
+use crate::cli::adopt::look::ChartSaid;
+use crate::observed::Verdict;
+
+/// What is told of it.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Line {
+    pub name: String,
+    pub release: String,
+    pub chart: String,
+    pub revision: u32,
+    /// Values that the spec overrides for it alone.
+    pub overrides: usize,
+    /// What its upgrade would change beside values and objects.
+    pub changes: Vec<String>,
+    #[serde(flatten)]
+    pub effects: Effects,
+    /// Who else drives it, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
+
+impl Line {
+    pub fn new(name: &str, found: &Found, described: &Description, seen: &mut Seen) -> Self {
+        let chart = &found.source.chart;
+        Self {
+            name: name.to_owned(),
+            release: found.key.to_string(),
+            chart: format!("{} {}", chart.name, chart.version),
+            revision: found.revision,
+            overrides: overrides(name, described),
+            changes: changes(name, described, seen),
+            effects: seen.effects.remove(name).unwrap_or_default(),
+            owner: seen.owners.remove(name),
+        }
+    }
+
+    /// Whether carrying out what is wanted of it would change nothing.
+    pub fn is_nothing(&self) -> bool {
+        let Effects { values, objects, unrendered } = &self.effects;
+        self.changes.is_empty() && values.is_empty() && objects.is_empty() && unrendered.is_none()
+    }
+
+    pub fn sentence(&self) -> String {
+        let own = match self.overrides {
+            0 => String::new(),
+            1 => " (1 value of its own)".to_owned(),
+            count => format!(" ({count} values of its own)"),
+        };
+        if let Some(owner) = &self.owner {
+            return format!("can't be taken over: {owner}");
+        }
+        if self.is_nothing() {
+            return format!("taking it over changes nothing{own}");
+        }
+        let Effects { values, objects, unrendered } = &self.effects;
+        let counted = |count: usize, what: &str| {
+            (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+        };
+        let mut told = self.changes.clone();
+        told.extend(counted(values.len(), "value"));
+        told.extend(counted(objects.len(), "object"));
+        let told = if told.is_empty() { "no value".to_owned() } else { told.join(", ") };
+        let unrendered = unrendered.as_ref().map(|why| format!("; objects not told: {why}")).unwrap_or_default();
+        format!("taking it over would change {told}{own}{unrendered}")
+    }
+
+    /// Each value and each object, one to a line.
+    pub fn details(&self) -> Vec<String> {
+        if self.owner.is_some() {
+            return Vec::new();
+        }
+        let values = self.effects.values.iter().map(crate::cli::plan::change::Change::told);
+        values.chain(self.effects.objects.iter().map(ToString::to_string)).collect()
+    }
+}
+
+fn overrides(name: &str, described: &Description) -> usize {
+    let own = described.spec.services.values().find_map(|service| service.releases.get(name));
+    own.map_or(0, |own| crate::values::leaves(&own.overrides.values).len() + own.overrides.unset.len())
+}
+
+/// The chart, and what could not be compared at all: values and objects stand for themselves.
+fn changes(name: &str, described: &Description, seen: &Seen) -> Vec<String> {
+    let verdict = described.compared.get(name).map(|compared| &compared.verdict);
+    let said = match verdict {
+        Some(Verdict::Same) => None,
+        Some(Verdict::Differs { chart, .. }) => chart.clone(),
+        Some(verdict @ (Verdict::Owned(_) | Verdict::Unknown(_))) => Some(verdict.to_string()),
+        None => Some("everything: the spec does not select it; see the errors below".to_owned()),
+    };
+    let chart = match seen.charts.get(name) {
+        Some(ChartSaid::Other(how)) => Some(how.clone()),
+        Some(ChartSaid::Unknown(_)) | None => None,
+    };
+    chart.into_iter().chain(said).collect()
+}

@@ -1,0 +1,86 @@
+use std::path::Path;
+
+use serde_json::json;
+
+use super::*;
+use crate::cli::plan::change::Change;
+use crate::difference::Id;
+
+fn line(name: &str, effects: Effects) -> Line {
+    Line {
+        name: name.into(),
+        release: format!("cloud/{name}"),
+        chart: "store 1.0.0".into(),
+        effects,
+        ..Line::default()
+    }
+}
+
+fn object(kind: &str, effect: Effect) -> Difference {
+    let id = Id { kind: kind.into(), group: String::new(), namespace: "cloud".into(), name: "api".into() };
+    Difference { id, effect, fields: Vec::new() }
+}
+
+fn change(before: &str, after: &str) -> Change {
+    Change { path: "conf.x".into(), before: Some(json!(before)), after: Some(json!(after)), source: None }
+}
+
+fn shown(releases: Vec<Line>, charts: bool) -> Shown {
+    Shown { releases, openstack_release: "2026.1".into(), charts, ..Shown::default() }
+}
+
+#[test]
+fn of_each_release_it_is_told_what_would_become_of_it_and_of_all_in_a_sentence() {
+    let recreated = Effect::Recreated { fields: vec!["spec.selector".into()] };
+    let effects = Effects {
+        values: vec![change("1", "2"), change("<redacted>", "<redacted>")],
+        objects: vec![
+            object("ConfigMap", Effect::Changed),
+            object("Deployment", Effect::RestartsPods),
+            object("Job", recreated),
+            object("Secret", Effect::Removed),
+            object("Service", Effect::Added),
+        ],
+        unrendered: None,
+    };
+    let mut driven = line("driven", Effects { values: vec![change("1", "2")], ..Effects::default() });
+    driven.owner = Some("Flux drives it".into());
+    let all = shown(vec![line("same", Effects::default()), line("other", effects), driven], true);
+    let expected = "\
+same           cloud/same                   store 1.0.0                  taking it over changes nothing
+other          cloud/other                  store 1.0.0                  taking it over would change 2 values, 5 objects
+    conf.x: \"1\" → \"2\"
+    conf.x: changed, not shown
+    ConfigMap cloud/api changes
+    Deployment cloud/api changes, and its pods restart
+    Job cloud/api must be recreated: spec.selector can't be changed
+    Secret cloud/api is removed
+    Service cloud/api is added
+driven         cloud/driven                 store 1.0.0                  can't be taken over: Flux drives it
+1 of 3 releases come in with nothing changed, 1 would change; objects: 1 added, 3 changed, 2 of these with their pods anew, 1 to be recreated, 1 deleted \
+(each waits for approval once it is taken over).
+OpenStack 2026.1, no preset; nothing was written to the cluster.
+cloud.yaml has the resource and 0 Secrets: kubectl apply --server-side -f cloud.yaml, then osdpl plan
+";
+    assert_eq!(all.table(Some(Path::new("cloud.yaml"))), expected);
+}
+
+#[test]
+fn without_charts_values_are_told_and_that_nothing_more_is_known() {
+    let effects = Effects {
+        values: vec![change("1", "2")],
+        unrendered: Some("no charts are at hand (--charts)".into()),
+        ..Effects::default()
+    };
+    let text = shown(vec![line("other", effects)], false).table(None);
+    assert!(
+        text.contains("would change 1 value; objects not told: no charts are at hand (--charts)\n    conf.x:"),
+        "{text}"
+    );
+    assert!(text.contains("0 of 1 releases come in with nothing changed, 1 would change"), "{text}");
+    let text = shown(vec![line("same", Effects::default())], false).table(None);
+    assert!(
+        text.contains("1 of 1 releases come in with nothing changed, provided that the operator's charts"),
+        "{text}"
+    );
+}

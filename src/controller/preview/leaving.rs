@@ -1,0 +1,43 @@
+//! A resource that is being deleted, and one that is not.
+
+use crate::api::{DeletionPolicy, OpenStackDeployment, OpenStackDeploymentSpec};
+use crate::catalog::Catalog;
+use crate::nodes::{self, Survey};
+use crate::observed::Observed;
+use crate::plan::{Action, Decision, Plan, Step, Why};
+use crate::tasks::Seen;
+
+pub fn is_leaving(deployment: &OpenStackDeployment) -> bool {
+    deployment.metadata.deletion_timestamp.is_some()
+}
+
+/// Whether it goes and leaves everything as it runs, labels of nodes too.
+pub fn is_let_go(deployment: &OpenStackDeployment) -> bool {
+    is_leaving(deployment) && deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)
+}
+
+/// What is done then, whatever the spec says: each release of ours becomes nobody's.
+pub fn plan(observed: &Observed) -> Plan {
+    let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
+    let decisions = ours.map(|(key, seen)| {
+        let name = seen.release.clone().unwrap_or_else(|| key.name.clone());
+        let step = Step::Do(Action::LetGo, Why::Unmanaged);
+        (name, Decision { key: key.clone(), step, sweep: None, mending: None })
+    });
+    Plan { decisions: decisions.collect(), ..Plan::default() }
+}
+
+/// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone.
+pub fn survey(
+    deployment: &OpenStackDeployment,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    seen: &Seen,
+) -> Survey {
+    match seen.nodes() {
+        Some(_) if is_let_go(deployment) => Survey::default(),
+        Some(all) if is_leaving(deployment) => Survey { changes: nodes::farewell(all), ..Survey::default() },
+        Some(all) => nodes::survey(spec, catalog, all),
+        None => Survey::default(),
+    }
+}

@@ -1,0 +1,77 @@
+//! What `osdpl adopt` shows of a release that differs, and what then becomes of it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::chart;
+use crate::cloud::{NAME, Told};
+use crate::world::{World, story};
+
+impl World {
+    /// A chart as someone changed it: its pods end later, and it has one object more.
+    fn changed_memcached(&self) -> PathBuf {
+        let folder = self.folder.path().join("changed/memcached");
+        std::fs::create_dir(self.folder.path().join("changed")).unwrap();
+        let mut copy = Command::new("cp");
+        assert!(
+            copy.args(["--recursive", "--dereference", &chart("memcached")]).arg(&folder).status().unwrap().success()
+        );
+        let values = folder.join("values.yaml");
+        let text = std::fs::read_to_string(&values).unwrap();
+        let later = text.replace("{memcached: {timeout: 30}}", "{memcached: {timeout: 31}}");
+        assert_ne!(later, text);
+        std::fs::write(values, later).unwrap();
+        let notes = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\n";
+        std::fs::write(folder.join("templates/notes.yaml"), notes).unwrap();
+        folder
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_release_is_what_its_upgrade_does_once_it_is_taken_over() {
+    story("shown", async |world| {
+        let changed = world.changed_memcached().display().to_string();
+        world.helm_prints(&["install", "memcached", &changed, "--set", "conf.memcached.memory=99"]);
+        let _operator = world.operator().start().await;
+        let file = world.folder.path().join("adopted.yaml").display().to_string();
+        let (charts, cache) = (chart(""), world.folder.path().join("cache").display().to_string());
+        let helm = world.cluster().helm(4).unwrap().display().to_string();
+        let source = ["--charts", &charts, "--cache", &cache, "--helm", &helm];
+        let adopt = ["adopt", "--namespace", &world.namespace, "--name", NAME, "--out", &file, "--output", "json"];
+        let said: Value = serde_json::from_str(&world.osdpl(&[&adopt[..], &source[..]].concat())).unwrap();
+        let shown = &said["releases"][0];
+        assert_eq!(
+            (&shown["name"], &shown["values"], &shown["unrendered"]),
+            (&json!("memcached"), &json!(null), &json!(null))
+        );
+        let changes = shown["changes"].to_string();
+        assert!(changes.contains("other templates or defaults under the same version"), "{said}");
+        let object = |object: &Value| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            (text(&object["kind"]), text(&object["name"]), text(&object["effect"]["what"]))
+        };
+        let objects: Vec<_> = shown["objects"].as_array().into_iter().flatten().map(object).collect();
+        let expected = [("ConfigMap", "notes", "removed"), ("StatefulSet", "memcached-memcached", "restartsPods")];
+        assert_eq!(objects, expected.map(|(kind, name, what)| (kind.to_owned(), name.to_owned(), what.to_owned())));
+
+        let pods = world.pods().await;
+        world.kubectl_does(&["apply", "--server-side", "-f", &file]);
+        world.osdpl(&["adopt", "--namespace", &world.namespace, "memcached"]);
+        let patch = Patch::Merge(json!({"spec": {"paused": false}}));
+        world.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap();
+        let waits = |cloud: &osdpl::api::OpenStackDeployment| {
+            cloud.child("memcached").message.contains("waits for approval").then_some(())
+        };
+        world.until("its upgrade waits", waits).await;
+        assert_eq!((world.helm_runs().len(), world.pods().await), (0, pods.clone()), "nothing happens by itself");
+
+        world.osdpl(&["approve"]);
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
+        assert!(world.api::<ConfigMap>().get_opt("notes").await.unwrap().is_none(), "it is removed");
+        assert!(!pods.is_empty() && world.pods().await.is_disjoint(&pods), "its pods are other ones");
+    });
+}
