@@ -10,7 +10,6 @@ mod fit;
 mod found;
 mod owner;
 mod residue;
-mod secretive;
 mod shipped;
 
 pub use compare::{Compared, compare};
@@ -18,7 +17,6 @@ pub use describe::{Cloud, Content, Description, Invent, Secrets};
 pub use found::{Found, Known, home, known};
 pub use owner::owner;
 pub use residue::{Residue, residue};
-pub use secretive::secretive;
 pub use shipped::{Shipped, shipped};
 
 #[cfg(test)]

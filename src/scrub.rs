@@ -3,6 +3,10 @@
 //! Two ways, because either alone leaks: by *value* (every secret we know, in each form that scripts and API errors show it)
 //! and by *shape* (`scheme://user:password@host`, whose password we may never have known).
 
+mod secretive;
+
+pub use secretive::secretive;
+
 use std::collections::BTreeSet;
 use std::fmt;
 

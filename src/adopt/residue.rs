@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::secretive;
 use crate::api::Overrides;
+use crate::scrub::secretive;
 use crate::values::{Path, Values, coalesce, merge, plain_numbers, set};
 
 /// How often the overrides are laid over and looked at again: what replaces a scalar by a map lets defaults through that were hidden before.

@@ -125,6 +125,6 @@ fn a_password_that_upstream_ships_is_found_where_it_stands_whoever_repeats_it() 
     assert_eq!(said(&[store(json!({"auth": {"admin": "changeme"}}))]), admin, "charts ship that word");
     assert_eq!(said(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
     let front = found("front", "front", json!({"auth": {"admin": "a-default"}}), json!({}));
-    assert_eq!(said(&[front.clone()]), ["store admin: front auth.admin"]);
+    assert_eq!(said(std::slice::from_ref(&front)), ["store admin: front auth.admin"]);
     assert_eq!(said(&[front, store(json!({}))]), admin);
 }

@@ -152,7 +152,9 @@ impl Document {
         let place = path.display().to_string();
         let resources = text.lines().filter(|line| line.trim_end() == "kind: OpenStackDeployment").count();
         if resources > 1 {
-            bail!("{place} holds {resources} OpenStackDeployments, and one is judged at a time: give each a file of its own");
+            bail!(
+                "{place} holds {resources} OpenStackDeployments, and one is judged at a time: give each a file of its own"
+            );
         }
         let documents =
             text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));

@@ -94,7 +94,9 @@ impl Arguments {
             if let [word] = self.words.as_slice()
                 && cloud.desired.releases.contains_key(word.as_str())
             {
-                bail!("{word} is a release: name a path in its values after it, such as: osdpl explain {word} pod.replicas");
+                bail!(
+                    "{word} is a release: name a path in its values after it, such as: osdpl explain {word} pod.replicas"
+                );
             }
             bail!("no layer sets {path} of any release; name a release to see what its chart knows of it");
         }

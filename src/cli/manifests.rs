@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::common::readable;
 use super::place::Place;
-use crate::adopt::secretive;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::charts::Store;
@@ -19,6 +18,7 @@ use crate::helm::Program;
 use crate::helm::template::{Capabilities, Template};
 use crate::release::contents;
 use crate::scrub::Scrubber;
+use crate::scrub::secretive;
 use crate::values::{Values, get, leaves};
 
 /// Parts of values that hold no secrets, whatever their keys are called (`images.tags.keystone_credential_setup`).

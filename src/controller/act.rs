@@ -41,6 +41,11 @@ pub fn running(child: &Running, inputs: &str) -> RunningSeen {
     }
 }
 
+/// Whether a step waits for other helm processes to end.
+fn is_queued(step: &Step) -> bool {
+    matches!(step, Step::Wait(Wait::Helm { queued: true, .. }))
+}
+
 impl Context {
     /// Carries out every step; those that began are shown as running in `plan`.
     pub(super) async fn act(&self, plan: &mut Plan, wish: &Wish, memory: &mut Memory) {
@@ -54,8 +59,12 @@ impl Context {
                 plan.wake = plan.wake.into_iter().chain(again).min();
             }
             let Step::Do(action, why) = decision.step.clone() else { continue };
-            tracing::info!(release = %decision.key, %action, %why, "step");
-            match self.step(&name, decision, &action, &wish.desired, &wish.observed, memory).await {
+            let taken = self.step(&name, decision, &action, &wish.desired, &wish.observed, memory).await;
+            // One that waits for its turn is looked at in each pass, and has not begun.
+            if !is_queued(&decision.step) {
+                tracing::info!(release = %decision.key, %action, %why, "step");
+            }
+            match taken {
                 Ok(()) if why == Why::Drift && decision.step == helm("upgrade", false) => {
                     memory.repaired(&decision.key);
                 }
@@ -63,8 +72,7 @@ impl Context {
                 Err(error) => memory.fail(&decision.key, &action, wish.desired.releases.get(&name), error.to_string()),
             }
         }
-        if plan.decisions.values().any(|decision| matches!(decision.step, Step::Wait(Wait::Helm { queued: true, .. })))
-        {
+        if plan.decisions.values().any(|decision| is_queued(&decision.step)) {
             let later = super::now().checked_add(RENDERING).ok();
             plan.wake = plan.wake.into_iter().chain(later).min();
         }

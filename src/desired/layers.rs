@@ -1,10 +1,13 @@
 //! The layers of one release, low to high.
 
+use serde_json::Value;
+
 use super::{Facts, Finding, Selection, Unavailable, images, overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, SecretField, credentials_in};
 use crate::expr::Scope;
-use crate::values::{Layer, Origin, Path, Values, fold};
+use crate::scrub::secretive;
+use crate::values::{Layer, Origin, Path, Values, fold, leaves};
 
 /// What the layers of a release are made from.
 pub(super) struct Source<'a> {
@@ -156,9 +159,7 @@ impl Source<'_> {
                 Some(Ok(values)) => {
                     let origin = Origin::Object(format!("{:?} {}, key {key} ({field})", source.kind, source.name));
                     let mut layer = Layer::new(origin, values.clone());
-                    if source.kind == ValuesKind::Secret {
-                        layer.secret = top(values);
-                    }
+                    layer.secret = if source.kind == ValuesKind::Secret { top(values) } else { in_clear(values) };
                     layers.push(layer);
                 }
                 Some(Err(Unavailable::Missing(_))) if source.optional => {}
@@ -177,8 +178,19 @@ fn top(values: &Values) -> Vec<Path> {
     values.keys().map(|key| Path::root().child(key)).collect()
 }
 
+/// Secrets that someone has written where they can be read: osdpl repeats none of them.
+fn in_clear(values: &Values) -> Vec<Path> {
+    let is_secret = |(path, value): &(Path, &Value)| {
+        // Below a key that only sounds like one (`token: {provider: fernet}`) there are settings.
+        let own = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
+        path.keys().first().is_some_and(|top| top != "secrets") && !value.is_null() && secretive(&own, value)
+    };
+    leaves(values).into_iter().filter(is_secret).map(|(path, _)| path).collect()
+}
+
 fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
     let mut layer = Layer::new(Origin::Field(format!("{field}.values")), overrides.values.clone());
+    layer.secret = in_clear(&overrides.values);
     for (index, text) in overrides.unset.iter().enumerate() {
         match Path::parse(text) {
             Ok(path) => layer.unset.push(path),

@@ -47,6 +47,27 @@ fn layers_override_in_order_and_secrets_are_marked() {
 }
 
 #[test]
+fn what_is_written_in_clear_is_taken_for_a_secret_where_it_looks_like_one() {
+    let written = json!({
+        "conf": {"ldap": {"password": "hunter2", "url": "ldap://ldap"}, "token": {"provider": "fernet"}, "db": "mysql://nova:hunter2@db/nova"},
+        "secrets": {"identity": {"admin": "mine"}}, "manifests": {"secret_db": false},
+    });
+    let desired = resolved(json!({"services": {"front": {"releases": {"front": {"values": written}}}}}));
+    let front = &desired.releases["front"];
+    let shown = Value::Object(redacted(&front.values, &front.secret));
+    assert!(!shown.to_string().contains("hunter2"), "{shown}");
+    let own = json!({
+        "ldap": {"password": "<redacted>", "url": "ldap://ldap"}, "token": {"provider": "fernet"}, "db": "<redacted>",
+        "region": "RegionOne", "password": "<redacted>",
+    });
+    assert_eq!(shown["conf"], own);
+    assert_eq!(
+        (&shown["secrets"]["identity"]["admin"], &shown["manifests"]["secret_db"]),
+        (&json!("mine"), &json!(false))
+    );
+}
+
+#[test]
 fn who_holds_up_most_work_goes_first() {
     let (spec, catalog) = (spec(json!({"common": {"values": {"manifests": {"job_ks_user": false}}}})), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);

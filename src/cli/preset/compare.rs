@@ -34,6 +34,9 @@ pub struct Comparison {
     pub unknown: BTreeMap<String, String>,
     /// What is said of the second and not of the first.
     pub findings: Vec<String>,
+    /// Whether neither has a release: sizes and the like say how much of something else there is.
+    #[serde(skip)]
+    is_of_nothing: bool,
 }
 
 /// Services that only one of them has.
@@ -69,6 +72,7 @@ impl Comparison {
             changed: BTreeMap::new(),
             unknown: BTreeMap::new(),
             findings: only(&said(after), &said(before)),
+            is_of_nothing: names_before.is_empty() && names_after.is_empty(),
         };
         for name in names_before.intersection(&names_after) {
             let (old, new) = (&before.desired.releases[name], &after.desired.releases[name]);
@@ -106,7 +110,12 @@ impl Comparison {
         for (name, why) in &self.unknown {
             let _ = writeln!(text, "{name}: its values can't be compared: {why}");
         }
-        if text.is_empty() {
+        if self.is_of_nothing {
+            let _ = writeln!(
+                text,
+                "neither {before} nor {after} brings a service, so there is nothing to compare; name a preset that does before each: core,{before} core,{after}"
+            );
+        } else if text.is_empty() {
             let _ = writeln!(text, "{after} comes to the same as {before}");
         }
         for finding in &self.findings {

@@ -48,8 +48,8 @@ fn what_is_shown_of_a_release_is_what_its_upgrade_does_once_it_is_taken_over() {
             (&shown["name"], &shown["values"], &shown["unrendered"]),
             (&json!("memcached"), &json!(null), &json!(null))
         );
-        let changes = shown["changes"].to_string();
-        assert!(changes.contains("other templates or defaults under the same version"), "{said}");
+        let sentences = shown["changes"].to_string();
+        assert!(sentences.contains("other templates or defaults under the same version"), "{said}");
         let object = |object: &Value| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             (text(&object["kind"]), text(&object["name"]), text(&object["effect"]["what"]))

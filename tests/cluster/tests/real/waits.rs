@@ -105,7 +105,9 @@ async fn a_pod_whose_secret_is_missing_waits_as_under_a_kubelet() {
     let volume = json!({ "name": "etc", "secret": { "secretName": "glance-etc" } });
     let spec = json!({ "containers": [{ "name": "main", "image": "image" }], "volumes": [volume] });
     place.create::<Pod>(json!({ "metadata": { "name": "glance" }, "spec": spec })).await;
-    place.pod_where("glance", "waiting", waits_as("ContainerCreating", "secret waits-volume/glance-etc (etc)")).await;
+    let pod = place
+        .pod_where("glance", "waiting", waits_as("ContainerCreating", "secret waits-volume/glance-etc (etc)"))
+        .await;
     assert!(pod.status.unwrap().pod_ip.is_none());
     let failed = |event: &Event| event.reason.as_deref() == Some("FailedMount");
     let events = || async {

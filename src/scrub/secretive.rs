@@ -1,4 +1,4 @@
-//! Which values must not stand in a spec that many may read.
+//! Which values must not be shown, nor stand in a spec that many may read, whatever their layer says of them.
 
 use serde_json::Value;
 
