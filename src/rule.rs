@@ -34,7 +34,7 @@ pub use report::{Finding as Reported, Report, Summary, report};
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};
-use crate::desired::{Desired, Facts, Finding, Selection};
+use crate::desired::{self, Desired, Facts, Finding, Selection};
 use crate::hazard::{self, Cloud};
 
 /// Something that a rule says of a resource.
@@ -72,13 +72,8 @@ impl From<Judged> for Finding {
     }
 }
 
-/// What our own rules say of a spec, beside what [`crate::desired::resolve`] finds.
-pub fn judge(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Vec<Judged> {
-    of_cloud(&Cloud::new(spec, catalog, selection, facts))
-}
-
-/// The same of a cloud whose layers are at hand.
-fn of_cloud(cloud: &Cloud<'_>) -> Vec<Judged> {
+/// What our own rules say of a cloud, beside what [`crate::desired::resolve`] finds.
+pub fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let hazards = hazard::hazards(cloud).into_iter();
     let mut found: Vec<Judged> = hazards.map(|found| Judged::warning(found.kind, found.field, found.message)).collect();
     found.extend(values::judge(cloud));
@@ -93,9 +88,10 @@ fn of_cloud(cloud: &Cloud<'_>) -> Vec<Judged> {
 
 /// What a selection comes to, with what our rules say of it among the findings.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
-    let mut desired = crate::desired::resolve(spec, catalog, selection, facts);
-    desired.findings.extend(judge(spec, catalog, selection, facts).into_iter().map(Finding::from));
-    desired
+    let mut layered = desired::layered(spec, catalog, selection, facts);
+    let judged = judge(&Cloud::new(spec, catalog, selection, facts, &layered));
+    layered.desired.findings.extend(judged.into_iter().map(Finding::from));
+    layered.desired
 }
 
 /// Every rule by its name, with one line for people.

@@ -8,7 +8,7 @@ mod coalesce;
 mod layer;
 mod path;
 
-pub use canonical::{Digest, canonical, digest};
+pub use canonical::{Digest, canonical, canonical_map, digest};
 pub use coalesce::{coalesce, plain_numbers, without_nulls};
 pub use layer::{Layer, Origin, Trace, fold, trace};
 pub use path::{Path, PathError};
@@ -57,20 +57,25 @@ pub fn set(values: &mut Values, path: &Path, value: Value) {
 
 /// Every leaf (scalar, list, null or empty map) with its path, in order.
 pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
-    fn walk<'a>(prefix: &Path, value: &'a Value, found: &mut Vec<(Path, &'a Value)>) {
-        match value {
-            Value::Object(map) if !map.is_empty() => {
-                for (key, value) in map {
-                    walk(&prefix.child(key), value, found);
-                }
+    leaves_named(values, |_| true)
+}
+
+/// The leaves whose own key is wanted, with their paths, in order.
+pub fn leaves_named(values: &Values, is_wanted: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
+    type Found<'a> = Vec<(Path, &'a Value)>;
+    fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, is_wanted: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
+        for (key, value) in map {
+            above.push(key);
+            match value {
+                Value::Object(map) if !map.is_empty() => walk(map, above, is_wanted, found),
+                leaf if is_wanted(key) => found.push((above.iter().copied().collect(), leaf)),
+                _ => {}
             }
-            leaf => found.push((prefix.clone(), leaf)),
+            above.pop();
         }
     }
     let mut found = Vec::new();
-    for (key, value) in values {
-        walk(&Path::root().child(key), value, &mut found);
-    }
+    walk(values, &mut Vec::new(), &is_wanted, &mut found);
     found
 }
 

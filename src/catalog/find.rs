@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::{Body, Catalog, Component, Fragment, Release, Service};
-use crate::values::{Digest, canonical};
+use crate::values::{Digest, canonical, canonical_map};
 
 impl Catalog {
     /// The service and release with this release name.
@@ -58,7 +56,7 @@ impl Catalog {
             let features = self.features.values().filter(|feature| is_ours(&feature.file));
             digest.add(&features.map(|feature| canonical(&feature.default)).collect::<String>());
             let openstack = self.openstack.values().filter(|entry| is_ours(&entry.file));
-            let variables = openstack.map(|entry| canonical(&Value::Object(entry.variables.clone())));
+            let variables = openstack.map(|entry| canonical_map(&entry.variables));
             digest.add(&variables.collect::<String>());
             digest
         })

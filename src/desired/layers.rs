@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{Facts, Finding, Selection, Unavailable, images, overrides};
-use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
-use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, SecretField, credentials_in};
+use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
+use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
 use crate::expr::Scope;
 use crate::scrub::secretive;
 use crate::values::{Layer, Origin, Path, Values, fold, leaves};
@@ -13,13 +13,12 @@ use crate::values::{Layer, Origin, Path, Values, fold, leaves};
 pub(super) struct Source<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
+    pub selection: &'a Selection,
     pub facts: &'a Facts,
     pub service: &'a str,
     pub name: &'a str,
     pub release: &'a Release,
     pub scope: &'a Scope<'a>,
-    /// The keys of Secrets that the features name.
-    pub secrets: &'a [SecretField],
 }
 
 /// The layers of release `name`, low to high, and what went wrong.
@@ -36,14 +35,18 @@ pub fn layers(
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
     let common = super::resolve::common(catalog, selection, facts);
     let scope = super::resolve::scope(&common, selection, facts, name);
-    let secrets = &selection.secrets;
-    let mut layers = Source { spec, catalog, facts, service, name, release, scope: &scope, secrets }.layers()?;
+    let mut layers = Source { spec, catalog, selection, facts, service, name, release, scope: &scope }.layers()?;
     let per_node = super::per_node::layer(spec, catalog, name, &scope, &fold(&layers), &mut Vec::new());
     layers.extend(per_node);
     Ok(layers)
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// What the spec says of the release.
+    pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
+        overrides(self.spec, self.service, self.name)
+    }
+
     pub(super) fn layers(&self) -> Result<Vec<Layer>, Vec<Finding>> {
         let mut layers = Vec::new();
         let mut problems = Vec::new();
@@ -125,7 +128,7 @@ impl Source<'_> {
 
     /// A key of a Secret that is not at hand: the field that names it says why.
     fn unread(&self, place: String, name: &str, key: &str) -> Finding {
-        let field = self.secrets.iter().find(|field| field.name == name && field.key == key);
+        let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
         let (field, message) = match (field, problem) {
             (Some(field), Some(Err(problem))) => (field.field.clone(), problem.to_string()),
@@ -150,7 +153,7 @@ impl Source<'_> {
             Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, problems),
             None => {}
         }
-        let Some(own) = overrides(self.spec, self.service, self.name) else { return };
+        let Some(own) = self.own() else { return };
         let field = format!("spec.services.{}.releases.{}", self.service, self.name);
         for (index, source) in own.values_from.iter().enumerate() {
             let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
@@ -179,7 +182,7 @@ fn top(values: &Values) -> Vec<Path> {
 }
 
 /// Secrets that someone has written where they can be read: osdpl repeats none of them.
-fn in_clear(values: &Values) -> Vec<Path> {
+pub(super) fn in_clear(values: &Values) -> Vec<Path> {
     let is_secret = |(path, value): &(Path, &Value)| {
         // Below a key that only sounds like one (`token: {provider: fernet}`) there are settings.
         let own = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();

@@ -2,112 +2,151 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::layers::Source;
-use super::{Blocked, Desired, DesiredRelease, Facts, Finding, Provider, Selection, claims, overrides};
+use super::{Blocked, ChartFact, Desired, DesiredRelease, Facts, Finding, Selection, claims};
 use crate::api::{OpenStackDeploymentSpec, reason};
-use crate::catalog::{Catalog, Component, Release};
+use crate::catalog::{Catalog, Release};
 use crate::ceph::Declared;
 use crate::expr::Scope;
-use crate::values::{Layer, Path, Values, canonical, digest, fold};
+use crate::observed::Key;
+use crate::values::{Layer, Path, Values, canonical_map, digest, fold, merge};
 
 /// Bumped when the operator itself gives helm something else for the same values: such a change waits for approval as well.
 const EPOCH: &str = "1";
 
+/// What a spec comes to, and by which layers.
+#[derive(Debug, Default)]
+pub struct Layered {
+    /// What is wanted.
+    pub desired: Desired,
+    /// The layers of each release, low to high; none of one whose layers can't be had.
+    pub layers: BTreeMap<String, Vec<Layer>>,
+    /// Why the layers of a release can't be had, once for all that have the same trouble.
+    pub problems: BTreeSet<Finding>,
+}
+
 /// Merges the layers of every selected release.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
-    let mut desired = Desired { releases: BTreeMap::new(), findings: selection.findings.clone() };
-    desired.findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
+    layered(spec, catalog, selection, facts).desired
+}
+
+/// Merges the layers of every selected release, and keeps them for whoever looks at what stands where.
+pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Layered {
+    let mut whole = Layered::default();
+    let findings = &mut whole.desired.findings;
+    findings.clone_from(&selection.findings);
+    findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
-    for name in selection.releases.keys() {
+    for (name, key) in &selection.releases {
+        let Some((service, release)) = catalog.release(name) else { continue };
         let scope = scope(&common, selection, facts, name);
-        let release = resolve_release(name, spec, catalog, selection, facts, &scope, &mut desired.findings);
-        desired.releases.extend(release.map(|release| (name.clone(), release)));
+        let source = Source { spec, catalog, selection, facts, service, name, release, scope: &scope };
+        let merged = source.merged(findings);
+        whole.desired.releases.insert(name.clone(), source.desired(key.clone(), &merged, findings));
+        if merged.problems.is_empty() {
+            whole.layers.insert(name.clone(), merged.layers);
+        }
+        whole.problems.extend(merged.problems);
     }
-    let idle = super::images::idle(&spec.images, &desired, facts);
-    desired.findings.extend(idle);
-    desired
+    let idle = super::images::idle(&spec.images, &whole.desired, facts);
+    whole.desired.findings.extend(idle);
+    whole
 }
 
-/// Merges the layers of one release; `None` when the catalogue does not know it.
-fn resolve_release(
-    name: &str,
-    spec: &OpenStackDeploymentSpec,
-    catalog: &Catalog,
-    selection: &Selection,
-    facts: &Facts,
-    scope: &Scope<'_>,
-    findings: &mut Vec<Finding>,
-) -> Option<DesiredRelease> {
-    let (service, release) = catalog.release(name)?;
-    let own = overrides(spec, service, name);
-    let secrets = &selection.secrets;
-    let source = Source { spec, catalog, facts, service, name, release, scope, secrets };
-    let (layers, blocked) = layered(&source, findings);
-    let values = fold(&layers);
-    let secret: Vec<Path> = layers.into_iter().flat_map(|layer| layer.secret).collect();
-    let chart = facts.charts.get(name);
-    let fact = chart.and_then(|chart| chart.as_ref().ok());
-    let key = selection.releases.get(name)?.clone();
-    let wanted = own.and_then(|own| own.version.clone());
-    let catalog_digest = catalog_digest(name, release, catalog, facts, wanted.is_none().then_some(fact).flatten());
-    let identity = format!("{key} {} {} {}", release.timeout, release.server_side, facts.helm_major);
-    let inputs = digest([
-        fact.map_or("", |chart| chart.digest.as_str()),
-        &canonical(&Value::Object(values.clone())),
-        &identity,
-        EPOCH,
-    ]);
-    Some(DesiredRelease {
-        key,
-        chart: release.chart.clone(),
-        service: service.to_owned(),
-        group: catalog.services.get(service)?.group,
-        needs: needs(name, release, catalog, selection, scope, findings),
-        awaits: awaits(name, release, catalog, selection, scope, findings),
-        components: release.components.clone(),
-        tests: release.tests.clone(),
-        jobs: super::order::jobs(&values, fact),
-        plain_jobs: release.plain_jobs.clone(),
-        timeout: release.timeout,
-        server_side: release.server_side,
-        version: fact.map(|chart| chart.version.clone()),
-        chart_digest: fact.map(|chart| chart.digest.clone()),
-        imprint: fact.map(|chart| chart.imprint.clone()).filter(|imprint| !imprint.is_empty()),
-        paused: own.is_some_and(|own| own.paused),
-        managed: own.and_then(|own| own.managed).unwrap_or(true),
-        drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
-        blocked: facts
-            .refused
-            .get(name)
-            .cloned()
-            .or(blocked)
-            .or_else(|| chart.and_then(|chart| chart.as_ref().err().cloned())),
-        inputs,
-        images: super::images::digest(&values, fact),
-        guests: guests(release, scope),
-        split: super::per_node::split(release, &values),
-        catalog: catalog_digest,
-        values,
-        secret,
-    })
+/// The layers of one release and what they come to.
+struct Merged {
+    layers: Vec<Layer>,
+    values: Values,
+    /// What keeps layers from being had; there is none of them then.
+    problems: Vec<Finding>,
 }
 
-/// All layers, the per-node one last, or what they lack.
-fn layered(source: &Source<'_>, findings: &mut Vec<Finding>) -> (Vec<Layer>, Option<Blocked>) {
-    let Source { spec, catalog, service, name, release, scope, .. } = *source;
-    let (mut layers, blocked) = match source.layers() {
-        Ok(layers) => (layers, None),
-        Err(problems) => (Vec::new(), Some(inputs(&problems))),
-    };
-    // Another version of the chart may know other keys.
-    if overrides(spec, service, name).is_none_or(|own| own.version.is_none()) {
-        super::unknown::tell(&layers, &release.chart, catalog, findings);
+impl Source<'_> {
+    /// All layers, the per-node one last.
+    fn merged(&self, findings: &mut Vec<Finding>) -> Merged {
+        let (mut layers, problems) = match self.layers() {
+            Ok(layers) => (layers, Vec::new()),
+            Err(problems) => (Vec::new(), problems),
+        };
+        // Another version of the chart may know other keys.
+        if self.own().is_none_or(|own| own.version.is_none()) {
+            super::unknown::tell(&layers, &self.release.chart, self.catalog, findings);
+        }
+        let mut values = fold(&layers);
+        let per_node = super::per_node::layer(self.spec, self.catalog, self.name, self.scope, &values, findings);
+        if let Some(per_node) = per_node {
+            merge(&mut values, per_node.values.clone());
+            layers.push(per_node);
+        }
+        Merged { layers, values, problems }
     }
-    let per_node = super::per_node::layer(spec, catalog, name, scope, &fold(&layers), findings);
-    layers.extend(per_node);
-    (layers, blocked)
+
+    fn desired(&self, key: Key, merged: &Merged, findings: &mut Vec<Finding>) -> DesiredRelease {
+        let Self { spec, catalog, facts, service, name, release, scope, .. } = *self;
+        let own = self.own();
+        let chart = facts.charts.get(name);
+        let fact = chart.and_then(|chart| chart.as_ref().ok());
+        let values = &merged.values;
+        DesiredRelease {
+            inputs: self.inputs(&key, values, fact),
+            key,
+            chart: release.chart.clone(),
+            service: service.to_owned(),
+            group: catalog.services[service].group,
+            needs: self.needs(findings),
+            awaits: self.awaits(findings),
+            components: release.components.clone(),
+            tests: release.tests.clone(),
+            jobs: super::order::jobs(values, fact),
+            plain_jobs: release.plain_jobs.clone(),
+            timeout: release.timeout,
+            server_side: release.server_side,
+            version: fact.map(|chart| chart.version.clone()),
+            chart_digest: fact.map(|chart| chart.digest.clone()),
+            imprint: fact.map(|chart| chart.imprint.clone()).filter(|imprint| !imprint.is_empty()),
+            paused: own.is_some_and(|own| own.paused),
+            managed: own.and_then(|own| own.managed).unwrap_or(true),
+            drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
+            blocked: self.blocked(&merged.problems),
+            images: super::images::digest(values, fact),
+            guests: guests(release, scope),
+            split: super::per_node::split(release, values),
+            catalog: self.catalog_digest(fact),
+            values: values.clone(),
+            secret: merged.layers.iter().flat_map(|layer| layer.secret.iter().cloned()).collect(),
+        }
+    }
+
+    /// Why the release can't be submitted.
+    fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
+        let refused = self.facts.refused.get(self.name).cloned();
+        let lacking = || (!problems.is_empty()).then(|| lacking(problems));
+        refused.or_else(lacking).or_else(|| self.facts.charts.get(self.name)?.as_ref().err().cloned())
+    }
+
+    /// The digest of everything that helm is given.
+    fn inputs(&self, key: &Key, values: &Values, chart: Option<&ChartFact>) -> String {
+        let Release { timeout, server_side, .. } = self.release;
+        let identity = format!("{key} {timeout} {server_side} {}", self.facts.helm_major);
+        digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
+    }
+
+    /// The digest of everything the catalogue could say about a release, whatever the spec: it changes when we change, never when the spec
+    /// does. What someone has added to the catalogue is their word like the spec, and so is a version of the chart that they chose.
+    fn catalog_digest(&self, chart: Option<&ChartFact>) -> String {
+        let Release { timeout, server_side, .. } = self.release;
+        let mut said = self.catalog.said(self.name);
+        said.add(&format!("{} {timeout} {server_side} {EPOCH}", self.facts.helm_major));
+        let is_ours = self.own().is_none_or(|own| own.version.is_none());
+        if let Some(chart) = chart.filter(|_| is_ours) {
+            said.add(&chart.digest);
+        }
+        let mut text = said.finish();
+        text.truncate(16);
+        text
+    }
 }
 
 /// What keeps the expression from its answer keeps the values from theirs, and those say so.
@@ -116,7 +155,7 @@ fn guests(release: &Release, scope: &Scope<'_>) -> Option<String> {
     answer.as_str().map(str::to_owned)
 }
 
-fn inputs(problems: &[Finding]) -> Blocked {
+fn lacking(problems: &[Finding]) -> Blocked {
     let mut said: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
         // What several values ask for is missing once.
@@ -150,64 +189,6 @@ pub(super) fn scope<'a>(common: &'a Scope<'_>, selection: &Selection, facts: &Fa
         variables.insert("spec".into(), spec);
     }
     common.inner(&variables)
-}
-
-fn awaits(
-    name: &str,
-    release: &Release,
-    catalog: &Catalog,
-    selection: &Selection,
-    scope: &Scope<'_>,
-    findings: &mut Vec<Finding>,
-) -> BTreeSet<String> {
-    let field = format!("spec.services (release {name})");
-    let awaits = release.awaits.iter().filter(|need| super::select::holds(need.when.as_ref(), scope, &field, findings));
-    let providers = awaits.filter_map(|need| Some(catalog.provider(&need.component)?.1));
-    providers.filter(|provider| selection.releases.contains_key(*provider)).map(str::to_owned).collect()
-}
-
-fn needs(
-    name: &str,
-    release: &Release,
-    catalog: &Catalog,
-    selection: &Selection,
-    scope: &Scope<'_>,
-    findings: &mut Vec<Finding>,
-) -> BTreeMap<Component, Provider> {
-    let mut needs = BTreeMap::new();
-    for need in &release.needs {
-        let field = format!("spec.services (release {name})");
-        if !super::select::holds(need.when.as_ref(), scope, &field, findings) {
-            continue;
-        }
-        let Some((service, provider)) = catalog.provider(&need.component) else { continue };
-        // What is needed and not there was refused when the services were chosen.
-        if selection.external.contains_key(service) {
-            needs.insert(need.component.clone(), Provider::External(service.to_owned()));
-        } else if selection.releases.contains_key(provider) {
-            needs.insert(need.component.clone(), Provider::Release(provider.to_owned()));
-        }
-    }
-    needs
-}
-
-/// The digest of everything the catalogue could say about a release, whatever the spec: it changes when we change, never when the spec does.
-/// What someone has added to the catalogue is their word like the spec.
-fn catalog_digest(
-    name: &str,
-    release: &Release,
-    catalog: &Catalog,
-    facts: &Facts,
-    chart: Option<&super::ChartFact>,
-) -> String {
-    let mut said = catalog.said(name);
-    said.add(&format!("{} {} {} {EPOCH}", facts.helm_major, release.timeout, release.server_side));
-    if let Some(chart) = chart {
-        said.add(&chart.digest);
-    }
-    let mut text = said.finish();
-    text.truncate(16);
-    text
 }
 
 /// The values with everything secret replaced, for people.

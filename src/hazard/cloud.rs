@@ -1,12 +1,12 @@
 //! A cloud with all its layers: what hazards and rules are judged by.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, KeyTree};
-use crate::desired::{self, Facts, Finding, Selection};
+use crate::desired::{Facts, Layered, Selection};
 use crate::observed::Site;
-use crate::values::{Layer, Origin, Path, Values, fold, trace};
+use crate::values::{Layer, Origin, Path, Values, trace};
 
 /// What a spec comes to, layer by layer.
 pub struct Cloud<'a> {
@@ -18,32 +18,24 @@ pub struct Cloud<'a> {
     pub selection: &'a Selection,
     /// What is known from outside.
     facts: &'a Facts,
-    /// Why the layers of a release can't be had, once for all that have the same trouble.
-    pub problems: BTreeSet<Finding>,
     /// The layers of each release, low to high; none of one whose layers can't be had.
-    pub layers: BTreeMap<String, Vec<Layer>>,
+    pub layers: &'a BTreeMap<String, Vec<Layer>>,
     /// The final values of the same releases; secrets inside.
-    pub values: BTreeMap<String, Values>,
+    pub values: BTreeMap<&'a str, &'a Values>,
 }
 
 impl<'a> Cloud<'a> {
-    /// The cloud that a spec means, by these facts.
+    /// The cloud that a spec means, by these facts, and what it came to.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         catalog: &'a Catalog,
         selection: &'a Selection,
         facts: &'a Facts,
+        layered: &'a Layered,
     ) -> Self {
-        let mut problems = BTreeSet::new();
-        let mut layers = BTreeMap::new();
-        for name in selection.releases.keys() {
-            match desired::layers(name, spec, catalog, selection, facts) {
-                Ok(own) => drop(layers.insert(name.clone(), own)),
-                Err(found) => problems.extend(found),
-            }
-        }
-        let values = layers.iter().map(|(name, layers)| (name.clone(), fold(layers))).collect();
-        Self { spec, catalog, selection, facts, problems, layers, values }
+        let releases = layered.desired.releases.iter().filter(|(name, _)| layered.layers.contains_key(*name));
+        let values = releases.map(|(name, release)| (name.as_str(), &release.values)).collect();
+        Self { spec, catalog, selection, facts, layers: &layered.layers, values }
     }
 
     /// The cluster that it runs in, as far as it is known.

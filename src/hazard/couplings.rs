@@ -42,7 +42,7 @@ fn told(coupling: &Coupling, cloud: &Cloud<'_>) -> Vec<Told> {
     for wanted in &coupling.places {
         let is_meant = |name: &&String| wanted.release.as_ref().is_none_or(|release| release == *name);
         for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_meant(name)) {
-            let values = &cloud.values[name];
+            let values = cloud.values[name.as_str()];
             for path in expanded(&wanted.path, values) {
                 match said(name, layers, values, &path) {
                     Some(said) => told.push(said),

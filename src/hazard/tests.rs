@@ -4,7 +4,7 @@ use super::*;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::catalog::tests::files;
-use crate::desired::{Facts, select};
+use crate::desired::{Facts, layered, select};
 
 const COUPLINGS: &str = "couplings:\n- what: the number of servers\n  why: they are counted\n  default: 2\n  places:\n  - {release: store, path: pod.replicas}\n\
                          \x20 - {release: front, path: conf.replicas}\n- what: the region\n  why: it is looked for\n  remedy: set spec.region instead\n\
@@ -31,7 +31,8 @@ fn told(value: Value) -> Vec<String> {
     let selection = select("cloud", "openstack", &spec, &catalog);
     let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
     let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
-    let found = hazards(&Cloud::new(&spec, &catalog, &selection, &facts));
+    let layered = layered(&spec, &catalog, &selection, &facts);
+    let found = hazards(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
     found.iter().map(|Hazard { kind, field, message }| format!("{kind} {field}: {message}")).collect()
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Cloud, Judged};
 use crate::hazard::place;
 use crate::observed::Class;
-use crate::values::{get, leaves};
+use crate::values::{get, leaves_named};
 
 /// The keys under which charts name a class.
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
@@ -33,11 +33,10 @@ fn asked(cloud: &Cloud<'_>) -> BTreeMap<String, String> {
         let class = cloud.spec.storage_class.as_deref().unwrap_or(USUAL);
         asked.insert("spec.storageClass".to_owned(), class.to_owned());
     }
-    for (release, layers) in &cloud.layers {
+    for (release, layers) in cloud.layers {
         for layer in layers {
             let Some(place) = place(&layer.origin) else { continue };
-            let named = leaves(&layer.values).into_iter();
-            let named = named.filter(|(path, _)| path.keys().last().is_some_and(|key| KEYS.contains(&key.as_str())));
+            let named = leaves_named(&layer.values, |key| KEYS.contains(&key)).into_iter();
             for (path, class) in named.filter(|(path, _)| cloud.decided(release, path).0 == Some(&layer.origin)) {
                 let class = class.as_str().filter(|class| !class.is_empty()).map(str::to_owned);
                 asked.extend(class.map(|class| (format!("{place}.{path}"), class)));
@@ -68,7 +67,7 @@ fn missing(class: &str, classes: &[Class]) -> Option<String> {
 fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Judged> + 'a {
     let tables = &cloud.catalog.judgements;
     tables.shared.iter().filter_map(move |shared| {
-        let values = cloud.values.get(&shared.release)?;
+        let values = cloud.values.get(shared.release.as_str())?;
         if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
             return None;
         }

@@ -14,8 +14,8 @@ const OPTION: &str = "max_connections";
 pub(super) fn judge(cloud: &Cloud<'_>) -> Option<Judged> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));
-    let asked = cloud.values.iter().filter_map(|(name, values)| Some((name, asked(values)?)));
-    let mut asked: Vec<(&String, u64)> = asked.collect();
+    let asked = cloud.values.iter().filter_map(|(name, values)| Some((*name, asked(values)?)));
+    let mut asked: Vec<(&str, u64)> = asked.collect();
     asked.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let total: u64 = asked.iter().map(|(_, count)| count).sum();
     let most: Vec<String> = asked.iter().take(3).map(|(name, count)| format!("{name} {count}")).collect();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Cloud, Judged};
-use crate::values::{Path, leaves};
+use crate::values::{Path, leaves_named};
 
 /// The fields of a schedule with their bounds and the names that stand for numbers (robfig/cron's standard parser, which Kubernetes uses).
 const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
@@ -21,11 +21,13 @@ const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
 /// What is wrong with the schedules of releases and of the spec's features.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut found = Vec::new();
-    for (path, value) in leaves(&cloud.spec.features) {
+    for (path, value) in leaves_named(&cloud.spec.features, |key| KEYS.contains(&key)) {
         found.extend(problem(&path, value).map(|problem| (format!("spec.features.{path}"), problem)));
     }
     for (name, values) in &cloud.values {
-        let wrong = leaves(values).into_iter().filter_map(|(path, value)| Some((problem(&path, value)?, path)));
+        let wrong = leaves_named(values, |key| KEYS.contains(&key))
+            .into_iter()
+            .filter_map(|(path, value)| Some((problem(&path, value)?, path)));
         for (problem, path) in wrong {
             let field = cloud.field(name, &path);
             // What a feature was given is told of there.
@@ -38,8 +40,7 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
 }
 
 fn problem(path: &Path, value: &Value) -> Option<String> {
-    let is_schedule = path.keys().last().is_some_and(|key| KEYS.contains(&key.as_str()));
-    let text = value.as_str().filter(|_| is_schedule && path.keys()[0] != "conf")?;
+    let text = value.as_str().filter(|_| path.keys()[0] != "conf")?;
     let problem = wrong(text)?;
     Some(format!(
         "{text:?} is no schedule: {problem}; write minute, hour, day of the month, month and day of the week, such as \"0 3 * * *\" for every night at three"

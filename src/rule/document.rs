@@ -167,16 +167,16 @@ impl Question<'_> {
         let mut facts = super::made_up(catalog, &selection);
         facts.site = self.site.clone();
         facts.values_from = super::beside::values_from(spec, namespace, self.beside);
-        let desired = desired::resolve(spec, catalog, &selection, &facts);
-        let told = desired.findings.iter().filter(|finding| !desired::is_of_unknown_keys(finding)).cloned();
+        let layered = desired::layered(spec, catalog, &selection, &facts);
+        let told = layered.desired.findings.iter().filter(|finding| !desired::is_of_unknown_keys(finding)).cloned();
         let mut found: Vec<Judged> = told.map(|finding| Judged::of("catalogue", finding)).collect();
-        let cloud = Cloud::new(spec, catalog, &selection, &facts);
         if !selection.is_refused() {
-            found.extend(cloud.problems.iter().cloned().map(|finding| Judged::of("catalogue", finding)));
+            found.extend(layered.problems.iter().cloned().map(|finding| Judged::of("catalogue", finding)));
         }
+        let cloud = Cloud::new(spec, catalog, &selection, &facts, &layered);
         found.extend(unknown_keys(&cloud));
         found.extend(super::certificate::judge(spec, namespace, self.beside));
-        let ours = super::of_cloud(&cloud).into_iter();
+        let ours = super::judge(&cloud).into_iter();
         let unknown: Vec<String> =
             found.iter().filter(|told| told.rule == "unknown-key").map(|told| told.field.clone()).collect();
         found.extend(ours.filter(|judged| judged.rule != "null-nothing" || !unknown.contains(&judged.field)));
@@ -187,7 +187,7 @@ impl Question<'_> {
 /// Every key that no chart knows by itself, where it stands; what is removed in vain is told as such.
 fn unknown_keys(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut found = Vec::new();
-    for (name, layers) in &cloud.layers {
+    for (name, layers) in cloud.layers {
         let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
         for layer in layers.iter().filter(|_| cloud.tree(name).is_some()) {
             for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog) {

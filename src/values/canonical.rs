@@ -5,28 +5,41 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::Values;
+
 /// Compact JSON with sorted keys: equal values give equal bytes, whatever order their keys were written in.
 pub fn canonical(value: &Value) -> String {
+    spelled(|text| write(value, text))
+}
+
+/// The same of a map of values.
+pub fn canonical_map(values: &Values) -> String {
+    spelled(|text| write_map(values, text))
+}
+
+fn spelled(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut text = Vec::new();
-    write(value, &mut text);
+    write(&mut text);
     // JSON is text.
     String::from_utf8(text).unwrap_or_default()
 }
 
+fn write_map(map: &Values, text: &mut Vec<u8>) {
+    let mut keys: Vec<_> = map.iter().collect();
+    keys.sort_by_key(|(key, _)| *key);
+    text.push(b'{');
+    for (index, (key, value)) in keys.into_iter().enumerate() {
+        text.extend((index > 0).then_some(b','));
+        scalar(key, text);
+        text.push(b':');
+        write(value, text);
+    }
+    text.push(b'}');
+}
+
 fn write(value: &Value, text: &mut Vec<u8>) {
     match value {
-        Value::Object(map) => {
-            let mut keys: Vec<_> = map.iter().collect();
-            keys.sort_by_key(|(key, _)| *key);
-            text.push(b'{');
-            for (index, (key, value)) in keys.into_iter().enumerate() {
-                text.extend((index > 0).then_some(b','));
-                scalar(key, text);
-                text.push(b':');
-                write(value, text);
-            }
-            text.push(b'}');
-        }
+        Value::Object(map) => write_map(map, text),
         Value::Array(items) => {
             text.push(b'[');
             for (index, item) in items.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use osdpl::api::OpenStackDeploymentSpec;
-use osdpl::desired::select;
+use osdpl::desired::{layered, select};
 use osdpl::hazard::{Cloud, hazards};
 use osdpl::rule::{Schemas, made_up};
 use serde_json::json;
@@ -40,9 +40,11 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
             let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
             let selection = select("cloud", "openstack", &spec, &catalog);
             let facts = made_up(&catalog, &selection);
-            let found = hazards(&Cloud::new(&spec, &catalog, &selection, &facts));
+            let layered = layered(&spec, &catalog, &selection, &facts);
+            let cloud = Cloud::new(&spec, &catalog, &selection, &facts, &layered);
+            let found = hazards(&cloud);
             assert!(found.is_empty(), "{presets:?} {network}: {found:?}");
-            let judged: Vec<_> = osdpl::rule::judge(&spec, &catalog, &selection, &facts);
+            let judged: Vec<_> = osdpl::rule::judge(&cloud);
             assert!(judged.is_empty(), "{presets:?} {network}: {judged:?}");
         }
     }

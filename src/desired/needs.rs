@@ -1,0 +1,37 @@
+//! What a release waits for: releases that come before it, and those that its pods ask for later.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::layers::Source;
+use super::{Finding, Provider};
+use crate::catalog::{Component, Need};
+
+impl Source<'_> {
+    /// What must be there before helm is started, and who provides it.
+    pub(super) fn needs(&self, findings: &mut Vec<Finding>) -> BTreeMap<Component, Provider> {
+        let mut needs = BTreeMap::new();
+        for need in self.holding(&self.release.needs, findings) {
+            let Some((service, provider)) = self.catalog.provider(&need.component) else { continue };
+            // What is needed and not there was refused when the services were chosen.
+            if self.selection.external.contains_key(service) {
+                needs.insert(need.component.clone(), Provider::External(service.to_owned()));
+            } else if self.selection.releases.contains_key(provider) {
+                needs.insert(need.component.clone(), Provider::Release(provider.to_owned()));
+            }
+        }
+        needs
+    }
+
+    /// The releases of the cloud for which pods wait.
+    pub(super) fn awaits(&self, findings: &mut Vec<Finding>) -> BTreeSet<String> {
+        let awaited = self.holding(&self.release.awaits, findings).into_iter();
+        let providers = awaited.filter_map(|need| Some(self.catalog.provider(&need.component)?.1));
+        providers.filter(|provider| self.selection.releases.contains_key(*provider)).map(str::to_owned).collect()
+    }
+
+    fn holding<'n>(&self, needs: &'n [Need], findings: &mut Vec<Finding>) -> Vec<&'n Need> {
+        let field = format!("spec.services (release {})", self.name);
+        let holds = |need: &&Need| super::select::holds(need.when.as_ref(), self.scope, &field, findings);
+        needs.iter().filter(holds).collect()
+    }
+}
