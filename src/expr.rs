@@ -2,7 +2,7 @@
 //!
 //! Pure room. A user's expressions are looked at when the catalogue is loaded, so a wrong one is a load error, never a surprise at reconcile.
 //! Only files of the catalogue, presets and features are read this way; users' values are not, because scripts hold `${…}`.
-//! Beside CEL's own functions there are `keyed`, `merge` and `secret`: see the table in `src/expr/functions.rs`.
+//! What there is beside CEL's own functions ([`FUNCTIONS`]) the table in `src/expr/functions.rs` tells.
 
 mod functions;
 mod scalar;

@@ -19,7 +19,8 @@ pub struct Nodes {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, NodeRole>,
-    /// Values of releases that run on every node, for some nodes alone. Later entries win; an entry by name wins over those by label.
+    /// Values of releases that run on every node, for some nodes alone. Later entries win, and an entry by name wins over those by label; but libvirt
+    /// and ovn run no pod at all on a node that two entries fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,

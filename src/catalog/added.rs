@@ -118,9 +118,9 @@ fn read(base: &Files, addition: &Addition, before: &[Given]) -> Result<Vec<Given
         };
         if path == LOCK {
             wrong.extend(pinned(base, text, before).err().map(|problem| format!("key {key:?}: {problem}")));
-        } else if base.contains_key(&path) {
+        } else if let Some(own) = own(base, &path) {
             wrong.push(format!(
-                "key {key:?}: the catalogue has {path} itself, and it can't be replaced here; choose another name"
+                "key {key:?}: the catalogue has {own} itself, and it can't be replaced here; choose another name"
             ));
         } else if let Some(other) = before.iter().find(|given| given.path == path) {
             wrong.push(format!(
@@ -142,6 +142,13 @@ fn path(key: &str) -> Option<String> {
         let name = key.strip_prefix(prefix)?.strip_suffix(".yaml")?;
         (!name.is_empty()).then(|| format!("{folder}{name}.yaml"))
     })
+}
+
+/// The catalogue's own file of that name, whatever its ending.
+fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
+    let name = path.strip_suffix(".yaml")?;
+    let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);
+    base.keys().find(is_same).map(String::as_str)
 }
 
 /// The entries of a lock that is added: each of a chart of which nothing is known yet.

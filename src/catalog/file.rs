@@ -15,9 +15,9 @@
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
 //! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services`, `releases` and, in values, `credentials`, `ceph`
-//! (see [`crate::ceph::variables`]), `facts` (what Jobs of releases have written down: [`Release::facts`]) and `release`. Beside CEL's own functions there are `keyed(list, 'name')` (a list of maps as a map by that
-//! field), `merge([map, …])`, and, in values, `secret(ref)`: the text of a key of a Secret that the spec names at a place which the
-//! feature's schema marks with `x-osdpl-secret: true` (an object with the required strings `name` and `key`).
+//! (see [`crate::ceph::variables`]), `facts` (what Jobs of releases have written down: [`Release::facts`]) and `release`. Beside CEL's own functions there are those of the table in
+//! `src/expr/functions.rs`. `secret(ref)`, in values alone, is the text of a key of a Secret that the spec names at a place which the feature's schema
+//! marks with `x-osdpl-secret: true` (an object with the required strings `name` and `key`).
 
 mod service;
 

@@ -128,7 +128,7 @@ impl Arguments {
             name: deployment.name_any(),
             jobs: jobs.collect(),
             helm: Version { major: self.helm_major.unwrap_or(4), minor: 0 },
-            secrets: secrets(&facts).into_iter().map(str::to_owned).collect(),
+            secrets: secrets(&facts).into_iter().map(Into::into).collect(),
             spec: deployment.spec,
             catalog,
             desired,

@@ -1,7 +1,10 @@
 //! Every secret at hand, told to the scrubber before anything is done with it that could end in a log.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::Context;
 use super::memory::Memory;
@@ -12,12 +15,12 @@ use crate::scrub::Scrubber;
 impl Context {
     /// Tells the scrubber every secret at hand, see [`secrets`].
     pub(super) fn tell_secrets(&self, facts: &Facts, memory: &mut Memory) {
-        // A pod that was not restarted yet may still print the key from before.
-        let keys = facts.ceph.iter().flat_map(|ceph| &ceph.secrets);
-        memory.keys.extend(keys.map(|secret| secret.0.clone()));
+        // A pod that was not restarted yet may still print the key or the password from before.
+        let keys = facts.ceph.iter().flat_map(|ceph| &ceph.secrets).map(|secret| &secret.0);
+        memory.keys.extend(keys.chain(facts.credentials.values().flat_map(BTreeMap::values)).cloned());
         let mut secrets = secrets(facts);
-        secrets.extend(memory.keys.iter().map(String::as_str));
-        let digest = crate::values::digest(secrets.iter().copied());
+        secrets.extend(memory.keys.iter().map(|key| Cow::from(key.as_str())));
+        let digest = crate::values::digest(secrets.iter().map(AsRef::as_ref));
         let mut known = self.charts.secrets_digest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *known != digest {
             self.scrubber.send_replace(Arc::new(Scrubber::new(secrets)));
@@ -26,15 +29,47 @@ impl Context {
     }
 }
 
-/// Every secret that the facts hold: credentials, Ceph's keys, what features name, and all texts that came out of Secrets.
-pub fn secrets(facts: &Facts) -> Vec<&str> {
-    let mut secrets: Vec<&str> = facts.credentials.values().flat_map(BTreeMap::values).map(String::as_str).collect();
+/// Every secret that the facts hold: credentials, Ceph's keys, what features name, and all texts and numbers that came out of Secrets.
+pub fn secrets(facts: &Facts) -> Vec<Cow<'_, str>> {
+    let credentials = facts.credentials.values().flat_map(BTreeMap::values);
+    let named = facts.secrets.values().flatten();
+    let keys = facts.ceph.iter().flat_map(|ceph| &ceph.secrets).map(|secret| &secret.0);
+    let mut secrets: Vec<_> = credentials.chain(named).chain(keys).map(|text| Cow::from(text.as_str())).collect();
     for ((kind, ..), values) in &facts.values_from {
         if let (ValuesKind::Secret, Ok(values)) = (kind, values) {
-            secrets.extend(crate::values::leaves(values).into_iter().filter_map(|(_, value)| value.as_str()));
+            values.values().for_each(|value| scalars(value, &mut secrets));
         }
     }
-    secrets.extend(facts.secrets.values().flatten().map(String::as_str));
-    secrets.extend(facts.ceph.iter().flat_map(|ceph| &ceph.secrets).map(|secret| secret.0.as_str()));
     secrets
+}
+
+/// Shorter numbers are no secrets, and would be taken out of every address.
+const LONGEST_PORT: usize = 5;
+
+fn scalars<'a>(value: &'a Value, found: &mut Vec<Cow<'a, str>>) {
+    match value {
+        Value::String(text) => found.push(text.as_str().into()),
+        Value::Number(number) => {
+            found.extend(Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT).map(Cow::from));
+        }
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, found)),
+        Value::Object(map) => map.values().for_each(|value| scalars(value, found)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_stands_in_lists_and_what_is_a_number_is_a_secret_too() {
+        let values = json!({"users": [{"name": "alice", "password": "hunter2"}], "pin": 12_345_678, "port": 35357, "debug": true});
+        let reference = (ValuesKind::Secret, "mine".to_owned(), "values.yaml".to_owned());
+        let mut facts = Facts::default();
+        facts.values_from.insert(reference, Ok(values.as_object().unwrap().clone()));
+        assert_eq!(secrets(&facts), ["12345678", "alice", "hunter2"]);
+    }
 }

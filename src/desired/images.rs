@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{ChartFact, Desired, Facts, Finding};
-use crate::api::Images;
+use super::{ChartFact, Desired, DesiredRelease, Facts, Finding};
+use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
 use crate::values::{self, Layer, Origin, Path, Values, canonical, fold, get};
 
@@ -65,7 +65,9 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
 pub fn idle(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
     // A chart that is only told of comes without a version, or without its images.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
-    if images.digests.is_empty() || !desired.releases.keys().all(known) {
+    let lacks_values =
+        |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);
+    if images.digests.is_empty() || !desired.releases.keys().all(known) || desired.releases.values().any(lacks_values) {
         return Vec::new();
     }
     let path: Path = ["images", "tags"].into_iter().collect();

@@ -24,6 +24,15 @@ fn walk(applied: &Value, stands: Option<&Value>, path: &Path, lost: &mut Vec<Pat
                 walk(value, stands.and_then(|stands| stands.get(key)), &path.child(key), lost);
             }
         }
+        (Value::Array(applied), stands) => {
+            for (index, value) in applied.iter().enumerate() {
+                let at = path
+                    .keys()
+                    .split_last()
+                    .map(|(last, above)| above.iter().cloned().chain([format!("{last}[{index}]")]).collect());
+                walk(value, stands.and_then(|stands| stands.get(index)), &at.unwrap_or_default(), lost);
+            }
+        }
         _ => {}
     }
 }

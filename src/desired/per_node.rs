@@ -1,7 +1,7 @@
 //! The last layer: values for some nodes alone (`spec.nodes.overrides`), in the form that each chart understands.
 //!
-//! Entries for the same nodes are merged in the order of the spec, the later wins. On a node that several entries fit a chart runs the pods of one:
-//! the last of those by label, or the one by name. Upstream's two forms are described at [`crate::catalog::Form`].
+//! Entries for the same nodes are merged in the order of the spec, the later wins. On a node that several entries fit a chart of the form `conf` runs
+//! the pods of one, the last of those by label or the one by name, and a chart of the form `root` none at all. Upstream's two forms are described at [`crate::catalog::Form`].
 
 mod check;
 mod forms;
@@ -17,6 +17,7 @@ pub(super) use target::is_subdomain;
 pub use target::{Target, target};
 
 use super::Finding;
+use super::layers::in_clear;
 use crate::api::{NodeValues, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, DaemonSet, Level, Release};
 use crate::expr::Scope;
@@ -59,7 +60,7 @@ pub(super) fn layer(
             parts.entry(daemonset).or_default().push(part);
         }
     }
-    let mut values = Values::new();
+    let mut layer = Layer::new(Origin::Field(FIELD.into()), Values::new());
     for (daemonset, parts) in &parts {
         conflicts(parts, findings);
         let form = release.daemonsets[*daemonset].form;
@@ -71,9 +72,12 @@ pub(super) fn layer(
             );
             findings.push(Finding { level: Level::Warning, field: FIELD.into(), message });
         }
-        crate::values::set(&mut values, &at, forms::written(form, parts));
+        crate::values::set(&mut layer.values, &at, forms::written(form, parts));
+        // The values stand in a list there, into which no path goes.
+        let hides = parts.iter().any(|part| !in_clear(part.values).is_empty());
+        layer.secret.extend(hides.then_some(at));
     }
-    (!values.is_empty()).then(|| Layer::new(Origin::Field(FIELD.into()), values))
+    (!layer.is_empty()).then_some(layer)
 }
 
 fn refused(field: String, message: String) -> Finding {

@@ -53,7 +53,7 @@ impl Template {
     /// # Errors
     /// For the first expression that fails, with its path.
     pub fn evaluate(&self, scope: &Scope) -> Result<(Values, Vec<Path>), (Path, Error)> {
-        let mut evaluation = Evaluation { scope, secret: Vec::new() };
+        let mut evaluation = Evaluation { scope, secret: Vec::new(), list: None };
         let values = evaluation.map(&self.0, None)?;
         Ok((values, evaluation.secret))
     }
@@ -66,6 +66,24 @@ impl Template {
             Some((path, rest[..end].trim().to_owned()))
         };
         leaves(values).into_iter().filter_map(expression).collect()
+    }
+
+    /// Every expression in `values`, wherever in a text or a list it stands; nothing is compiled.
+    pub fn expressions(values: &Values) -> Vec<String> {
+        fn walk(value: &Value, found: &mut Vec<String>) {
+            match value {
+                Value::String(text) => found.extend(parts(text).into_iter().flatten().filter_map(|part| match part {
+                    Part::Expression(source) => Some(source.to_owned()),
+                    Part::Plain(_) => None,
+                })),
+                Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
+                Value::Object(map) => map.values().for_each(|value| walk(value, found)),
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        let mut found = Vec::new();
+        values.values().for_each(|value| walk(value, &mut found));
+        found
     }
 
     /// Drops every leaf whose path `keep` refuses; maps that become empty go as well.
@@ -119,8 +137,16 @@ fn compile(value: &Value, path: &Path) -> Located<Node> {
     }
 }
 
-fn scalar(text: &str) -> Result<Node, Error> {
-    let mut pieces = Vec::new();
+/// A stretch of a text.
+enum Part<'a> {
+    Plain(String),
+    /// What stands between `${` and its `}`.
+    Expression(&'a str),
+}
+
+/// What a text is made of; no two plain parts beside each other, and none that is empty.
+fn parts(text: &str) -> Result<Vec<Part<'_>>, Error> {
+    let mut parts = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -132,24 +158,31 @@ fn scalar(text: &str) -> Result<Node, Error> {
         }
         plain.push_str(&rest[..start]);
         let end = closing(&rest[start + 2..]).ok_or_else(|| Error::Unclosed(text.to_owned()))?;
-        let expression = Expression::compile(rest[start + 2..start + 2 + end].trim())?;
+        parts.extend((!plain.is_empty()).then(|| Part::Plain(std::mem::take(&mut plain))));
+        parts.push(Part::Expression(rest[start + 2..start + 2 + end].trim()));
         rest = &rest[start + 3 + end..];
-        if plain.is_empty() && pieces.is_empty() && rest.is_empty() {
-            return Ok(Node::Whole(expression));
-        }
-        if !plain.is_empty() {
-            pieces.push(Piece::Plain(std::mem::take(&mut plain)));
-        }
-        pieces.push(Piece::Expression(expression));
     }
     plain.push_str(rest);
-    if pieces.is_empty() {
-        return Ok(Node::Plain(plain.into()));
+    parts.extend((!plain.is_empty()).then_some(Part::Plain(plain)));
+    Ok(parts)
+}
+
+fn scalar(text: &str) -> Result<Node, Error> {
+    let mut parts = parts(text)?;
+    if parts.len() > 1 {
+        let piece = |part| {
+            Ok(match part {
+                Part::Plain(text) => Piece::Plain(text),
+                Part::Expression(source) => Piece::Expression(Expression::compile(source)?),
+            })
+        };
+        return Ok(Node::Text(parts.into_iter().map(piece).collect::<Result<_, Error>>()?));
     }
-    if !plain.is_empty() {
-        pieces.push(Piece::Plain(plain));
-    }
-    Ok(Node::Text(pieces))
+    Ok(match parts.pop() {
+        Some(Part::Expression(source)) => Node::Whole(Expression::compile(source)?),
+        Some(Part::Plain(text)) => Node::Plain(text.into()),
+        None => Node::Plain("".into()),
+    })
 }
 
 /// The brace that ends an expression: CEL has maps in braces and strings in quotes.
@@ -186,6 +219,8 @@ impl Trail<'_> {
 struct Evaluation<'a> {
     scope: &'a Scope<'a>,
     secret: Vec<Path>,
+    /// The outermost list that is being evaluated: a path never goes into one, so the whole list is secret where anything in it is.
+    list: Option<Path>,
 }
 
 impl Evaluation<'_> {
@@ -200,8 +235,20 @@ impl Evaluation<'_> {
             Node::Whole(expression) => self.expression(expression, trail)?,
             Node::Text(pieces) => self.text(pieces, trail)?.into(),
             Node::Map(nodes) => Value::Object(self.map(nodes, Some(trail))?),
-            Node::List(nodes) => nodes.iter().map(|node| self.node(node, trail)).collect::<Located<Vec<_>>>()?.into(),
+            Node::List(nodes) => self.list(nodes, trail)?.into(),
         })
+    }
+
+    fn list(&mut self, nodes: &[Node], trail: &Trail) -> Located<Vec<Value>> {
+        let is_outermost = self.list.is_none();
+        if is_outermost {
+            self.list = Some(trail.path());
+        }
+        let items = nodes.iter().map(|node| self.node(node, trail)).collect();
+        if is_outermost {
+            self.list = None;
+        }
+        items
     }
 
     fn text(&mut self, pieces: &[Piece], trail: &Trail) -> Located<String> {
@@ -220,7 +267,7 @@ impl Evaluation<'_> {
 
     fn expression(&mut self, expression: &Expression, trail: &Trail) -> Located<Value> {
         if expression.is_secret() {
-            let path = trail.path();
+            let path = self.list.clone().unwrap_or_else(|| trail.path());
             if self.secret.last() != Some(&path) {
                 self.secret.push(path);
             }

@@ -104,6 +104,18 @@ fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
 }
 
 #[test]
+fn a_list_with_a_secret_anywhere_in_it_is_secret_as_a_whole() {
+    let scope = Scope::new(&map(json!({"credentials": {"a": {"b": "s3cret"}}, "spec": {"region": "R"}})));
+    let secret = "${credentials.a.b}";
+    let values =
+        json!({"in": {"map": [{"deep": [{"a": secret}, {"b": "${spec.region}"}]}, secret]}, "after": {"x": secret}});
+    let (_, secret) = Template::compile(&map(values)).unwrap().evaluate(&scope).unwrap();
+    let mut secret: Vec<_> = secret.iter().map(ToString::to_string).collect();
+    secret.dedup();
+    assert_eq!(secret, ["after.x", "in.map"]);
+}
+
+#[test]
 fn a_secret_that_is_not_at_hand_is_named() {
     let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap", "key": "bind"}}}));
     let (name, key) = ("ldap".to_owned(), "bind".to_owned());

@@ -5,15 +5,35 @@ use serde_json::Value;
 use crate::values::Path;
 
 /// Words in a key whose value is to be hidden.
-const WORDS: [&str; 9] =
-    ["password", "passphrase", "passwd", "secret", "token", "private", "credential", "keyring", "transport_url"];
+const WORDS: [&str; 14] = [
+    "password",
+    "passphrase",
+    "passwd",
+    "secret",
+    "token",
+    "private",
+    "credential",
+    "keyring",
+    "transport_url",
+    "api_key",
+    "encryption_key",
+    "heartbeat_key",
+    "cookie",
+    "kek",
+];
+
+/// Keys whose value is to be hidden even where it is a number: settings like `token.expiration` are numbers as well.
+const OF_NUMBERS: [&str; 4] = ["password", "passphrase", "passwd", "pin"];
 
 /// Whether a value is taken for a secret: its key says so, or it holds a private key or an address with a password. A record knows no marks, so
 /// too much is hidden rather than too little; below the charts' own `secrets` there are the names of Secrets.
 pub fn secretive(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
-    if value.is_boolean() || value.is_number() || keys.first().is_some_and(|top| top == "secrets") {
+    if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
         return false;
+    }
+    if value.is_number() {
+        return keys.last().is_some_and(|key| OF_NUMBERS.contains(&key.as_str()));
     }
     let named = |key: &String| WORDS.iter().any(|word| key.to_lowercase().contains(word));
     keys.iter().any(named) || holds(value)
@@ -51,6 +71,9 @@ mod tests {
             ("conf.nova.DEFAULT.connection", json!("mysql://nova:x@mariadb:3306/nova"), true),
             ("conf.tls.key", json!("-----BEGIN PRIVATE KEY-----\nMII"), true),
             ("conf.list", json!([{"secret": "x"}]), true),
+            ("conf.heat.DEFAULT.auth_encryption_key", json!("x"), true),
+            ("pass.password", json!(12_345_678), true),
+            ("conf.keystone.token.password_expires_days", json!(90), false),
             ("conf.nova.DEFAULT.debug", json!(true), false),
             ("secrets.identity.admin", json!("keystone-admin"), false),
             ("conf.keystone.token.expiration", json!(3600), false),

@@ -1,8 +1,8 @@
 //! Facts are known once a release is: whoever asks for them earlier, or asks a release that writes none, is told.
 
-use super::super::{Catalog, Error, Fragment};
+use super::super::{Body, Catalog, Error, Fragment};
 use super::{fragments, unknown};
-use crate::expr::Expression;
+use crate::expr::{Expression, Template};
 
 /// What is wrong with how the catalogue asks for facts.
 pub(super) fn check(catalog: &Catalog, errors: &mut Vec<Error>) {
@@ -23,10 +23,7 @@ pub(super) fn check(catalog: &Catalog, errors: &mut Vec<Error>) {
     };
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
-            let bodies = release.base.source.contains("facts").then(|| release.base.whole());
-            for (_, expression) in bodies.into_iter().flatten() {
-                look(&service.file, &format!("releases.{name}.values"), &expression);
-            }
+            look(&service.file, &format!("releases.{name}.values"), &expressions(&release.base));
         }
     }
     for Fragment { file, field, when, named, every, .. } in fragments(catalog) {
@@ -34,11 +31,17 @@ pub(super) fn check(catalog: &Catalog, errors: &mut Vec<Error>) {
             look(file, &format!("{field}.when"), when.source());
         }
         let bodies = named.values().chain(every.as_ref().map(|every| &every.whole));
-        // Reading a text again takes its time.
-        for body in bodies.filter(|body| body.source.contains("facts")) {
-            body.whole().iter().for_each(|(path, expression)| look(file, &format!("{field}.{path}"), expression));
-        }
+        bodies.for_each(|body| look(file, field, &expressions(body)));
     }
+}
+
+/// Every expression in a body, one a line, wherever in a text or a list it stands.
+fn expressions(body: &Body) -> String {
+    // Reading a text again takes its time.
+    if !body.source.contains("facts") {
+        return String::new();
+    }
+    Template::expressions(&body.values()).join("\n")
 }
 
 /// The conditions that say which releases there are, and whether a spec is refused.
@@ -48,7 +51,8 @@ fn early(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
         releases.map(move |release| (service.file.as_str(), release))
     });
     let releases = services.flat_map(|(file, release)| {
-        let needs = release.needs.iter().filter_map(|need| need.when.as_ref());
+        let needs = release.needs.iter().chain(&release.awaits).chain(&release.alongside);
+        let needs = needs.filter_map(|need| need.when.as_ref());
         release.when.iter().chain(needs).map(move |when| (file, when))
     });
     let features = catalog.features.values().map(|feature| (feature.file.as_str(), &feature.checks));
@@ -103,6 +107,21 @@ mod tests {
                     "    facts: made\n    fragments: [{when: has(facts.frnt.a), values: {a: 1}}]\n    plainJobs",
                 ),
                 "releases.front.fragments[0].when: there is no release with facts \"frnt\", did you mean \"front\"?",
+            ),
+            (
+                with("region: '${spec.region}'", "region: 'in ${facts.store.region}'"),
+                "releases.front.values: there is no release with facts \"store\"",
+            ),
+            (
+                with("region: '${spec.region}'", "region: [{name: '${facts.store.region}'}]"),
+                "releases.front.values: there is no release with facts \"store\"",
+            ),
+            (
+                with(
+                    "    plainJobs",
+                    "    facts: made\n    awaits: [{component: store/db, when: has(facts.front.a)}]\n    plainJobs",
+                ),
+                "the condition `has(facts.front.a)` asks for facts, which nobody knows before the releases are",
             ),
             (
                 with("    plainJobs", "    facts: made\n    when: has(facts.front.a)\n    plainJobs"),

@@ -32,7 +32,7 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
     if preview.refused {
         anyhow::bail!("the resource is refused, so nothing would be done:\n{}", shown.findings.join("\n"));
     }
-    let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(str::to_owned).collect();
+    let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(Into::into).collect();
     let look = Look { live, cluster: Cluster::reader(client.clone()), renderer, secrets };
     let wanted = |key: &Key| preview.desired.releases.values().any(|release| release.key == *key);
     for (name, decision) in &preview.plan.decisions {

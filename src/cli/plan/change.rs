@@ -8,7 +8,7 @@ use crate::adopt::Compared;
 use crate::controller::Preview;
 use crate::desired::DesiredRelease;
 use crate::observed::Verdict;
-use crate::scrub::Scrubber;
+use crate::scrub::{Scrubber, secretive};
 use crate::values::{Path, Values, changed, get};
 
 /// A value that changes.
@@ -59,17 +59,11 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Lo
 /// Whether a value must not show: marked as secret where it came from, made of a known secret, or, since a record knows no marks, named
 /// like one.
 pub fn is_secret(path: &Path, value: &Value, release: &DesiredRelease, scrubber: &Scrubber) -> bool {
-    let named = |key: &String| {
-        let key = key.to_lowercase();
-        ["password", "passphrase", "secret", "token", "private", "credential", "keyring"]
-            .iter()
-            .any(|w| key.contains(w))
-    };
     // An image's name is none, whatever it is the image of.
     let is_image = path.keys().first().is_some_and(|top| top == "images");
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     release.secret.iter().any(|secret| secret.covers(path) || path.covers(secret))
-        || !is_image && path.keys().iter().any(named)
+        || !is_image && secretive(path, value)
         || scrubber.scrub(&text) != text
 }
 

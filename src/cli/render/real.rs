@@ -37,7 +37,7 @@ impl Arguments {
             name: deployment.name_any(),
             namespace: deployment.namespace().unwrap_or_default(),
             jobs: jobs(&preview),
-            secrets: secrets(&preview.facts).into_iter().map(str::to_owned).collect(),
+            secrets: secrets(&preview.facts).into_iter().map(Into::into).collect(),
             helm: Version { major: self.helm_major.unwrap_or(major), minor: 0 },
             spec: preview.spec,
             catalog,
