@@ -28,7 +28,7 @@ pub use component::Component;
 pub use error::{Error, Errors, did_you_mean};
 pub use file::{CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Every, Fragment, Reach};
-pub use judgement::{Apart, Coupling, Judgements, Place, Rule, Shared};
+pub use judgement::{Apart, Coupling, Judgements, Place, Pool, Rule, Shared};
 pub use keys::{KeyTree, KeyType, Keys};
 pub use secrets::{MARK as SECRET_MARK, SecretField};
 pub use text::{Files, Late, Text};

@@ -23,6 +23,7 @@ mod schema;
 mod values;
 
 pub use address::names_networks;
+pub use connections::connections;
 pub use controllers::labels as node_labels;
 pub use document::{Kind, Question, Schemas};
 pub use fields::unknown_fields;

@@ -2,6 +2,7 @@
 
 mod apart;
 mod coupling;
+mod pool;
 mod rule;
 mod shared;
 
@@ -12,6 +13,7 @@ use crate::values::Path;
 
 pub use apart::Apart;
 pub use coupling::{Coupling, Place};
+pub use pool::Pool;
 pub use rule::Rule;
 pub use shared::Shared;
 
@@ -22,6 +24,8 @@ pub struct Judgements {
     pub couplings: Vec<Coupling>,
     /// What must hold between values.
     pub rules: Vec<Rule>,
+    /// Pods that keep connections to the database.
+    pub pools: Vec<Pool>,
     /// Servers that belong on nodes of their own.
     pub apart: Vec<Apart>,
     /// Claims that pods on several nodes mount at once.

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 pub struct Fault<'a> {
     /// The field.
     pub field: String,
+    /// The same as `kubectl explain` takes it: without indexes and without the keys of maps.
+    pub explained: String,
     /// What stands there; null where nothing does.
     pub value: &'a Value,
     /// What is wrong with it.
@@ -56,7 +58,7 @@ pub enum Nulls {
 /// Everything that `schema` has against `value`, which stands at `field`.
 pub fn faults<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<Fault<'a>> {
     let mut walk = Walk { nulls, found: Vec::new() };
-    walk.node(schema, value, field);
+    walk.node(schema, value, &At { field: field.to_owned(), explained: field.to_owned() });
     walk.found
 }
 
@@ -66,13 +68,37 @@ pub fn below(field: &str, key: &str) -> String {
     if key.contains('.') { format!("{field}{dot}\"{key}\"") } else { format!("{field}{dot}{key}") }
 }
 
+/// Where something stands, in both spellings.
+struct At {
+    field: String,
+    explained: String,
+}
+
+impl At {
+    fn property(&self, key: &str) -> Self {
+        Self { field: below(&self.field, key), explained: below(&self.explained, key) }
+    }
+
+    fn entry(&self, key: &str) -> Self {
+        Self { field: below(&self.field, key), explained: self.explained.clone() }
+    }
+
+    fn item(&self, index: usize) -> Self {
+        Self { field: format!("{}[{index}]", self.field), explained: self.explained.clone() }
+    }
+
+    fn fault<'a>(&self, value: &'a Value, problem: Problem<'a>) -> Fault<'a> {
+        Fault { field: self.field.clone(), explained: self.explained.clone(), value, problem }
+    }
+}
+
 struct Walk<'a> {
     nulls: Nulls,
     found: Vec<Fault<'a>>,
 }
 
 impl<'a> Walk<'a> {
-    fn node(&mut self, schema: &'a Value, value: &'a Value, field: &str) {
+    fn node(&mut self, schema: &'a Value, value: &'a Value, at: &At) {
         if value.is_null() && self.nulls == Nulls::Dropped {
             return;
         }
@@ -82,11 +108,11 @@ impl<'a> Walk<'a> {
             schema["type"].as_str()
         };
         if let Some(wanted) = wanted.filter(|wanted| !fits(wanted, value)) {
-            self.found.push(Fault { field: field.to_owned(), value, problem: Problem::Type(wanted) });
+            self.found.push(at.fault(value, Problem::Type(wanted)));
             return;
         }
         let mut say = |problem: Option<Problem<'a>>| {
-            self.found.extend(problem.map(|problem| Fault { field: field.to_owned(), value, problem }));
+            self.found.extend(problem.map(|problem| at.fault(value, problem)));
         };
         let allowed = schema["enum"].as_array().filter(|allowed| !allowed.contains(value));
         say(allowed.map(|allowed| Problem::Enum(allowed)));
@@ -102,35 +128,35 @@ impl<'a> Walk<'a> {
                 say(schema["maxItems"].as_u64().filter(|most| length > *most).map(Problem::TooMany));
                 say(schema["minItems"].as_u64().filter(|least| length < *least).map(Problem::TooFewItems));
                 for (index, item) in items.iter().enumerate() {
-                    self.node(&schema["items"], item, &format!("{field}[{index}]"));
+                    self.node(&schema["items"], item, &at.item(index));
                 }
             }
             Value::Object(map) => {
                 let length = map.len() as u64;
                 say(schema["maxProperties"].as_u64().filter(|most| length > *most).map(Problem::TooMany));
                 say(schema["minProperties"].as_u64().filter(|least| length < *least).map(Problem::TooFewProperties));
-                self.properties(schema, map, field);
+                self.properties(schema, map, at);
             }
             Value::Null | Value::Bool(_) => {}
         }
     }
 
-    fn properties(&mut self, schema: &'a Value, map: &'a Map<String, Value>, field: &str) {
+    fn properties(&mut self, schema: &'a Value, map: &'a Map<String, Value>, at: &At) {
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if map.get(name).is_none_or(Value::is_null) {
-                self.found.push(Fault { field: below(field, name), value: &Value::Null, problem: Problem::Required });
+                self.found.push(at.property(name).fault(&Value::Null, Problem::Required));
             }
         }
         let known = schema["properties"].as_object();
         let free = &schema["additionalProperties"];
         for (key, value) in map {
             match known.and_then(|known| known.get(key)) {
-                Some(schema) => self.node(schema, value, &below(field, key)),
-                None if free.is_object() => self.node(free, value, &below(field, key)),
+                Some(schema) => self.node(schema, value, &at.property(key)),
+                None if free.is_object() => self.node(free, value, &at.entry(key)),
                 None if schema["x-kubernetes-preserve-unknown-fields"] == true => {}
                 None => {
                     let names = known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect();
-                    self.found.push(Fault { field: below(field, key), value, problem: Problem::Unknown(key, names) });
+                    self.found.push(at.property(key).fault(value, Problem::Unknown(key, names)));
                 }
             }
         }

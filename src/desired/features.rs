@@ -47,8 +47,8 @@ fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Findi
     findings.extend(told.map(|fault| refused(&fault.field, said(&fault))));
 }
 
-fn said(Fault { field, value, problem }: &Fault<'_>) -> String {
-    let see = format!("see `kubectl explain osdpl.{field}`");
+fn said(Fault { explained, value, problem, .. }: &Fault<'_>) -> String {
+    let see = format!("see `kubectl explain osdpl.{explained}`");
     match problem {
         Problem::Type(wanted) => format!("must be of type {wanted}; correct it"),
         Problem::Enum(allowed) => {

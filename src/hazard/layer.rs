@@ -63,6 +63,7 @@ impl Own<'_> {
         self.shadowed(path)
             .or_else(|| self.repeated(path, value))
             .or_else(|| self.empty(path, value))
+            .or_else(|| self.credential(path, value))
             .or_else(|| self.changed(path, value))
     }
 
@@ -95,6 +96,17 @@ impl Own<'_> {
             return Some(Said { kind: "preset-repeated", message });
         }
         Some(Said { kind: "no-effect", message: format!("changes nothing: {origin} says the same; take it out") })
+    }
+
+    /// Another word in the place of a credential, which the catalogue tells every chart that asks for it.
+    fn credential(&self, path: &Path, value: &Value) -> Option<Said> {
+        // An address is another server's as a whole.
+        let text = value.as_str().filter(|text| !text.contains("://"))?;
+        let trace = trace(&self.release.layers[..self.index], path).into_iter().next()?;
+        let is_given = matches!(trace.origin, Origin::File { .. }) && trace.secret && trace.value.as_ref()?.is_string();
+        let message = "takes the place of a credential in this chart alone, and whoever else is told it goes on with the one from before; name a Secret \
+                       with it in `spec.services.SERVICE.credentials` (`osdpl catalog services SERVICE` lists them), or take it out";
+        (is_given && !text.is_empty()).then(|| Said { kind: "contradiction", message: message.into() })
     }
 
     /// A null where nothing is.

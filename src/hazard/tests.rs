@@ -137,6 +137,18 @@ fn a_removal_of_nothing_is_told_where_it_stands() {
 }
 
 #[test]
+fn a_credential_that_one_chart_alone_is_told_otherwise_is_a_contradiction() {
+    let found = of_front(json!({"conf": {"password": "an0ther"}}));
+    assert!(
+        found.len() == 1
+            && found[0].starts_with(&format!("contradiction {OWN}.conf.password: takes the place of a credential")),
+        "{found:?}"
+    );
+    assert!(!found[0].contains("an0ther"), "{found:?}");
+    assert_eq!(of_front(json!({"conf": {"password": "mysql://u:p@db.example.org/x"}})), Vec::<String>::new());
+}
+
+#[test]
 fn what_one_chart_is_told_and_another_not_is_a_contradiction() {
     assert_eq!(
         told(json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}}})),

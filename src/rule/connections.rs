@@ -1,32 +1,75 @@
-//! Whether the database takes the connections that the services may open: pods × connections of a pool, at least.
+//! Whether the database takes the connections that the services may open: pods × processes × pools × connections of a pool (the catalogue's
+//! `pools`, in `values/rules.yaml`).
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::{Cloud, Judged};
+use crate::catalog::Pool;
 use crate::values::{Path, Values, get, leaves};
 
 /// Upstream's own limit (`conf.database.my` of the chart mariadb).
 const DEFAULT_LIMIT: u64 = 8192;
 /// What MariaDB's configuration calls it.
 const OPTION: &str = "max_connections";
+/// What oslo.db makes of a pool's two numbers where nobody sets them (`oslo_db/options.py`).
+const OF_A_POOL: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
-/// What the pools that values size come to, where that is more than the database takes. Every pod counts with one process: what is told is the least.
+/// What the pools that values size come to, where that is more than the database takes.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Option<Judged> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));
-    let asked = cloud.values.iter().filter_map(|(name, values)| Some((*name, asked(values)?)));
-    let mut asked: Vec<(&str, u64)> = asked.collect();
+    let mut asked: Vec<(&str, u64)> = connections(&cloud.catalog.judgements.pools, &cloud.values).into_iter().collect();
     asked.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let total: u64 = asked.iter().map(|(_, count)| count).sum();
     let most: Vec<String> = asked.iter().take(3).map(|(name, count)| format!("{name} {count}")).collect();
     (total > limit).then(|| {
         let message = format!(
-            "the pools of the services come to {total} connections at least ({}, pods × (max_pool_size + max_overflow)), and the database takes {limit}: \
-             services fail when it is busy; make the pools smaller, or {OPTION} larger",
+            "the pools of the services come to {total} connections (most of all {}: pods × processes × pools × (max_pool_size + max_overflow)), and \
+             the database takes {limit}: services fail when it is busy; make the pools smaller, or {OPTION} larger",
             most.join(", ")
         );
         Judged::warning("connections", cloud.field("mariadb", &path), message)
     })
+}
+
+/// How many connections to the database each release may open, of those whose values say how large their pools are.
+pub fn connections<'a>(pools: &'a [Pool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
+    let mut asked = BTreeMap::new();
+    for pool in pools {
+        let count = values.get(pool.release.as_str()).and_then(|values| asked_by(pool, values));
+        *asked.entry(pool.release.as_str()).or_default() += count.unwrap_or_default();
+    }
+    asked.retain(|_, count| *count > 0);
+    asked
+}
+
+fn asked_by(pool: &Pool, values: &Values) -> Option<u64> {
+    let number = |path: &Path| match get(values, path)? {
+        Value::String(text) => behind(text, "processes="),
+        other => other.as_u64(),
+    };
+    let size = match &pool.section {
+        None => 1,
+        Some(section) => {
+            let section = get(values, section)?;
+            let said = OF_A_POOL.map(|(key, usual)| (section.get(key).and_then(Value::as_u64), usual));
+            if said.iter().all(|(said, _)| said.is_none()) {
+                return None;
+            }
+            said.iter().map(|(said, usual)| said.unwrap_or(*usual)).sum()
+        }
+    };
+    let pods = number(&pool.pods).unwrap_or(1);
+    let workers = pool.workers.as_ref().and_then(number).unwrap_or(pool.processes);
+    Some([workers + pool.beside, pool.pools, size].into_iter().fold(pods, u64::saturating_mul))
+}
+
+/// The number behind a word in a text.
+fn behind(text: &str, word: &str) -> Option<u64> {
+    let rest = text.split(word).nth(1)?;
+    rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Where the values say how many connections the database takes: the last word counts.
@@ -41,20 +84,6 @@ fn limit(values: &Values) -> Option<(Path, u64)> {
     leaves(values).into_iter().filter_map(said).next_back()
 }
 
-/// How many connections the pods of a release may open, where values say how large their pools are.
-fn asked(values: &Values) -> Option<u64> {
-    let files = get(values, &["conf"].into_iter().collect())?.as_object()?;
-    let pool = files.values().find_map(|file| {
-        let database = file.get("database")?;
-        let number = |key: &str| database.get(key).and_then(Value::as_u64);
-        Some(number("max_pool_size")? + number("max_overflow")?)
-    })?;
-    let replicas = get(values, &["pod", "replicas"].into_iter().collect())?.as_object()?;
-    // Consoles and proxies ask others, never the database.
-    let of_database = replicas.iter().filter(|(name, _)| !name.contains("proxy"));
-    Some(of_database.filter_map(|(_, count)| count.as_u64()).sum::<u64>() * pool)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -66,12 +95,33 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
+    fn asked(value: Value) -> Option<u64> {
+        let path = |text: &str| Path::parse(text).unwrap();
+        let pool = Pool {
+            release: "nova".into(),
+            pods: path("pod.replicas.osapi"),
+            workers: Some(path("conf.workers")),
+            processes: 2,
+            beside: 1,
+            pools: 4,
+            section: Some(path("conf.nova.database")),
+        };
+        let values = values(value);
+        connections(&[pool], &BTreeMap::from([("nova", &values)])).remove("nova")
+    }
+
     #[test]
-    fn pods_times_pools_is_what_is_asked() {
-        let nova = json!({"conf": {"nova": {"database": {"max_pool_size": 5, "max_overflow": 15}}},
-                          "pod": {"replicas": {"osapi": 3, "conductor": 3, "novncproxy": 3}}});
-        assert_eq!(asked(&values(nova)), Some(120));
-        assert_eq!(asked(&values(json!({"conf": {"nova": {}}, "pod": {"replicas": {"osapi": 3}}}))), None);
+    fn pods_times_processes_times_pools_is_what_is_asked_of_those_that_say_how_large_they_are() {
+        let pods = json!({"replicas": {"osapi": 3}});
+        let pool = json!({"max_pool_size": 5, "max_overflow": 15});
+        assert_eq!(
+            asked(json!({"conf": {"nova": {"database": pool}, "workers": 9}, "pod": pods})),
+            Some(3 * 10 * 4 * 20)
+        );
+        let site = "WSGIDaemonProcess keystone processes=4 threads=1";
+        assert_eq!(asked(json!({"conf": {"nova": {"database": pool}, "workers": site}})), Some(5 * 4 * 20));
+        assert_eq!(asked(json!({"conf": {"nova": {"database": {"max_pool_size": 5}}}})), Some(3 * 4 * 55));
+        assert_eq!(asked(json!({"conf": {"nova": {"database": {}}}, "pod": pods})), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Judged, fields, schema};
 use crate::api::{self, OpenStackDeployment, SchemaError};
 use crate::catalog::Catalog;
-use crate::desired;
+use crate::desired::{self, Finding};
 use crate::hazard::{self, Cloud};
 use crate::observed::Site;
 
@@ -168,8 +168,7 @@ impl Question<'_> {
         facts.site = self.site.clone();
         facts.values_from = super::beside::values_from(spec, namespace, self.beside);
         let layered = desired::layered(spec, catalog, &selection, &facts);
-        let told = layered.desired.findings.iter().filter(|finding| !desired::is_of_unknown_keys(finding)).cloned();
-        let mut found: Vec<Judged> = told.map(|finding| Judged::of("catalogue", finding)).collect();
+        let mut found: Vec<Judged> = layered.desired.findings.iter().cloned().filter_map(told).collect();
         if !selection.is_refused() {
             found.extend(layered.problems.iter().cloned().map(|finding| Judged::of("catalogue", finding)));
         }
@@ -182,6 +181,12 @@ impl Question<'_> {
         found.extend(ours.filter(|judged| judged.rule != "null-nothing" || !unknown.contains(&judged.field)));
         found
     }
+}
+
+/// What was found while merging. Unknown keys are asked for again, each by itself, but those for some nodes alone, which stand in no layer as written.
+fn told(finding: Finding) -> Option<Judged> {
+    let rule = if desired::is_of_unknown_keys(&finding) { "unknown-key" } else { "catalogue" };
+    (rule == "catalogue" || finding.field.starts_with(desired::OVERRIDES)).then(|| Judged::of(rule, finding))
 }
 
 /// Every key that no chart knows by itself, where it stands; what is removed in vain is told as such.

@@ -14,15 +14,13 @@ pub fn judge(schema: &Value, value: &Value, field: &str, explained: &str) -> Vec
     let faults = faults(schema, value, field, Nulls::Dropped);
     let said = faults.iter().filter_map(|fault| {
         let problem = problem(fault)?;
-        let asked: String =
-            fault.field.split('[').map(|part| part.split_once(']').map_or(part, |(_, after)| after)).collect();
-        let message = format!("{problem}; `kubectl explain {explained}.{asked}` says what it takes");
+        let message = format!("{problem}; `kubectl explain {explained}.{}` says what it takes", fault.explained);
         Some(Judged::error("schema", fault.field.clone(), message))
     });
     said.collect()
 }
 
-fn problem(Fault { field, value, problem }: &Fault<'_>) -> Option<String> {
+fn problem(Fault { field, value, problem, .. }: &Fault<'_>) -> Option<String> {
     let length = match value {
         Value::Array(items) => items.len(),
         Value::Object(map) => map.len(),

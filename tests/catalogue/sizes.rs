@@ -1,5 +1,6 @@
 //! The presets that say how large a cloud is: what the services may ask of the database, and what can't be together.
 
+use osdpl::catalog::{Catalog, Pool};
 use osdpl::desired::Desired;
 use serde_json::{Value, json};
 
@@ -7,49 +8,9 @@ use crate::clouds::{at, catalogue, files, refusals, resolved};
 
 const SIZES: [&str; 4] = ["single", "small", "medium", "large"];
 
-/// Processes with a pool of connections of their own: (release, pods, workers, processes beside the workers, pools a process). `=n` is no
-/// path but a number; a path that nothing sets is 1, as in the chart.
-type Row = (&'static str, &'static str, &'static str, u64, u64);
-const PROCESSES: &[Row] = &[
-    ("glance", "pod.replicas.api", "conf.glance.DEFAULT.workers", 0, 1),
-    ("placement", "pod.replicas.api", "conf.placement_api_uwsgi.uwsgi.processes", 0, 1),
-    // Pools: the API's database, nova's own, and one for each of the two cells.
-    ("nova", "pod.replicas.osapi", "conf.nova.DEFAULT.osapi_compute_workers", 0, 4),
-    ("nova", "pod.replicas.api_metadata", "conf.nova.DEFAULT.metadata_workers", 0, 4),
-    ("nova", "pod.replicas.conductor", "conf.nova.conductor.workers", 0, 4),
-    ("nova", "pod.replicas.scheduler", "conf.nova.scheduler.workers", 0, 4),
-    ("neutron", "pod.replicas.server", "conf.neutron.DEFAULT.api_workers", 0, 1),
-    // Beside the workers: the state reports, and the process that starts all.
-    ("neutron", "pod.replicas.rpc_server", "conf.neutron.DEFAULT.rpc_workers", 2, 1),
-    ("cinder", "pod.replicas.api", "conf.cinder.DEFAULT.osapi_volume_workers", 0, 1),
-    ("cinder", "pod.replicas.scheduler", "=1", 0, 1),
-    ("cinder", "pod.replicas.volume", "=1", 1, 1),
-    ("cinder", "pod.replicas.backup", "=1", 1, 1),
-    ("heat", "pod.replicas.api", "conf.heat.heat_api.workers", 0, 1),
-    ("heat", "pod.replicas.cfn", "conf.heat.heat_api_cfn.workers", 0, 1),
-    ("heat", "pod.replicas.engine", "conf.heat.DEFAULT.num_engine_workers", 1, 1),
-    ("barbican", "pod.replicas.api", "=1", 0, 1),
-    // The chart's own number.
-    ("octavia", "pod.replicas.api", "=4", 0, 1),
-    ("octavia", "pod.replicas.driver_agent", "=1", 0, 1),
-    ("octavia", "pod.replicas.housekeeping", "=1", 0, 1),
-    ("designate", "pod.replicas.api", "conf.designate.service:api.workers", 0, 1),
-    ("designate", "pod.replicas.central", "conf.designate.service:central.workers", 0, 1),
-    ("designate", "pod.replicas.mdns", "conf.designate.service:mdns.workers", 0, 1),
-    ("designate", "pod.replicas.producer", "conf.designate.service:producer.workers", 0, 1),
-    ("designate", "pod.replicas.worker", "conf.designate.service:worker.workers", 0, 1),
-    ("manila", "pod.replicas.api", "conf.manila.DEFAULT.osapi_share_workers", 0, 1),
-    ("manila", "pod.replicas.scheduler", "=1", 0, 1),
-    ("manila", "pod.replicas.data", "=1", 0, 1),
-    ("manila", "pod.replicas.share", "=1", 1, 1),
-];
-
 fn number(desired: &Desired, release: &str, path: &str) -> u64 {
-    let Some(number) = path.strip_prefix('=') else {
-        let found = at(&desired.releases[release].values, path);
-        return found.map_or(1, |value| value.as_u64().unwrap_or_else(|| panic!("{release}: {path} is {value}")));
-    };
-    number.parse().unwrap()
+    let found = at(&desired.releases[release].values, path);
+    found.map_or(1, |value| value.as_u64().unwrap_or_else(|| panic!("{release}: {path} is {value}")))
 }
 
 /// The number behind `key=` in a text of ours.
@@ -58,37 +19,10 @@ fn said(text: &str, key: &str) -> u64 {
     rest.split(|character: char| !character.is_ascii_digit()).next().unwrap().parse().unwrap()
 }
 
-/// Most connections that one process of a release opens: what its database section says.
-fn pool(desired: &Desired, release: &str) -> u64 {
-    let section = match release {
-        "placement" => "placement_database",
-        "designate" => "storage:sqlalchemy",
-        _ => "database",
-    };
-    ["max_pool_size", "max_overflow"]
-        .map(|key| {
-            let path = format!("conf.{release}.{section}.{key}");
-            let found = at(&desired.releases[release].values, &path).and_then(Value::as_u64);
-            found.unwrap_or_else(|| panic!("{release} has no {path}"))
-        })
-        .iter()
-        .sum()
-}
-
 /// The most connections that a cloud asks its database for.
-fn connections(desired: &Desired) -> u64 {
-    let rows = PROCESSES.iter().filter(|(release, ..)| desired.releases.contains_key(*release));
-    let rows = rows.map(|(release, pods, workers, beside, pools)| {
-        let processes = number(desired, release, workers) + beside;
-        number(desired, release, pods) * processes * pools * pool(desired, release)
-    });
-    let keystone = at(&desired.releases["keystone"].values, "conf.wsgi_keystone");
-    let processes = keystone.map_or(1, |site| said(site.as_str().unwrap(), " processes"));
-    let keystone = number(desired, "keystone", "pod.replicas.api") * processes * pool(desired, "keystone");
-    // Five processes with one thread in the chart's site, and Django closes its connection after each answer.
-    let horizon =
-        desired.releases.contains_key("horizon").then(|| 5 * number(desired, "horizon", "pod.replicas.server"));
-    rows.sum::<u64>() + keystone + horizon.unwrap_or_default()
+fn connections(catalog: &Catalog, desired: &Desired) -> u64 {
+    let values = desired.releases.iter().map(|(name, release)| (name.as_str(), &release.values)).collect();
+    osdpl::rule::connections(&catalog.judgements.pools, &values).into_values().sum()
 }
 
 /// What the preset lets the database take.
@@ -121,7 +55,7 @@ fn every_size_goes_with_every_kind_of_cloud_and_asks_the_database_for_no_more_th
         let presets = &spec["presets"];
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
-        let (asked, takes) = (connections(&desired), most(&desired));
+        let (asked, takes) = (connections(&catalog, &desired), most(&desired));
         // A tenth is for Jobs, consoles, exporters and whoever looks after it.
         assert!(asked * 10 <= takes * 9, "{presets:?}: {asked} connections of {takes}");
     }
@@ -131,10 +65,11 @@ fn every_size_goes_with_every_kind_of_cloud_and_asks_the_database_for_no_more_th
 fn the_sum_in_each_file_is_that_of_the_largest_cloud_of_its_size() {
     let catalog = catalogue();
     for size in SIZES {
-        let largest = kinds(size).into_iter().max_by_key(|kind| connections(&resolved(&catalog, &spec(kind))));
+        let largest =
+            kinds(size).into_iter().max_by_key(|kind| connections(&catalog, &resolved(&catalog, &spec(kind))));
         let desired = resolved(&catalog, &spec(&largest.unwrap()));
         let text = &files()[&format!("presets/{size}.yaml")];
-        let expected = format!(": {} of {}.", connections(&desired), most(&desired));
+        let expected = format!(": {} of {}.", connections(&catalog, &desired), most(&desired));
         assert!(text.contains(&expected), "presets/{size}.yaml does not say {expected:?}");
     }
 }
@@ -144,10 +79,11 @@ fn a_larger_size_is_larger_in_every_respect() {
     let catalog = catalogue();
     let clouds = SIZES.map(|size| resolved(&catalog, &spec(&["compute", size])));
     for pair in clouds.windows(2) {
-        assert!(connections(&pair[0]) < connections(&pair[1]) && most(&pair[0]) < most(&pair[1]));
-        for (release, pods, workers, ..) in PROCESSES {
-            for path in [pods, workers].into_iter().filter(|_| pair[0].releases.contains_key(*release)) {
-                assert!(number(&pair[0], release, path) <= number(&pair[1], release, path), "{release}: {path}");
+        assert!(connections(&catalog, &pair[0]) < connections(&catalog, &pair[1]) && most(&pair[0]) < most(&pair[1]));
+        for Pool { release, pods, workers, .. } in &catalog.judgements.pools {
+            let paths = [Some(pods), workers.as_ref()].into_iter().flatten().map(ToString::to_string);
+            for path in paths.filter(|path| pair[0].releases.contains_key(release) && path != "conf.wsgi_keystone") {
+                assert!(number(&pair[0], release, &path) <= number(&pair[1], release, &path), "{release}: {path}");
             }
         }
         let memory = |cloud: &Desired| number(cloud, "memcached", "conf.memcached.memory");

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::super::{Error, Files, Level};
-use super::{Judgements, Reader, apart, shared};
+use super::{Judgements, Reader, apart, pool, shared};
 use crate::expr::Expression;
 use crate::values::Path;
 use crate::yaml;
@@ -31,6 +31,8 @@ pub struct Rule {
 struct File {
     #[serde(default)]
     rules: Vec<Entry>,
+    #[serde(default)]
+    pools: Vec<pool::Entry>,
     #[serde(default)]
     apart: Vec<apart::Entry>,
     #[serde(default)]
@@ -60,6 +62,7 @@ pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Judgements {
     Judgements {
         couplings: Vec::new(),
         rules: rules.filter_map(|(index, entry)| rule(index, entry, reader)).collect(),
+        pools: pool::read(file.pools, reader),
         apart: apart::read(file.apart, reader),
         shared: shared::read(file.shared, reader),
         unshared: file.unshared,
