@@ -73,7 +73,8 @@ impl Context {
             learned.facts.site = self.site((spec, generation), &survey.changes, memory).await;
             self.learn((deployment, spec, &selection), &mut observed, memory, &mut learned).await?;
         }
-        let Learned { facts, mut problems, mut wake, pending } = learned;
+        let Learned { facts, mut problems, wake, pending } = learned;
+        let mut wake = wake.into_iter().chain(memory.again(super::now())).min();
         if !refused && !spec.paused {
             problems.extend(self.label_nodes(&survey.changes).await);
         }
@@ -127,8 +128,8 @@ impl Context {
                 (key, seen)
             })
             .collect();
-        for (key, waiting) in &memory.catching_up {
-            running.entry(key.clone()).or_insert_with(|| waiting.child.clone());
+        for (key, child) in memory.unseen() {
+            running.entry(key).or_insert(child);
         }
         let mut releases = (*seen.releases).clone();
         for (key, release) in &mut releases {

@@ -12,6 +12,7 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
 use crate::desired::{Desired, Facts};
+use crate::helm::Outcome;
 use crate::observed::{Failed, Key, Range, ReleaseSeen, Repaired, RunningSeen};
 
 /// The operator's memory. Losing it costs nothing but a retry that comes sooner.
@@ -24,6 +25,8 @@ pub struct Memory {
     /// Children that ended, and what the API server said of their records right after: until the watch has seen that too, a plan would
     /// be made from the past.
     pub catching_up: BTreeMap<Key, CatchingUp>,
+    /// What became of children whose records could not be read since.
+    pub unread: Vec<Outcome>,
     /// The digests that running children were started with.
     pub started: BTreeMap<Key, String>,
     /// The last wish: equal inputs give an equal wish.

@@ -57,6 +57,7 @@ impl Context {
             wish.wake = rest.is_some().then(|| now.checked_add(AGAIN).ok()).flatten();
             rest
         };
+        wish.wake = wish.wake.into_iter().chain(memory.again(now)).min();
         if rest.is_some() {
             let later =
                 self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &Rollouts::new()), rest, memory).await?;

@@ -71,3 +71,22 @@ fn failures_in_a_row_are_counted_for_the_same_inputs() {
     };
     assert_eq!((count("a"), count("a"), count("b"), count("b")), (1, 2, 1, 2));
 }
+
+#[test]
+fn nothing_is_planned_for_a_release_whose_record_could_not_be_read_since_its_helm_ended() {
+    let outcome = failed(Failure::Unrenderable);
+    let key = outcome.release.clone();
+    let mut memory = Memory::default();
+    assert_eq!(memory.again(Timestamp::UNIX_EPOCH), None);
+    memory.started.insert(key.clone(), "0a1b".into());
+    memory.unread.push(outcome.clone());
+    assert_eq!(memory.unseen()[&key].inputs, "0a1b");
+    assert!(memory.again(Timestamp::UNIX_EPOCH).is_some(), "no watch tells that it can be read");
+    assert!(memory.failures.is_empty(), "whether it left a record decides what mends it");
+
+    memory.unread.clear();
+    memory.ended(&outcome, Some((4, "failed".into())), &Seen::default());
+    assert_eq!((memory.failures[&key].mend, memory.failures[&key].inputs.as_str()), (Mend::Time, "0a1b"));
+    assert_eq!(memory.unseen()[&key].inputs, "0a1b", "the watch has not told it yet");
+    assert!(memory.started.is_empty());
+}
