@@ -64,6 +64,9 @@ impl Context {
             if !is_queued(&decision.step) {
                 tracing::info!(release = %decision.key, %action, %why, "step");
             }
+            if decision.step == helm("upgrade", false) {
+                memory.repairing(&name, &wish.policy);
+            }
             match taken {
                 Ok(()) if why == Why::Drift && decision.step == helm("upgrade", false) => {
                     memory.repaired(&decision.key);

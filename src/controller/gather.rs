@@ -99,7 +99,7 @@ impl Context {
         let fetching = desired.releases.values().any(unknown);
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
         Ok(Wish {
-            policy: policy(deployment),
+            policy: memory.unspent(policy(deployment)),
             desired,
             observed,
             findings,

@@ -22,6 +22,8 @@ pub struct Memory {
     pub failures: BTreeMap<Key, Failed>,
     /// Releases that were applied again because of what others did to their objects.
     pub repairs: BTreeMap<Key, Repaired>,
+    /// Repairs that a person asked for and that began, until the annotation names them no more.
+    pub repairing: BTreeSet<String>,
     /// Children that ended, and what the API server said of their records right after: until the watch has seen that too, a plan would
     /// be made from the past.
     pub catching_up: BTreeMap<Key, CatchingUp>,

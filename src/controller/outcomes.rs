@@ -88,7 +88,8 @@ impl Memory {
             verb: outcome.verb.to_owned(),
             inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
             since: outcome.started,
-            stopping: false,
+            // Nothing of it is left to stop.
+            stopping: true,
             queued: false,
             skips_hooks: false,
         }

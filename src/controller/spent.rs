@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Context;
-use super::gather::Wish;
+use super::gather::{Wish, names};
+use super::memory::Memory;
 use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR};
 use crate::cluster::Error;
 use crate::observed::ReleaseSeen;
@@ -20,7 +21,7 @@ pub fn repairs(plan: &Plan, policy: &Policy) -> BTreeSet<String> {
 }
 
 /// What is left of the names that a repair was asked for, `started` being those that helm is at now: what fails from there on is retried
-/// without a person's word. `all` counts until nothing is left to do.
+/// without a person's word. `all` counts until nothing is left to do that needs no other word of a person's: what waits for one may wait for months.
 fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let began = |name: &String| {
         started.contains(name)
@@ -29,7 +30,10 @@ fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BT
                 .get(name)
                 .is_some_and(|decision| matches!(decision.step, Step::Wait(Wait::Helm { queued: false, .. })))
     };
-    let over = |name: &String| name == ALL && plan.is_at_rest();
+    let open = |step: &Step| {
+        matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Needs(_)))
+    };
+    let over = |name: &String| name == ALL && !plan.decisions.values().any(|decision| open(&decision.step));
     asked.iter().filter(|name| !began(name) && !over(name)).cloned().collect()
 }
 
@@ -47,6 +51,22 @@ fn unadopted(wish: &Wish) -> BTreeSet<String> {
         _ => !is_open(name),
     };
     wish.policy.adopt.iter().filter(|name| !done(name)).cloned().collect()
+}
+
+impl Memory {
+    /// Notes that helm is at a release for which a repair was asked.
+    pub(super) fn repairing(&mut self, name: &str, policy: &Policy) {
+        if policy.repair.contains(name) {
+            self.repairing.insert(name.to_owned());
+        }
+    }
+
+    /// Takes out of the policy the repairs that began: taking them out of the annotation may fail, and they are asked for once.
+    pub(super) fn unspent(&mut self, mut policy: Policy) -> Policy {
+        self.repairing.retain(|name| policy.repair.contains(name));
+        policy.repair.retain(|name| !self.repairing.contains(name));
+        policy
+    }
 }
 
 impl Context {
@@ -71,10 +91,53 @@ impl Context {
             self.cluster.annotate(deployment, ADOPT, Some(names).filter(|names| !names.is_empty())).await?;
         }
         let left = left(&wish.policy.repair, &started, plan);
-        if known && left != wish.policy.repair {
-            let names = left.into_iter().collect::<Vec<_>>().join(",");
-            self.cluster.annotate(deployment, REPAIR, Some(names).filter(|names| !names.is_empty())).await?;
+        if known && left != names(deployment, REPAIR) {
+            let left = left.into_iter().collect::<Vec<_>>().join(",");
+            self.cluster.annotate(deployment, REPAIR, Some(left).filter(|names| !names.is_empty())).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observed::Key;
+    use crate::plan::{Decision, Why};
+
+    fn plan(steps: &[(&str, Step)]) -> Plan {
+        let decision = |name: &str, step: &Step| {
+            (name.to_owned(), Decision { key: Key::new("cloud", name), step: step.clone(), sweep: None, mending: None })
+        };
+        Plan { decisions: steps.iter().map(|(name, step)| decision(name, step)).collect(), ..Plan::default() }
+    }
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_repair_of_all_is_over_when_the_rest_waits_for_another_word() {
+        let all = set(&[ALL]);
+        let with = |step: Step| left(&all, &BTreeSet::new(), &plan(&[("nova", Step::Ready), ("heat", step)]));
+        for over in [Wait::Unmanaged(None), Wait::Paused, Wait::Approval(Why::Catalog), Wait::Undecodable("x".into())] {
+            assert_eq!(with(Step::Wait(over)), set(&[]));
+        }
+        let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
+        for open in [helm, Wait::Needs(Vec::new())] {
+            assert_eq!(with(Step::Wait(open)), all);
+        }
+    }
+
+    #[test]
+    fn a_repair_that_began_counts_once_even_when_its_annotation_stays_for_a_while() {
+        let asked = || Policy { repair: set(&["nova", "heat"]), ..Policy::default() };
+        let mut memory = Memory::default();
+        assert_eq!(memory.unspent(asked()).repair, asked().repair);
+        memory.repairing("nova", &asked());
+        memory.repairing("glance", &asked());
+        assert_eq!(memory.unspent(asked()).repair, set(&["heat"]));
+        assert_eq!(memory.unspent(Policy::default()).repair, set(&[]));
+        assert_eq!(memory.unspent(asked()).repair, asked().repair, "it is asked for anew");
     }
 }
