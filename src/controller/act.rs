@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Context;
+use super::charts::Ready;
 use super::gather::Wish;
 use super::memory::Memory;
 use crate::cluster::Error;
@@ -120,8 +121,11 @@ impl Context {
                     decision.step = helm("upgrade", true);
                     return Ok(());
                 }
+                // One that changed since the values were made for it is another target: the next pass judges it.
+                let digest = release.chart_digest.as_deref().unwrap_or_default();
+                let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
                 self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;
-                self.upgrade(name, release, revision, decision, memory).await?;
+                self.upgrade((name, release, chart), revision, decision, memory).await?;
             }
             Action::Uninstall { skip_hooks } => {
                 let uninstall = Uninstall { timeout: UNINSTALL, hooks: !skip_hooks };
@@ -171,13 +175,11 @@ impl Context {
 
     async fn upgrade(
         &self,
-        name: &str,
-        release: &DesiredRelease,
+        (name, release, chart): (&str, &DesiredRelease, Ready),
         revision: i64,
         decision: &mut Decision,
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        let Some(chart) = self.charts.chart(name) else { return Ok(()) };
         self.cluster.ensure_namespace(&release.key.namespace).await?;
         if revision == 0 {
             self.cluster.inherit_crds(&release.key).await?;
