@@ -1,5 +1,7 @@
 //! The custom resource: its finalizer, its status, its events.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType};
@@ -38,22 +40,30 @@ impl Cluster {
         }
     }
 
-    /// Sets an annotation, or takes it away.
+    /// Sets annotations, or takes them away; returns whether that was done. Where the resource changed meanwhile nothing is: someone may have said
+    /// more in them, and the pass for that change does it.
     ///
     /// # Errors
     /// When the API server refuses.
     pub async fn annotate(
         &self,
         deployment: &OpenStackDeployment,
-        key: &str,
-        value: Option<String>,
-    ) -> Result<(), Error> {
-        let patch = json!({"metadata": {"annotations": {key: value}}});
+        annotations: &BTreeMap<&str, Option<String>>,
+    ) -> Result<bool, Error> {
+        if annotations.is_empty() {
+            return Ok(true);
+        }
+        let version = deployment.resource_version();
+        let patch = json!({"metadata": {"annotations": annotations, "resourceVersion": version}});
         let name = deployment.name_any();
         let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            other => other.map(drop).because(|| format!("changing annotation {key} of {name}")),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
+            other => other.map(|_| true).because(|| {
+                let keys: Vec<_> = annotations.keys().copied().collect();
+                format!("changing annotation {} of {name}", keys.join(", "))
+            }),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Annotations with which a person agreed to something once: taken away when that was done, so that they agree to nothing else later.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Context;
 use super::gather::{Wish, names};
@@ -82,20 +82,18 @@ impl Context {
         // A rollout stands on a person's word longer than the annotation does: first it is written down.
         let stored = deployment.status.as_ref().map(|status| &status.rollouts);
         let kept = !rolled.unseen && stored.is_some_and(|stored| rollout::is_recorded(&rolled.rollouts, stored));
+        let mut spent = BTreeMap::new();
         if wish.policy.approved.is_some() && known && kept && plan.is_at_rest() {
-            self.cluster.annotate(deployment, APPROVE, None).await?;
+            spent.insert(APPROVE, None);
         }
-        let unadopted = unadopted(wish);
-        if known && unadopted != wish.policy.adopt {
-            let names = unadopted.into_iter().collect::<Vec<_>>().join(",");
-            self.cluster.annotate(deployment, ADOPT, Some(names).filter(|names| !names.is_empty())).await?;
+        let left = [(ADOPT, unadopted(wish)), (REPAIR, left(&wish.policy.repair, &started, plan))];
+        for (annotation, left) in left.into_iter().filter(|_| known) {
+            if left != names(deployment, annotation) {
+                let left = left.into_iter().collect::<Vec<_>>().join(",");
+                spent.insert(annotation, Some(left).filter(|left| !left.is_empty()));
+            }
         }
-        let left = left(&wish.policy.repair, &started, plan);
-        if known && left != names(deployment, REPAIR) {
-            let left = left.into_iter().collect::<Vec<_>>().join(",");
-            self.cluster.annotate(deployment, REPAIR, Some(left).filter(|names| !names.is_empty())).await?;
-        }
-        Ok(())
+        self.cluster.annotate(deployment, &spent).await.map(drop)
     }
 }
 
