@@ -68,6 +68,8 @@ pub struct CatchingUp {
     pub child: RunningSeen,
     /// The newest revision and its status, `None` where no record was left.
     pub record: Option<(i64, String)>,
+    /// When the API server said so.
+    pub asked: Timestamp,
 }
 
 impl CatchingUp {

@@ -17,6 +17,9 @@ use crate::tasks::Seen;
 /// When a record is asked for again that could not be read.
 const AGAIN: Duration = Duration::from_secs(2);
 
+/// When it is asked for once more what a record is that no watch tells of.
+const OVERDUE: Duration = Duration::from_secs(30);
+
 impl Context {
     /// Takes in what became of the children that ended.
     pub(super) async fn outcomes(&self, memory: &mut Memory) {
@@ -28,6 +31,12 @@ impl Context {
                     tracing::warn!(release = %outcome.release, %error, "the newest record can't be read yet");
                     memory.unread.push(outcome);
                 }
+            }
+        }
+        for key in memory.overdue(super::now()) {
+            match self.cluster.newest_record(&key).await {
+                Ok(record) => memory.reread(&key, record, super::now()),
+                Err(error) => tracing::warn!(release = %key, %error, "the newest record can't be read yet"),
             }
         }
         for key in std::mem::take(&mut memory.collect) {
@@ -76,7 +85,7 @@ impl Memory {
         let inputs = self.started.remove(key).unwrap_or_default();
         let recorded = record.as_ref().is_some_and(|(newest, _)| *newest >= i64::from(outcome.attempt.revision()));
         remember(outcome, inputs, recorded, seen, self);
-        self.catching_up.insert(key.clone(), CatchingUp { child, record });
+        self.catching_up.insert(key.clone(), CatchingUp { child, record, asked: super::now() });
         if outcome.verb == "uninstall" && outcome.succeeded() {
             self.collect.push(key.clone());
         }
@@ -102,9 +111,25 @@ impl Memory {
         unread.chain(unseen).collect()
     }
 
-    /// When records are to be asked for that could not be read.
+    /// The releases of which no watch has told for long what the API server said: what it said may be past, because someone else was at them since.
+    fn overdue(&self, now: Timestamp) -> Vec<Key> {
+        let is_overdue = |waiting: &CatchingUp| now.duration_since(waiting.asked).unsigned_abs() >= OVERDUE;
+        self.catching_up.iter().filter(|(_, waiting)| is_overdue(waiting)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn reread(&mut self, key: &Key, record: Option<(i64, String)>, now: Timestamp) {
+        if let Some(waiting) = self.catching_up.get_mut(key) {
+            (waiting.record, waiting.asked) = (record, now);
+        }
+    }
+
+    /// When records are to be asked for that could not be read, or once more.
     pub(super) fn again(&self, now: Timestamp) -> Option<Timestamp> {
-        (!self.unread.is_empty()).then(|| now.checked_add(AGAIN).ok()).flatten()
+        let unread = self.unread.first().and_then(|_| now.checked_add(AGAIN).ok());
+        let overdue = self.catching_up.values().filter_map(|waiting| waiting.asked.checked_add(OVERDUE).ok()).min();
+        // One that is overdue could not be read just now.
+        let overdue = overdue.map(|at| at.max(now.checked_add(AGAIN).unwrap_or(now)));
+        unread.into_iter().chain(overdue).min()
     }
 
     /// Counts a failure; another digest begins at one.

@@ -4,6 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::*;
 use crate::helm::Instance;
+use crate::observed::ReleaseSeen;
 
 fn failed(failure: Failure) -> Outcome {
     Outcome {
@@ -89,4 +90,19 @@ fn nothing_is_planned_for_a_release_whose_record_could_not_be_read_since_its_hel
     assert_eq!((memory.failures[&key].mend, memory.failures[&key].inputs.as_str()), (Mend::Time, "0a1b"));
     assert_eq!(memory.unseen()[&key].inputs, "0a1b", "the watch has not told it yet");
     assert!(memory.started.is_empty());
+}
+
+#[test]
+fn a_release_that_someone_installs_again_right_after_its_end_is_not_waited_for_for_ever() {
+    let gone = Outcome { verb: "uninstall", exit: Exit::Success, ..failed(Failure::Other) };
+    let (key, mut memory) = (gone.release.clone(), Memory::default());
+    memory.ended(&gone, None, &Seen::default());
+    let seen = ReleaseSeen { revision: 1, status: "deployed".into(), ..ReleaseSeen::default() };
+    let asked = memory.catching_up[&key].asked;
+    let later = asked.checked_add(OVERDUE).unwrap();
+    assert!(!memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(asked).is_empty());
+    assert_eq!(memory.again(asked), Some(later));
+    assert_eq!(memory.overdue(later), [key.clone()]);
+    memory.reread(&key, Some((1, "deployed".into())), later);
+    assert!(memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(later).is_empty());
 }
