@@ -11,6 +11,7 @@ use super::learn::Learned;
 use super::likeness::{again, likenesses};
 use super::memory::{Memory, Resolved};
 use super::pending::Pending;
+use super::spent::nameless;
 use crate::api::{
     ADOPT, APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, RoleStatus, SKIP_HOOKS,
 };
@@ -57,7 +58,8 @@ impl Context {
         memory: &mut Memory,
     ) -> Result<Wish, Error> {
         let catalog = self.catalog();
-        let mut observed = self.observe(&known(&first), memory).await;
+        let names = known(&first);
+        let mut observed = self.observe(&names, memory).await;
         let anchored = desired::anchored(&first, &deployment.spec, &catalog, &observed);
         let (spec, selection) = match &anchored {
             Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, &catalog)),
@@ -93,6 +95,7 @@ impl Context {
         let mut findings = desired.findings.clone();
         findings.extend(survey.findings);
         findings.extend(self.book.findings());
+        findings.extend(nameless(&policy(deployment), &names, &observed));
         let unknown = |release: &desired::DesiredRelease| {
             release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
         };

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Context;
 use super::gather::{Wish, names};
 use super::memory::Memory;
-use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR};
+use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS};
+use crate::catalog::{Level, did_you_mean};
 use crate::cluster::Error;
-use crate::observed::ReleaseSeen;
+use crate::desired::Finding;
+use crate::observed::{Key, Observed, ReleaseSeen};
 use crate::plan::{Action, Plan, Policy, Step, Wait};
 use crate::rollout::{self, Next};
 
@@ -51,6 +53,22 @@ fn unadopted(wish: &Wish) -> BTreeSet<String> {
         _ => !is_open(name),
     };
     wish.policy.adopt.iter().filter(|name| !done(name)).cloned().collect()
+}
+
+/// Warnings of names in annotations that no release has: nothing is ever done for them, and so nothing takes them away.
+pub fn nameless(policy: &Policy, names: &BTreeMap<Key, String>, observed: &Observed) -> Vec<Finding> {
+    let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
+    let ours = ours.map(|(key, seen)| seen.release.as_deref().unwrap_or(&key.name));
+    let known: BTreeSet<&str> = names.values().map(String::as_str).chain(ours).chain([ALL]).collect();
+    let asked = [(ADOPT, &policy.adopt), (REPAIR, &policy.repair), (SKIP_HOOKS, &policy.skip_hooks)];
+    let asked = asked.into_iter().flat_map(|(annotation, names)| names.iter().map(move |name| (annotation, name)));
+    let unknown = asked.filter(|(_, name)| !known.contains(name.as_str()));
+    let warning = |(annotation, name): (&str, &String)| {
+        let hint = did_you_mean(name, known.iter().copied());
+        let message = format!("no release is called {name:?}, so nothing is done for it; correct it, or take it out{hint}");
+        Finding { level: Level::Warning, field: format!("annotation {annotation}"), message }
+    };
+    unknown.map(warning).collect()
 }
 
 impl Memory {
@@ -100,7 +118,6 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observed::Key;
     use crate::plan::{Decision, Why};
 
     fn plan(steps: &[(&str, Step)]) -> Plan {
@@ -125,6 +142,25 @@ mod tests {
         for open in [helm, Wait::Needs(Vec::new())] {
             assert_eq!(with(Step::Wait(open)), all);
         }
+    }
+
+    #[test]
+    fn a_name_that_no_release_has_is_told_with_the_nearest_one() {
+        let names = BTreeMap::from([(Key::new("cloud", "keystone"), "keystone".to_owned())]);
+        let mut observed = Observed::default();
+        let seen = ReleaseSeen { own_inputs: Some("old".into()), ..ReleaseSeen::default() };
+        observed.releases.insert(Key::new("cloud", "heat"), seen);
+        let told = |repair: &[&str]| {
+            let policy = Policy { repair: set(repair), skip_hooks: set(&["heat"]), ..Policy::default() };
+            nameless(&policy, &names, &observed).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&["keystone", ALL]), [""; 0]);
+        assert_eq!(
+            told(&["keystoen"]),
+            [
+                "annotation osdpl.dev/repair: no release is called \"keystoen\", so nothing is done for it; correct it, or take it out, did you mean \"keystone\"?"
+            ]
+        );
     }
 
     #[test]

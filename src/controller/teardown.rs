@@ -11,6 +11,7 @@ use super::gather::{Wish, known, policy};
 use super::hosts::Hosted;
 use super::memory::Memory;
 use super::rollout::Rolled;
+use super::spent::nameless;
 use super::{Context, wake};
 use crate::api::{DeletionPolicy, OpenStackDeployment};
 use crate::catalog::Catalog;
@@ -46,6 +47,7 @@ impl Context {
         }
         let now = super::now();
         let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
+        wish.findings = nameless(&wish.policy, &names, &wish.observed);
         let mut plan = plan(&wish.desired, &wish.observed, &self.catalog(), &wish.policy, now);
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
