@@ -33,8 +33,8 @@ pub struct Memory {
     pub started: BTreeMap<Key, String>,
     /// The last wish: equal inputs give an equal wish.
     pub resolved: Option<Resolved>,
-    /// What waiting changes would change, by release: for which revision and inputs, and the paths.
-    pub changes: BTreeMap<Key, (i64, String, Vec<String>)>,
+    /// What waiting changes would change, by release.
+    pub changes: BTreeMap<Key, Changes>,
     /// How revisions that others made stand to what is wanted.
     pub likeness: Likenesses,
     /// Sweeps that failed, by release: how often in a row, and when last.
@@ -59,6 +59,16 @@ pub struct Memory {
     pub rolled: Rolled,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
     pub collect: Vec<Key>,
+}
+
+/// What a waiting change would change.
+pub struct Changes {
+    /// Of which revision.
+    pub revision: i64,
+    /// With which inputs.
+    pub inputs: String,
+    /// The paths; or why they are not known, until then.
+    pub paths: Result<Vec<String>, (String, Timestamp)>,
 }
 
 /// What a watch must have seen before a release is planned again.
