@@ -125,3 +125,34 @@ fn related(deployment: &OpenStackDeployment, about: About) -> ObjectReference {
         ..ObjectReference::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse;
+
+    use super::*;
+    use crate::api::{OpenStackDeploymentSpec, REPAIR};
+
+    #[tokio::test]
+    async fn an_annotation_is_taken_away_as_it_was_read_or_left_to_the_next_pass() {
+        let asked = Arc::<Mutex<Vec<serde_json::Value>>>::default();
+        let bodies = Arc::clone(&asked);
+        let changed_meanwhile = async move |body: String| {
+            bodies.lock().unwrap().push(serde_json::from_str(&body).unwrap());
+            let refusal = json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"});
+            (StatusCode::CONFLICT, refusal.to_string()).into_response()
+        };
+        let cluster = Cluster::new(kube::Client::new(Router::new().fallback(changed_meanwhile), "cloud"));
+        let mut deployment = OpenStackDeployment::new("nimbus", OpenStackDeploymentSpec::default());
+        deployment.metadata.namespace = Some("cloud".into());
+        deployment.metadata.resource_version = Some("7".into());
+        assert!(!cluster.annotate(&deployment, &[(REPAIR, None)].into()).await.unwrap());
+        assert!(cluster.annotate(&deployment, &BTreeMap::new()).await.unwrap(), "there is nothing to ask for");
+        let metadata = json!({"annotations": {REPAIR: null}, "resourceVersion": "7"});
+        assert_eq!(*asked.lock().unwrap(), [json!({"metadata": metadata})]);
+    }
+}
