@@ -39,9 +39,7 @@ impl Cluster {
         // A big record takes tens of milliseconds to unpack: not on a thread that others wait for.
         let read = tokio::task::spawn_blocking(move || release::decode(&payload.0)).await;
         let read = read.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
-        Ok(read
-            .map(|record| record.config.as_object().cloned().unwrap_or_default())
-            .map_err(|error| error.to_string()))
+        Ok(read.map(|record| record.config.as_object().cloned().unwrap_or_default()).map_err(|error| error.to_string()))
     }
 
     /// The objects of a revision; `None` where its record is gone. The inner error says why they can't be read.
