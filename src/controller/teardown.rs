@@ -139,12 +139,7 @@ impl Context {
 
 /// What the cloud's own releases left, and those of its names that are not its own: let go, or made by others and never taken over. Which of both
 /// no record tells, so each counts as one whose pods live on what the operator gave them.
-fn leftovers(
-    deployment: &str,
-    names: &BTreeMap<Key, String>,
-    observed: &Observed,
-    catalog: &Catalog,
-) -> Leftovers {
+fn leftovers(deployment: &str, names: &BTreeMap<Key, String>, observed: &Observed, catalog: &Catalog) -> Leftovers {
     let mut left = Leftovers::default();
     for (key, name) in names {
         let release = catalog.release(name);

@@ -94,7 +94,9 @@ fn a_deletion_goes_backwards_finds_again_what_it_retains_and_purges_nothing_of_w
         world.until_gone().await;
         let claims_go = async {
             let claims: Api<PersistentVolumeClaim> = world.api();
-            for claim in claims.list(&ListParams::default()).await.unwrap().into_iter().filter(|claim| !stays(&claim.name_any())) {
+            for claim in
+                claims.list(&ListParams::default()).await.unwrap().into_iter().filter(|claim| !stays(&claim.name_any()))
+            {
                 let uid = claim.uid().unwrap();
                 await_condition(claims.clone(), &claim.name_any(), conditions::is_deleted(&uid)).await.unwrap();
             }
