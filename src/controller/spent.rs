@@ -65,7 +65,8 @@ pub fn nameless(policy: &Policy, names: &BTreeMap<Key, String>, observed: &Obser
     let unknown = asked.filter(|(_, name)| !known.contains(name.as_str()));
     let warning = |(annotation, name): (&str, &String)| {
         let hint = did_you_mean(name, known.iter().copied());
-        let message = format!("no release is called {name:?}, so nothing is done for it; correct it, or take it out{hint}");
+        let message =
+            format!("no release is called {name:?}, so nothing is done for it; correct it, or take it out{hint}");
         Finding { level: Level::Warning, field: format!("annotation {annotation}"), message }
     };
     unknown.map(warning).collect()
