@@ -17,7 +17,7 @@ use crate::api::MANAGED;
 use crate::ceph::{Kind, Object, Unready};
 
 /// Tells Ceph's objects from the Secrets with credentials, which are labelled as ours as well.
-const COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
+pub(super) const COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 /// What the charts' own Jobs write.
 const SECRET_TYPE: &str = "kubernetes.io/rbd";
 

@@ -15,7 +15,7 @@ use crate::credentials::{self, Name, Restored};
 use crate::desired::Selection;
 use crate::observed::{Key, Observed, ReleaseSeen};
 use crate::values::Values;
-use write::{is_edited, is_labelled};
+use write::{is_edited, is_labelled, is_outdated};
 
 /// The credentials at hand, and why others are not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,6 +69,7 @@ impl Cluster {
         let Question { spec, catalog, selection, .. } = *question;
         let mut found = Credentials::default();
         let mut wanted: BTreeMap<String, BTreeMap<Name, &file::Credential>> = BTreeMap::new();
+        let mut given: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         for (name, recipe) in credentials::needed(catalog, selection) {
             match credentials::given(spec, &name) {
                 None => drop(wanted.entry(name.0.clone()).or_default().insert(name, recipe)),
@@ -80,15 +81,21 @@ impl Cluster {
                     };
                     let bytes = inputs.get(&reference, &key.key).map_err(|problem| problem.to_string());
                     match bytes.and_then(|bytes| text(bytes, &reference, &key.key)) {
-                        Ok(value) => found.insert(name, value),
+                        Ok(value) => {
+                            given.entry(name.0.clone()).or_default().insert(name.1.clone(), value.clone());
+                            found.insert(name, value);
+                        }
                         Err(problem) => drop(found.missing.insert(name, problem)),
                     }
                 }
             }
         }
+        let store = Store { cluster: self, own: inputs.own(), question };
+        for (service, given) in given {
+            store.outdate(&service, &given).await?;
+        }
         let mut records = BTreeMap::new();
         for (service, names) in wanted {
-            let store = Store { cluster: self, own: inputs.own(), question };
             store.service(&service, &names, &mut records, &mut found, edits).await?;
         }
         Ok(found)
@@ -117,8 +124,8 @@ type Records = BTreeMap<String, Result<Values, String>>;
 
 impl Store<'_> {
     /// The credentials of one service: from our Secret, else read back from releases, else as the last pass had them, else made. What someone
-    /// else wrote into our Secret counts only where no release runs with another value: a password is rotated by naming a Secret of one's own,
-    /// never by surprise.
+    /// else wrote into our Secret counts only where no release runs with another value, and so does what ours held while the user named a Secret
+    /// with another value: a password is rotated by naming a Secret of one's own, never by surprise.
     async fn service(
         &self,
         service: &str,
@@ -141,7 +148,8 @@ impl Store<'_> {
             let stored = stored.filter(|value| !value.is_empty());
             let edited =
                 !edits.verified.contains(&version) && secret.as_ref().is_some_and(|held| is_edited(held, &name.1));
-            let value = match self.value(name, recipe, stored.as_ref(), edited, records).await? {
+            let outdated = secret.as_ref().is_some_and(|held| is_outdated(held, &name.1));
+            let value = match self.value(name, recipe, stored.as_ref(), edited || outdated, records).await? {
                 Ok(value) => value,
                 Err(problem) => {
                     found.missing.insert(name.clone(), problem);
@@ -149,6 +157,10 @@ impl Store<'_> {
                     continue;
                 }
             };
+            if let Some(held) = secret.as_mut().filter(|_| outdated) {
+                write::renew(held, &name.1);
+                changed = true;
+            }
             if stored.as_ref() != Some(&value) {
                 if edited && stored.is_some() {
                     put_back.push(name.1.clone());
@@ -174,13 +186,12 @@ impl Store<'_> {
         name: &Name,
         recipe: &file::Credential,
         stored: Option<&String>,
-        edited: bool,
+        doubtful: bool,
         records: &mut Records,
     ) -> Result<Result<String, String>, Error> {
         let last = self.last(name);
-        // A Secret of the user's own that is no longer named leaves in ours what was true before it.
-        let outdated = last.is_some() && last.as_ref() != stored;
-        if let Some(value) = stored.filter(|_| !edited && !outdated) {
+        let differs = last.is_some() && last.as_ref() != stored;
+        if let Some(value) = stored.filter(|_| !doubtful && !differs) {
             return Ok(Ok(value.clone()));
         }
         let recovered = match self.recover(name, records).await? {

@@ -1,5 +1,7 @@
 //! The custom resource: its finalizer, its status, its events.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::events::{Event, EventType};
@@ -38,22 +40,30 @@ impl Cluster {
         }
     }
 
-    /// Sets an annotation, or takes it away.
+    /// Sets annotations, or takes them away; returns whether that was done. Where the resource changed meanwhile nothing is: someone may have said
+    /// more in them, and the pass for that change does it.
     ///
     /// # Errors
     /// When the API server refuses.
     pub async fn annotate(
         &self,
         deployment: &OpenStackDeployment,
-        key: &str,
-        value: Option<String>,
-    ) -> Result<(), Error> {
-        let patch = json!({"metadata": {"annotations": {key: value}}});
+        annotations: &BTreeMap<&str, Option<String>>,
+    ) -> Result<bool, Error> {
+        if annotations.is_empty() {
+            return Ok(true);
+        }
+        let version = deployment.resource_version();
+        let patch = json!({"metadata": {"annotations": annotations, "resourceVersion": version}});
         let name = deployment.name_any();
         let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            other => other.map(drop).because(|| format!("changing annotation {key} of {name}")),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
+            other => other.map(|_| true).because(|| {
+                let keys: Vec<_> = annotations.keys().copied().collect();
+                format!("changing annotation {} of {name}", keys.join(", "))
+            }),
         }
     }
 
@@ -113,5 +123,36 @@ fn related(deployment: &OpenStackDeployment, about: About) -> ObjectReference {
         namespace: deployment.namespace(),
         name: Some(name),
         ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse;
+
+    use super::*;
+    use crate::api::{OpenStackDeploymentSpec, REPAIR};
+
+    #[tokio::test]
+    async fn an_annotation_is_taken_away_as_it_was_read_or_left_to_the_next_pass() {
+        let asked = Arc::<Mutex<Vec<serde_json::Value>>>::default();
+        let bodies = Arc::clone(&asked);
+        let changed_meanwhile = async move |body: String| {
+            bodies.lock().unwrap().push(serde_json::from_str(&body).unwrap());
+            let refusal = json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"});
+            (StatusCode::CONFLICT, refusal.to_string()).into_response()
+        };
+        let cluster = Cluster::new(kube::Client::new(Router::new().fallback(changed_meanwhile), "cloud"));
+        let mut deployment = OpenStackDeployment::new("nimbus", OpenStackDeploymentSpec::default());
+        deployment.metadata.namespace = Some("cloud".into());
+        deployment.metadata.resource_version = Some("7".into());
+        assert!(!cluster.annotate(&deployment, &[(REPAIR, None)].into()).await.unwrap());
+        assert!(cluster.annotate(&deployment, &BTreeMap::new()).await.unwrap(), "there is nothing to ask for");
+        let metadata = json!({"annotations": {REPAIR: null}, "resourceVersion": "7"});
+        assert_eq!(*asked.lock().unwrap(), [json!({"metadata": metadata})]);
     }
 }

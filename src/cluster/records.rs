@@ -36,9 +36,10 @@ impl Cluster {
         let secret = api.get_opt(&name).await.because(|| format!("reading release record {name}"))?;
         let payload = secret.and_then(|mut secret| secret.data.as_mut()?.remove(release::SECRET_KEY));
         let Some(payload) = payload else { return Ok(Err(format!("Secret {name} is gone or empty"))) };
-        Ok(release::decode(&payload.0)
-            .map(|record| record.config.as_object().cloned().unwrap_or_default())
-            .map_err(|error| error.to_string()))
+        // A big record takes tens of milliseconds to unpack: not on a thread that others wait for.
+        let read = tokio::task::spawn_blocking(move || release::decode(&payload.0)).await;
+        let read = read.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
+        Ok(read.map(|record| record.config.as_object().cloned().unwrap_or_default()).map_err(|error| error.to_string()))
     }
 
     /// The objects of a revision; `None` where its record is gone. The inner error says why they can't be read.
@@ -52,7 +53,6 @@ impl Cluster {
         let Some(secret) = secret else { return Ok(None) };
         let payload = secret.data.and_then(|mut data| data.remove(release::SECRET_KEY));
         let payload = payload.map(|payload| payload.0).unwrap_or_default();
-        // A big record takes tens of milliseconds to unpack: not on a thread that others wait for.
         let read = tokio::task::spawn_blocking(move || release::decode_objects(&payload)).await;
         let read = read.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
         Ok(Some(read.map_err(|error| format!("release record {}/{name}: {error}", key.namespace))))

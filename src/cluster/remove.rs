@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
 use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Resource, ResourceExt};
 
+use super::ceph::COMPONENT;
 use super::claims::belongs;
 use super::{Cluster, Error, Explain};
 use crate::api::MANAGED;
@@ -15,8 +16,12 @@ use crate::observed::Key;
 /// What an uninstall of a cloud leaves behind.
 #[derive(Clone, Debug, Default)]
 pub struct Leftovers {
-    /// The releases that were there.
+    /// The releases that were there, and were ours.
     pub releases: BTreeSet<Key>,
+    /// Those that are there and are not ours.
+    pub stay: BTreeSet<Key>,
+    /// Our Secrets with the credentials of services of which a release stays.
+    pub credentials: BTreeSet<String>,
     /// Secrets that upstream keeps, as (namespace, name).
     pub secrets: BTreeSet<(String, String)>,
 }
@@ -62,12 +67,13 @@ impl Cluster {
         Ok(api.list(&selector).await.because(|| format!("listing {kind} with {labels}"))?.items)
     }
 
-    /// Deletes what holds data: volume claims of the releases, kept key Secrets, our credentials. Only for `deletionPolicy: Purge`.
+    /// Deletes what holds data: volume claims of the releases, kept key Secrets, our credentials; nothing of releases that stay. Only for
+    /// `deletionPolicy: Purge`.
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn purge(&self, deployment: &str, namespace: &str, leftovers: &Leftovers) -> Result<(), Error> {
-        for key in &leftovers.releases {
+    pub async fn purge(&self, deployment: &str, namespace: &str, left: &Leftovers) -> Result<(), Error> {
+        for key in &left.releases {
             let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &key.namespace);
             for claim in self.claims(&key.namespace).await? {
                 if !belongs(&claim, key) {
@@ -79,13 +85,17 @@ impl Cluster {
                 })?;
             }
         }
-        for (namespace, name) in &leftovers.secrets {
+        for (namespace, name) in &left.secrets {
             let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
             gone(api.delete(name, &DeleteParams::default()).await, || format!("deleting Secret {namespace}/{name}"))?;
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         for secret in self.list(&api, &format!("{MANAGED}={deployment}")).await? {
             let name = secret.name_any();
+            let is_mounted = secret.labels().get(COMPONENT.0).is_some_and(|component| component == COMPONENT.1);
+            if left.credentials.contains(&name) || is_mounted && !left.stay.is_empty() {
+                continue;
+            }
             gone(api.delete(&name, &DeleteParams::default()).await, || format!("deleting Secret {namespace}/{name}"))?;
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Context;
+use super::charts::Ready;
 use super::gather::Wish;
 use super::memory::Memory;
 use crate::cluster::Error;
@@ -60,15 +61,18 @@ impl Context {
             }
             let Step::Do(action, why) = decision.step.clone() else { continue };
             let taken = self.step(&name, decision, &action, &wish.desired, &wish.observed, memory).await;
-            // One that waits for its turn is looked at in each pass, and has not begun.
-            if !is_queued(&decision.step) {
+            // One that waits for its turn, or its chart, is looked at in each pass, and has not begun; one that fails is told as that.
+            if matches!(taken, Ok(true)) {
                 tracing::info!(release = %decision.key, %action, %why, "step");
             }
+            if decision.step == helm("upgrade", false) {
+                memory.repairing(&name, &wish.policy);
+            }
             match taken {
-                Ok(()) if why == Why::Drift && decision.step == helm("upgrade", false) => {
+                Ok(true) if why == Why::Drift && decision.step == helm("upgrade", false) => {
                     memory.repaired(&decision.key);
                 }
-                Ok(()) => {}
+                Ok(_) => {}
                 Err(error) => memory.fail(&decision.key, &action, wish.desired.releases.get(&name), error.to_string()),
             }
         }
@@ -78,6 +82,7 @@ impl Context {
         }
     }
 
+    /// Takes a step; returns whether it began.
     async fn step(
         &self,
         name: &str,
@@ -86,7 +91,7 @@ impl Context {
         desired: &Desired,
         observed: &Observed,
         memory: &mut Memory,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let key = decision.key.clone();
         let revision = observed.releases.get(&key).map_or(0, |seen| seen.revision);
         match action {
@@ -102,7 +107,7 @@ impl Context {
                 tracing::info!(release = %key, records, "let go");
             }
             Action::Adopt { in_sync } => {
-                let Some(release) = desired.releases.get(name) else { return Ok(()) };
+                let Some(release) = desired.releases.get(name) else { return Ok(false) };
                 // What others' failed revisions left is theirs to remove.
                 for past in observed.releases.get(&key).into_iter().filter(|seen| !seen.is_ours()).flat_map(failed) {
                     self.cluster.mark_swept(&key, past).await?;
@@ -112,22 +117,27 @@ impl Context {
                 tracing::info!(release = %key, revision, in_sync, done, "taken over");
             }
             Action::Upgrade { delete_jobs } => {
-                let Some(release) = desired.releases.get(name) else { return Ok(()) };
+                let Some(release) = desired.releases.get(name) else { return Ok(false) };
                 if self.runner.free_slots() == 0 || self.renders(observed) >= self.runner.cores() {
                     decision.step = helm("upgrade", true);
-                    return Ok(());
+                    return Ok(false);
                 }
+                // One that changed since the values were made for it is another target: the next pass judges it.
+                let digest = release.chart_digest.as_deref().unwrap_or_default();
+                let Some(chart) = self.charts.chart(name, digest) else { return Ok(false) };
                 self.cluster.delete_jobs(&key.namespace, delete_jobs).await?;
-                self.upgrade(name, release, revision, decision, memory).await?;
+                return self.upgrade((name, release, chart), revision, decision, memory).await;
             }
             Action::Uninstall { skip_hooks } => {
                 let uninstall = Uninstall { timeout: UNINSTALL, hooks: !skip_hooks };
-                if self.start(&key, Verb::Uninstall(uninstall), revision, UNINSTALL * HOOKS, decision) && *skip_hooks {
+                let began = self.start(&key, Verb::Uninstall(uninstall), revision, UNINSTALL * HOOKS, decision);
+                if began && *skip_hooks {
                     memory.started.insert(key.clone(), NO_HOOKS.to_owned());
                 }
+                return Ok(began);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The labels by which a revision that others made counts as ours: as one of the wanted inputs, or of none that we know.
@@ -168,13 +178,11 @@ impl Context {
 
     async fn upgrade(
         &self,
-        name: &str,
-        release: &DesiredRelease,
+        (name, release, chart): (&str, &DesiredRelease, Ready),
         revision: i64,
         decision: &mut Decision,
         memory: &mut Memory,
-    ) -> Result<(), Error> {
-        let Some(chart) = self.charts.chart(name) else { return Ok(()) };
+    ) -> Result<bool, Error> {
         self.cluster.ensure_namespace(&release.key.namespace).await?;
         if revision == 0 {
             self.cluster.inherit_crds(&release.key).await?;
@@ -184,10 +192,11 @@ impl Context {
         }
         let upgrade = upgrade(name, release, chart.path);
         let hook_timeout = upgrade.hook_timeout;
-        if self.start(&release.key, Verb::Upgrade(upgrade), revision + 1, hook_timeout * HOOKS, decision) {
+        let began = self.start(&release.key, Verb::Upgrade(upgrade), revision + 1, hook_timeout * HOOKS, decision);
+        if began {
             memory.started.insert(release.key.clone(), release.inputs.clone());
         }
-        Ok(())
+        Ok(began)
     }
 
     fn start(&self, key: &Key, verb: Verb, revision: i64, deadline: Duration, decision: &mut Decision) -> bool {

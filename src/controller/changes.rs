@@ -1,10 +1,13 @@
 //! What a change that waits for approval would change: the paths of values, read from helm's record once.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
 
 use super::Context;
 use super::gather::Wish;
-use super::memory::Memory;
+use super::memory::{Changes, Memory};
 use crate::cluster::Error;
 use crate::observed::Verdict;
 use crate::plan::{Plan, Why};
@@ -12,6 +15,9 @@ use crate::values::changed;
 
 /// How many paths a status carries for a release.
 const SHOWN: usize = 20;
+
+/// When a record is read again that could not be: it may have been replaced, or written in between.
+const AGAIN: Duration = Duration::from_secs(30);
 
 impl Context {
     /// The paths that each waiting upgrade would change.
@@ -27,18 +33,19 @@ impl Context {
         for name in waiting {
             let Some(release) = wish.desired.releases.get(name) else { continue };
             let Some(revision) = wish.observed.releases.get(&release.key).map(|seen| seen.revision) else { continue };
-            let known = memory.changes.get(&release.key);
-            let known = known.filter(|(of, inputs, _)| *of == revision && *inputs == release.inputs);
-            let paths = match known {
-                Some((_, _, paths)) => paths.clone(),
-                None => match wish.observed.likeness.get(&release.key).map(|known| &known.verdict) {
+            let now = super::now();
+            let known = memory.changes.get(&release.key).filter(|known| known.counts(revision, &release.inputs, now));
+            if known.is_none() {
+                let paths = match wish.observed.likeness.get(&release.key).map(|known| &known.verdict) {
                     // What others made is compared by what templates see: they write values in their own way.
-                    Some(Verdict::Differs { chart, paths }) => short(chart.iter().chain(paths).cloned().collect()),
+                    Some(Verdict::Differs { chart, paths }) => Ok(short(chart.iter().chain(paths).cloned().collect())),
                     _ => self.differences(release, revision).await?,
-                },
-            };
-            memory.changes.insert(release.key.clone(), (revision, release.inputs.clone(), paths.clone()));
-            all.insert(name.to_owned(), paths);
+                };
+                let paths = paths.map_err(|problem| (problem, now.checked_add(AGAIN).unwrap_or(now)));
+                let changes = Changes { revision, inputs: release.inputs.clone(), paths };
+                memory.changes.insert(release.key.clone(), changes);
+            }
+            all.extend(memory.changes.get(&release.key).map(|known| (name.to_owned(), known.shown())));
         }
         memory
             .changes
@@ -46,16 +53,32 @@ impl Context {
         Ok(all)
     }
 
-    async fn differences(&self, release: &crate::desired::DesiredRelease, revision: i64) -> Result<Vec<String>, Error> {
+    /// The paths; the inner error says why they can't be told.
+    async fn differences(
+        &self,
+        release: &crate::desired::DesiredRelease,
+        revision: i64,
+    ) -> Result<Result<Vec<String>, String>, Error> {
         let recorded = match self.cluster.recorded_values(&release.key, revision).await? {
             Ok(recorded) => recorded,
-            Err(problem) => return Ok(vec![format!("(unknown: {problem})")]),
+            Err(problem) => return Ok(Err(problem)),
         };
         let mut paths: Vec<String> = changed(&recorded, &release.values).iter().map(ToString::to_string).collect();
         if paths.is_empty() {
             paths.push("(no value: the chart, helm's version or its flags)".to_owned());
         }
-        Ok(short(paths))
+        Ok(Ok(short(paths)))
+    }
+}
+
+impl Changes {
+    fn counts(&self, revision: i64, inputs: &str, now: Timestamp) -> bool {
+        let is_past = self.paths.as_ref().is_err_and(|(_, until)| *until <= now);
+        self.revision == revision && self.inputs == inputs && !is_past
+    }
+
+    fn shown(&self) -> Vec<String> {
+        self.paths.as_ref().cloned().unwrap_or_else(|(problem, _)| vec![format!("(unknown: {problem})")])
     }
 }
 
@@ -66,4 +89,21 @@ fn short(mut paths: Vec<String>) -> Vec<String> {
         paths.push(format!("(and {more} more)"));
     }
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_for_its_revision_and_inputs_and_none_only_for_a_while() {
+        let now = Timestamp::UNIX_EPOCH;
+        let later = now.checked_add(AGAIN).unwrap();
+        let with = |paths| Changes { revision: 2, inputs: "new".into(), paths };
+        let known = with(Ok(vec!["conf.memory".to_owned()]));
+        assert!(known.counts(2, "new", later) && !known.counts(3, "new", now) && !known.counts(2, "newer", now));
+        let unknown = with(Err(("it is gone".to_owned(), later)));
+        assert_eq!(unknown.shown(), ["(unknown: it is gone)"]);
+        assert!(unknown.counts(2, "new", now) && !unknown.counts(2, "new", later));
+    }
 }

@@ -40,6 +40,15 @@ enum State {
     Failed(Blocked, Timestamp),
 }
 
+impl State {
+    fn ready(&self, digest: &str) -> Option<&Ready> {
+        match self {
+            Self::Ready(ready) => Some(ready).filter(|ready| ready.fact.digest == digest),
+            Self::Pending | Self::Failed(..) => None,
+        }
+    }
+}
+
 /// What is known of each release's chart.
 type Known = Mutex<BTreeMap<String, (Wanted, State)>>;
 
@@ -126,13 +135,10 @@ impl ChartSource {
         }
     }
 
-    /// The chart of a release, when it is at hand.
-    pub(super) fn chart(&self, name: &str) -> Option<Ready> {
+    /// The chart of a release, when it is at hand and is still the one with this digest.
+    pub(super) fn chart(&self, name: &str, digest: &str) -> Option<Ready> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(name).and_then(|(_, state)| match state {
-            State::Ready(ready) => Some(ready.clone()),
-            State::Pending | State::Failed(..) => None,
-        })
+        known.get(name).and_then(|(_, state)| state.ready(digest)).cloned()
     }
 
     fn obtain(&self, name: String, wanted: Wanted) {
@@ -254,4 +260,18 @@ fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
     let fact = ChartFact { version, digest, imprint: chart.imprint()?, images, jobs };
     Ok(Ready { path: chart.path.clone(), crds: chart.crds()?.into(), fact })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_that_changed_meanwhile_is_not_at_hand() {
+        let fact = ChartFact { digest: "new".into(), ..ChartFact::default() };
+        let state = State::Ready(Ready { path: "nova.tgz".into(), crds: Arc::new([]), fact });
+        assert!(state.ready("new").is_some());
+        assert!(state.ready("old").is_none());
+        assert!(State::Pending.ready("").is_none());
+    }
 }

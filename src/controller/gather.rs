@@ -11,6 +11,7 @@ use super::learn::Learned;
 use super::likeness::{again, likenesses};
 use super::memory::{Memory, Resolved};
 use super::pending::Pending;
+use super::spent::nameless;
 use crate::api::{
     ADOPT, APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, RoleStatus, SKIP_HOOKS,
 };
@@ -57,7 +58,8 @@ impl Context {
         memory: &mut Memory,
     ) -> Result<Wish, Error> {
         let catalog = self.catalog();
-        let mut observed = self.observe(&known(&first), memory).await;
+        let names = known(&first);
+        let mut observed = self.observe(&names, memory).await;
         let anchored = desired::anchored(&first, &deployment.spec, &catalog, &observed);
         let (spec, selection) = match &anchored {
             Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, &catalog)),
@@ -73,7 +75,8 @@ impl Context {
             learned.facts.site = self.site((spec, generation), &survey.changes, memory).await;
             self.learn((deployment, spec, &selection), &mut observed, memory, &mut learned).await?;
         }
-        let Learned { facts, mut problems, mut wake, pending } = learned;
+        let Learned { facts, mut problems, wake, pending } = learned;
+        let mut wake = wake.into_iter().chain(memory.again(super::now())).min();
         if !refused && !spec.paused {
             problems.extend(self.label_nodes(&survey.changes).await);
         }
@@ -92,13 +95,14 @@ impl Context {
         let mut findings = desired.findings.clone();
         findings.extend(survey.findings);
         findings.extend(self.book.findings());
+        findings.extend(nameless(&policy(deployment), &names, &observed));
         let unknown = |release: &desired::DesiredRelease| {
             release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
         };
         let fetching = desired.releases.values().any(unknown);
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
         Ok(Wish {
-            policy: policy(deployment),
+            policy: memory.unspent(policy(deployment)),
             desired,
             observed,
             findings,
@@ -127,8 +131,8 @@ impl Context {
                 (key, seen)
             })
             .collect();
-        for (key, waiting) in &memory.catching_up {
-            running.entry(key.clone()).or_insert_with(|| waiting.child.clone());
+        for (key, child) in memory.unseen() {
+            running.entry(key).or_insert(child);
         }
         let mut releases = (*seen.releases).clone();
         for (key, release) in &mut releases {

@@ -149,8 +149,9 @@ impl Context {
             return Ok(());
         }
         let value = Some(left.join(",")).filter(|value| !value.is_empty());
-        self.cluster.annotate(deployment, FORGET, value).await?;
-        self.cluster.tell(deployment, events).await;
+        if self.cluster.annotate(deployment, &[(FORGET, value)].into()).await? {
+            self.cluster.tell(deployment, events).await;
+        }
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
 use crate::desired::{Desired, Facts};
+use crate::helm::Outcome;
 use crate::observed::{Failed, Key, Range, ReleaseSeen, Repaired, RunningSeen};
 
 /// The operator's memory. Losing it costs nothing but a retry that comes sooner.
@@ -21,15 +22,19 @@ pub struct Memory {
     pub failures: BTreeMap<Key, Failed>,
     /// Releases that were applied again because of what others did to their objects.
     pub repairs: BTreeMap<Key, Repaired>,
+    /// Repairs that a person asked for and that began, until the annotation names them no more.
+    pub repairing: BTreeSet<String>,
     /// Children that ended, and what the API server said of their records right after: until the watch has seen that too, a plan would
     /// be made from the past.
     pub catching_up: BTreeMap<Key, CatchingUp>,
+    /// What became of children whose records could not be read since.
+    pub unread: Vec<Outcome>,
     /// The digests that running children were started with.
     pub started: BTreeMap<Key, String>,
     /// The last wish: equal inputs give an equal wish.
     pub resolved: Option<Resolved>,
-    /// What waiting changes would change, by release: for which revision and inputs, and the paths.
-    pub changes: BTreeMap<Key, (i64, String, Vec<String>)>,
+    /// What waiting changes would change, by release.
+    pub changes: BTreeMap<Key, Changes>,
     /// How revisions that others made stand to what is wanted.
     pub likeness: Likenesses,
     /// Sweeps that failed, by release: how often in a row, and when last.
@@ -56,6 +61,16 @@ pub struct Memory {
     pub collect: Vec<Key>,
 }
 
+/// What a waiting change would change.
+pub struct Changes {
+    /// Of which revision.
+    pub revision: i64,
+    /// With which inputs.
+    pub inputs: String,
+    /// The paths; or why they are not known, until then.
+    pub paths: Result<Vec<String>, (String, Timestamp)>,
+}
+
 /// What a watch must have seen before a release is planned again.
 #[derive(Clone, Debug)]
 pub struct CatchingUp {
@@ -63,6 +78,8 @@ pub struct CatchingUp {
     pub child: RunningSeen,
     /// The newest revision and its status, `None` where no record was left.
     pub record: Option<(i64, String)>,
+    /// When the API server said so.
+    pub asked: Timestamp,
 }
 
 impl CatchingUp {

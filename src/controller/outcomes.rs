@@ -1,5 +1,10 @@
 //! What became of helm's children, and what their failures mean for the next attempt.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
 use super::Context;
 use super::memory::{CatchingUp, Memory};
 use crate::cause;
@@ -9,30 +14,29 @@ use crate::observed::{Claim, Failed, Key, Mend, RunningSeen};
 use crate::plan::Action;
 use crate::tasks::Seen;
 
+/// When a record is asked for again that could not be read.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// When it is asked for once more what a record is that no watch tells of.
+const OVERDUE: Duration = Duration::from_secs(30);
+
 impl Context {
     /// Takes in what became of the children that ended.
     pub(super) async fn outcomes(&self, memory: &mut Memory) {
         let seen = self.tasks.observe();
-        for outcome in self.runner.take_outcomes() {
-            let key = outcome.release.clone();
-            let record = self.cluster.newest_record(&key).await;
-            let inputs = memory.started.remove(&key).unwrap_or_default();
-            let recorded = matches!(&record, Ok(Some((newest, _))) if *newest >= i64::from(outcome.attempt.revision()));
-            remember(&outcome, inputs.clone(), recorded, &seen, memory);
-            let child = RunningSeen {
-                verb: outcome.verb.to_owned(),
-                inputs,
-                since: outcome.started,
-                stopping: false,
-                queued: false,
-                skips_hooks: false,
-            };
-            match record {
-                Ok(record) => drop(memory.catching_up.insert(key.clone(), CatchingUp { child, record })),
-                Err(error) => tracing::warn!(release = %key, %error, "the newest record can't be read"),
+        for outcome in std::mem::take(&mut memory.unread).into_iter().chain(self.runner.take_outcomes()) {
+            match self.cluster.newest_record(&outcome.release).await {
+                Ok(record) => memory.ended(&outcome, record, &seen),
+                Err(error) => {
+                    tracing::warn!(release = %outcome.release, %error, "the newest record can't be read yet");
+                    memory.unread.push(outcome);
+                }
             }
-            if outcome.verb == "uninstall" && outcome.succeeded() {
-                memory.collect.push(key);
+        }
+        for key in memory.overdue(super::now()) {
+            match self.cluster.newest_record(&key).await {
+                Ok(record) => memory.reread(&key, record, super::now()),
+                Err(error) => tracing::warn!(release = %key, %error, "the newest record can't be read yet"),
             }
         }
         for key in std::mem::take(&mut memory.collect) {
@@ -74,6 +78,60 @@ fn remember(outcome: &Outcome, inputs: String, recorded: bool, seen: &Seen, memo
 }
 
 impl Memory {
+    /// Takes in what became of a child, and what the API server says of its release since.
+    fn ended(&mut self, outcome: &Outcome, record: Option<(i64, String)>, seen: &Seen) {
+        let key = &outcome.release;
+        let child = self.child(outcome);
+        let inputs = self.started.remove(key).unwrap_or_default();
+        let recorded = record.as_ref().is_some_and(|(newest, _)| *newest >= i64::from(outcome.attempt.revision()));
+        remember(outcome, inputs, recorded, seen, self);
+        self.catching_up.insert(key.clone(), CatchingUp { child, record, asked: super::now() });
+        if outcome.verb == "uninstall" && outcome.succeeded() {
+            self.collect.push(key.clone());
+        }
+    }
+
+    /// A child that ended, as the plan sees it while what it left is not known.
+    fn child(&self, outcome: &Outcome) -> RunningSeen {
+        RunningSeen {
+            verb: outcome.verb.to_owned(),
+            inputs: self.started.get(&outcome.release).cloned().unwrap_or_default(),
+            since: outcome.started,
+            // Nothing of it is left to stop.
+            stopping: true,
+            queued: false,
+            skips_hooks: false,
+        }
+    }
+
+    /// The children that ended and that count as running: nothing is planned for their releases before their records are known, and seen.
+    pub(super) fn unseen(&self) -> BTreeMap<Key, RunningSeen> {
+        let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.child(outcome)));
+        let unseen = self.catching_up.iter().map(|(key, waiting)| (key.clone(), waiting.child.clone()));
+        unread.chain(unseen).collect()
+    }
+
+    /// The releases of which no watch has told for long what the API server said: what it said may be past, because someone else was at them since.
+    fn overdue(&self, now: Timestamp) -> Vec<Key> {
+        let is_overdue = |waiting: &CatchingUp| now.duration_since(waiting.asked).unsigned_abs() >= OVERDUE;
+        self.catching_up.iter().filter(|(_, waiting)| is_overdue(waiting)).map(|(key, _)| key.clone()).collect()
+    }
+
+    fn reread(&mut self, key: &Key, record: Option<(i64, String)>, now: Timestamp) {
+        if let Some(waiting) = self.catching_up.get_mut(key) {
+            (waiting.record, waiting.asked) = (record, now);
+        }
+    }
+
+    /// When records are to be asked for that could not be read, or once more.
+    pub(super) fn again(&self, now: Timestamp) -> Option<Timestamp> {
+        let unread = self.unread.first().and_then(|_| now.checked_add(AGAIN).ok());
+        let overdue = self.catching_up.values().filter_map(|waiting| waiting.asked.checked_add(OVERDUE).ok()).min();
+        // One that is overdue could not be read just now.
+        let overdue = overdue.map(|at| at.max(now.checked_add(AGAIN).unwrap_or(now)));
+        unread.into_iter().chain(overdue).min()
+    }
+
     /// Counts a failure; another digest begins at one.
     fn count(&mut self, key: &Key, verb: &str, inputs: String, message: String, mend: Mend) {
         let inputs = if verb == "uninstall" { String::new() } else { inputs };

@@ -94,9 +94,9 @@ impl Context {
         let told: Vec<_> = told.map(|decision| decision.key.clone()).collect();
         if self.cluster.publish(deployment, status, events).await? {
             memory.written = Some(now);
-        }
-        for key in told {
-            memory.failures.entry(key).and_modify(|failure| failure.told = true);
+            for key in told {
+                memory.failures.entry(key).and_modify(|failure| failure.told = true);
+            }
         }
         Ok(None)
     }

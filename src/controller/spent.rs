@@ -1,12 +1,15 @@
 //! Annotations with which a person agreed to something once: taken away when that was done, so that they agree to nothing else later.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Context;
-use super::gather::Wish;
-use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR};
+use super::gather::{Wish, names};
+use super::memory::Memory;
+use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS};
+use crate::catalog::{Level, did_you_mean};
 use crate::cluster::Error;
-use crate::observed::ReleaseSeen;
+use crate::desired::Finding;
+use crate::observed::{Key, Observed, ReleaseSeen};
 use crate::plan::{Action, Plan, Policy, Step, Wait};
 use crate::rollout::{self, Next};
 
@@ -20,7 +23,7 @@ pub fn repairs(plan: &Plan, policy: &Policy) -> BTreeSet<String> {
 }
 
 /// What is left of the names that a repair was asked for, `started` being those that helm is at now: what fails from there on is retried
-/// without a person's word. `all` counts until nothing is left to do.
+/// without a person's word. `all` counts until nothing is left to do that needs no other word of a person's: what waits for one may wait for months.
 fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let began = |name: &String| {
         started.contains(name)
@@ -29,7 +32,10 @@ fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BT
                 .get(name)
                 .is_some_and(|decision| matches!(decision.step, Step::Wait(Wait::Helm { queued: false, .. })))
     };
-    let over = |name: &String| name == ALL && plan.is_at_rest();
+    let open = |step: &Step| {
+        matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Needs(_)))
+    };
+    let over = |name: &String| name == ALL && !plan.decisions.values().any(|decision| open(&decision.step));
     asked.iter().filter(|name| !began(name) && !over(name)).cloned().collect()
 }
 
@@ -49,6 +55,39 @@ fn unadopted(wish: &Wish) -> BTreeSet<String> {
     wish.policy.adopt.iter().filter(|name| !done(name)).cloned().collect()
 }
 
+/// Warnings of names in annotations that no release has: nothing is ever done for them, and so nothing takes them away.
+pub fn nameless(policy: &Policy, names: &BTreeMap<Key, String>, observed: &Observed) -> Vec<Finding> {
+    let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
+    let ours = ours.map(|(key, seen)| seen.release.as_deref().unwrap_or(&key.name));
+    let known: BTreeSet<&str> = names.values().map(String::as_str).chain(ours).chain([ALL]).collect();
+    let asked = [(ADOPT, &policy.adopt), (REPAIR, &policy.repair), (SKIP_HOOKS, &policy.skip_hooks)];
+    let asked = asked.into_iter().flat_map(|(annotation, names)| names.iter().map(move |name| (annotation, name)));
+    let unknown = asked.filter(|(_, name)| !known.contains(name.as_str()));
+    let warning = |(annotation, name): (&str, &String)| {
+        let hint = did_you_mean(name, known.iter().copied());
+        let message =
+            format!("no release is called {name:?}, so nothing is done for it; correct it, or take it out{hint}");
+        Finding { level: Level::Warning, field: format!("annotation {annotation}"), message }
+    };
+    unknown.map(warning).collect()
+}
+
+impl Memory {
+    /// Notes that helm is at a release for which a repair was asked.
+    pub(super) fn repairing(&mut self, name: &str, policy: &Policy) {
+        if policy.repair.contains(name) {
+            self.repairing.insert(name.to_owned());
+        }
+    }
+
+    /// Takes out of the policy the repairs that began: taking them out of the annotation may fail, and they are asked for once.
+    pub(super) fn unspent(&mut self, mut policy: Policy) -> Policy {
+        self.repairing.retain(|name| policy.repair.contains(name));
+        policy.repair.retain(|name| !self.repairing.contains(name));
+        policy
+    }
+}
+
 impl Context {
     /// Takes away what has had its effect.
     pub(super) async fn spend(
@@ -62,19 +101,78 @@ impl Context {
         // A rollout stands on a person's word longer than the annotation does: first it is written down.
         let stored = deployment.status.as_ref().map(|status| &status.rollouts);
         let kept = !rolled.unseen && stored.is_some_and(|stored| rollout::is_recorded(&rolled.rollouts, stored));
+        let mut spent = BTreeMap::new();
         if wish.policy.approved.is_some() && known && kept && plan.is_at_rest() {
-            self.cluster.annotate(deployment, APPROVE, None).await?;
+            spent.insert(APPROVE, None);
         }
-        let unadopted = unadopted(wish);
-        if known && unadopted != wish.policy.adopt {
-            let names = unadopted.into_iter().collect::<Vec<_>>().join(",");
-            self.cluster.annotate(deployment, ADOPT, Some(names).filter(|names| !names.is_empty())).await?;
+        let left = [(ADOPT, unadopted(wish)), (REPAIR, left(&wish.policy.repair, &started, plan))];
+        for (annotation, left) in left.into_iter().filter(|_| known) {
+            if left != names(deployment, annotation) {
+                let left = left.into_iter().collect::<Vec<_>>().join(",");
+                spent.insert(annotation, Some(left).filter(|left| !left.is_empty()));
+            }
         }
-        let left = left(&wish.policy.repair, &started, plan);
-        if known && left != wish.policy.repair {
-            let names = left.into_iter().collect::<Vec<_>>().join(",");
-            self.cluster.annotate(deployment, REPAIR, Some(names).filter(|names| !names.is_empty())).await?;
+        self.cluster.annotate(deployment, &spent).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Decision, Why};
+
+    fn plan(steps: &[(&str, Step)]) -> Plan {
+        let decision = |name: &str, step: &Step| {
+            (name.to_owned(), Decision { key: Key::new("cloud", name), step: step.clone(), sweep: None, mending: None })
+        };
+        Plan { decisions: steps.iter().map(|(name, step)| decision(name, step)).collect(), ..Plan::default() }
+    }
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_repair_of_all_is_over_when_the_rest_waits_for_another_word() {
+        let all = set(&[ALL]);
+        let with = |step: Step| left(&all, &BTreeSet::new(), &plan(&[("nova", Step::Ready), ("heat", step)]));
+        for over in [Wait::Unmanaged(None), Wait::Paused, Wait::Approval(Why::Catalog), Wait::Undecodable("x".into())] {
+            assert_eq!(with(Step::Wait(over)), set(&[]));
         }
-        Ok(())
+        let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
+        for open in [helm, Wait::Needs(Vec::new())] {
+            assert_eq!(with(Step::Wait(open)), all);
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_release_has_is_told_with_the_nearest_one() {
+        let names = BTreeMap::from([(Key::new("cloud", "keystone"), "keystone".to_owned())]);
+        let mut observed = Observed::default();
+        let seen = ReleaseSeen { own_inputs: Some("old".into()), ..ReleaseSeen::default() };
+        observed.releases.insert(Key::new("cloud", "heat"), seen);
+        let told = |repair: &[&str]| {
+            let policy = Policy { repair: set(repair), skip_hooks: set(&["heat"]), ..Policy::default() };
+            nameless(&policy, &names, &observed).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&["keystone", ALL]), [""; 0]);
+        assert_eq!(
+            told(&["keystoen"]),
+            [
+                "annotation osdpl.dev/repair: no release is called \"keystoen\", so nothing is done for it; correct it, or take it out, did you mean \"keystone\"?"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_repair_that_began_counts_once_even_when_its_annotation_stays_for_a_while() {
+        let asked = || Policy { repair: set(&["nova", "heat"]), ..Policy::default() };
+        let mut memory = Memory::default();
+        assert_eq!(memory.unspent(asked()).repair, asked().repair);
+        memory.repairing("nova", &asked());
+        memory.repairing("glance", &asked());
+        assert_eq!(memory.unspent(asked()).repair, set(&["heat"]));
+        assert_eq!(memory.unspent(Policy::default()).repair, set(&[]));
+        assert_eq!(memory.unspent(asked()).repair, asked().repair, "it is asked for anew");
     }
 }

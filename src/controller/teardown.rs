@@ -11,9 +11,12 @@ use super::gather::{Wish, known, policy};
 use super::hosts::Hosted;
 use super::memory::Memory;
 use super::rollout::Rolled;
+use super::spent::nameless;
 use super::{Context, wake};
 use crate::api::{DeletionPolicy, OpenStackDeployment};
+use crate::catalog::Catalog;
 use crate::cluster::{Error, Leftovers};
+use crate::credentials::secret_name;
 use crate::desired::{Desired, select};
 use crate::observed::{Key, Observed};
 use crate::plan::{Policy, plan};
@@ -44,16 +47,19 @@ impl Context {
         }
         let now = super::now();
         let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
+        wish.findings = nameless(&wish.policy, &names, &wish.observed);
         let mut plan = plan(&wish.desired, &wish.observed, &self.catalog(), &wish.policy, now);
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
         let rest = if left {
             Some("the last objects of its releases are being removed".to_owned())
         } else {
-            let rest = self.clear(deployment, &names, memory).await?;
+            let left = leftovers(&name, &names, &wish.observed, &self.catalog());
+            let rest = self.clear(deployment, &left, memory).await?;
             wish.wake = rest.is_some().then(|| now.checked_add(AGAIN).ok()).flatten();
             rest
         };
+        wish.wake = wish.wake.into_iter().chain(memory.again(now)).min();
         if rest.is_some() {
             let later =
                 self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &Rollouts::new()), rest, memory).await?;
@@ -100,37 +106,53 @@ impl Context {
     async fn clear(
         &self,
         deployment: &OpenStackDeployment,
-        names: &BTreeMap<Key, String>,
+        left: &Leftovers,
         memory: &mut Memory,
     ) -> Result<Option<String>, Error> {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         // An uninstall that ended while no operator looked has told nobody to collect its Jobs.
-        for key in names.keys() {
+        for key in &left.releases {
             self.cluster.collect_jobs(key).await?;
         }
-        self.cluster.remove_external(&name, &BTreeSet::new()).await?;
-        // Pools, users and data stay in Ceph.
-        self.cluster.leave_stores(&name, None).await?;
-        self.cluster.remove_ceph(&name, &[]).await?;
         memory.ceph = None;
-        // Nothing of the cloud's looks for them any more.
-        let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
-        let problems = self.label_nodes(&nodes).await;
-        if let Some(problem) = problems.into_iter().next() {
-            return Ok(Some(problem));
+        if left.stay.is_empty() {
+            self.cluster.remove_external(&name, &BTreeSet::new()).await?;
+            // Pools, users and data stay in Ceph.
+            self.cluster.leave_stores(&name, None).await?;
+            self.cluster.remove_ceph(&name, &[]).await?;
+            // Nothing of the cloud's looks for them any more.
+            let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
+            let problems = self.label_nodes(&nodes).await;
+            if let Some(problem) = problems.into_iter().next() {
+                return Ok(Some(problem));
+            }
+        } else {
+            tracing::info!(releases = ?left.stay, "not ours: they stay, with what their pods live on");
         }
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
-            let catalog = self.catalog();
-            let kept = names.iter().flat_map(|(key, release)| {
-                let secrets = catalog.release(release).map(|(_, release)| release.kept_secrets.as_slice());
-                secrets.unwrap_or_default().iter().map(|secret| (key.namespace.clone(), secret.clone()))
-            });
-            let leftovers = Leftovers { secrets: kept.collect(), releases: names.keys().cloned().collect() };
-            self.cluster.purge(&name, &namespace, &leftovers).await?;
+            self.cluster.purge(&name, &namespace, left).await?;
             self.inputs.forget_own();
         }
         Ok(None)
     }
+}
+
+/// What the cloud's own releases left, and those of its names that are not its own: let go, or made by others and never taken over. Which of both
+/// no record tells, so each counts as one whose pods live on what the operator gave them.
+fn leftovers(deployment: &str, names: &BTreeMap<Key, String>, observed: &Observed, catalog: &Catalog) -> Leftovers {
+    let mut left = Leftovers::default();
+    for (key, name) in names {
+        let release = catalog.release(name);
+        if observed.is_others(key) {
+            left.stay.insert(key.clone());
+            left.credentials.extend(release.map(|(service, _)| secret_name(deployment, service)));
+            continue;
+        }
+        left.releases.insert(key.clone());
+        let secrets = release.map(|(_, release)| release.kept_secrets.as_slice()).unwrap_or_default();
+        left.secrets.extend(secrets.iter().map(|secret| (key.namespace.clone(), secret.clone())));
+    }
+    left
 }
 
 /// The wish for nothing.
@@ -147,5 +169,26 @@ fn leaving(observed: Observed, policy: Policy, problems: Vec<String>) -> Wish {
         wake: None,
         fetching: false,
         pending: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observed::ReleaseSeen;
+    use crate::plan::tests::world::{seen, world};
+
+    #[test]
+    fn what_is_not_ours_stays_with_its_jobs_claims_and_credentials() {
+        let key = |name: &str| Key::new("openstack", name);
+        let names = BTreeMap::from([(key("front"), "front".to_owned()), (key("store"), "store".to_owned())]);
+        let mut observed = Observed::default();
+        let all = |observed: &Observed| leftovers("nimbus", &names, observed, &world().catalog);
+        assert_eq!(all(&observed).releases.len(), 2, "what is gone was ours");
+        let let_go = ReleaseSeen { attempt: None, own_inputs: None, ..seen("deployed") };
+        observed.releases.insert(key("store"), let_go);
+        let left = all(&observed);
+        assert_eq!((left.releases, left.stay), ([key("front")].into(), [key("store")].into()));
+        assert_eq!(left.credentials, ["nimbus-credentials-store".to_owned()].into());
     }
 }

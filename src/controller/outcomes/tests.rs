@@ -4,6 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::*;
 use crate::helm::Instance;
+use crate::observed::ReleaseSeen;
 
 fn failed(failure: Failure) -> Outcome {
     Outcome {
@@ -70,4 +71,38 @@ fn failures_in_a_row_are_counted_for_the_same_inputs() {
         memory.failures[&outcome.release].count
     };
     assert_eq!((count("a"), count("a"), count("b"), count("b")), (1, 2, 1, 2));
+}
+
+#[test]
+fn nothing_is_planned_for_a_release_whose_record_could_not_be_read_since_its_helm_ended() {
+    let outcome = failed(Failure::Unrenderable);
+    let key = outcome.release.clone();
+    let mut memory = Memory::default();
+    assert_eq!(memory.again(Timestamp::UNIX_EPOCH), None);
+    memory.started.insert(key.clone(), "0a1b".into());
+    memory.unread.push(outcome.clone());
+    assert_eq!(memory.unseen()[&key].inputs, "0a1b");
+    assert!(memory.again(Timestamp::UNIX_EPOCH).is_some(), "no watch tells that it can be read");
+    assert!(memory.failures.is_empty(), "whether it left a record decides what mends it");
+
+    memory.unread.clear();
+    memory.ended(&outcome, Some((4, "failed".into())), &Seen::default());
+    assert_eq!((memory.failures[&key].mend, memory.failures[&key].inputs.as_str()), (Mend::Time, "0a1b"));
+    assert_eq!(memory.unseen()[&key].inputs, "0a1b", "the watch has not told it yet");
+    assert!(memory.started.is_empty());
+}
+
+#[test]
+fn a_release_that_someone_installs_again_right_after_its_end_is_not_waited_for_for_ever() {
+    let gone = Outcome { verb: "uninstall", exit: Exit::Success, ..failed(Failure::Other) };
+    let (key, mut memory) = (gone.release.clone(), Memory::default());
+    memory.ended(&gone, None, &Seen::default());
+    let seen = ReleaseSeen { revision: 1, status: "deployed".into(), ..ReleaseSeen::default() };
+    let asked = memory.catching_up[&key].asked;
+    let later = asked.checked_add(OVERDUE).unwrap();
+    assert!(!memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(asked).is_empty());
+    assert_eq!(memory.again(asked), Some(later));
+    assert_eq!(memory.overdue(later), [key.clone()]);
+    memory.reread(&key, Some((1, "deployed".into())), later);
+    assert!(memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(later).is_empty());
 }
