@@ -138,7 +138,10 @@ fn what_is_told_of_the_cluster_must_be_what_is_wanted() {
 fn what_stands_beside_a_resource_and_can_not_be_used_is_told_where_it_is_named() {
     let cloud = format!(
         "{}services:\n    keystone: {{credentials: {{admin: {{name: keys, key: admin}}}}}}\n    nova: {{releases: {{nova: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}\n",
-        SOUND.replace("spec: {openstackRelease: '2026.1', presets: [compute]}\n", "spec:\n  openstackRelease: '2026.1'\n  presets: [compute]\n  ")
+        SOUND.replace(
+            "spec: {openstackRelease: '2026.1', presets: [compute]}\n",
+            "spec:\n  openstackRelease: '2026.1'\n  presets: [compute]\n  "
+        )
     );
     let with = |data: &str, more: &str| {
         let keys = format!("---\napiVersion: v1\nkind: Secret\nmetadata: {{name: keys}}\ndata: {{{data}}}\n");
@@ -151,5 +154,8 @@ fn what_stands_beside_a_resource_and_can_not_be_used_is_told_where_it_is_named()
     assert!(said.contains("-:9: error: spec.services.nova.releases.nova.valuesFrom[0]: Secret more, key values.yaml:1:8: unclosed bracket"), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
     let said = with("adm: aHVudGVyMg==", "'debug: true'");
-    assert!(said.contains("Secret keys has no text under key \"admin\" (it has: adm); add the key or name another one"), "{said}");
+    assert!(
+        said.contains("Secret keys has no text under key \"admin\" (it has: adm); add the key or name another one"),
+        "{said}"
+    );
 }
