@@ -227,11 +227,22 @@ fn fill(context: &mut Context<'_>, variables: &Map<String, Value>) {
 
 /// Whether `text` matches the regular expression `pattern`, as CEL and CRD schemas understand it; a pattern that is none matches nothing.
 pub fn matches(text: &str, pattern: &str) -> bool {
-    let Ok(program) = Program::compile("text.matches(pattern)") else { return false };
+    matches!(matched(text, pattern), Some(Ok(cel::Value::Bool(true))))
+}
+
+/// What is wrong with a regular expression; `None` where it is one.
+pub fn pattern_problem(pattern: &str) -> Option<String> {
+    let Some(Err(cel::ExecutionError::FunctionError { message, .. })) = matched("", pattern) else { return None };
+    let last = message.lines().last().unwrap_or_default();
+    Some(last.trim_start_matches("error: ").to_owned())
+}
+
+fn matched(text: &str, pattern: &str) -> Option<Result<cel::Value, cel::ExecutionError>> {
+    let program = Program::compile("text.matches(pattern)").ok()?;
     let mut context = Context::default();
     context.add_variable_from_value("text", text.to_owned());
     context.add_variable_from_value("pattern", pattern.to_owned());
-    matches!(program.execute(&context), Ok(cel::Value::Bool(true)))
+    Some(program.execute(&context))
 }
 
 /// The library's texts print the values involved, which may be secrets; these do not.

@@ -22,16 +22,17 @@ mod report;
 mod schema;
 mod values;
 
-pub use address::names_networks;
+pub use address::{check_network, names_networks};
+pub use admission::asked;
 pub use connections::connections;
 pub use controllers::labels as node_labels;
-pub use document::{Kind, Question, Schemas};
+pub use document::{Kind, Question, Schemas, is_ours};
 pub use fields::unknown_fields;
 pub use file::{Content, Document, Read, split};
-pub use made_up::made_up;
+pub use made_up::{made_up, made_up_beside};
 pub use place::keys_of;
 pub use release::moved;
-pub use report::{Finding as Reported, Report, Summary, report};
+pub use report::{Finding as Reported, Named, Report, Summary, other_kinds, report};
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};
@@ -101,6 +102,7 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 const RULES: &[(&str, &str)] = &[
+    ("resource", "What is named holds something to judge."),
     ("yaml", "The file is YAML."),
     ("field", "Every field is one that the custom resource definition knows."),
     (

@@ -21,10 +21,10 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::SchemaError;
+use crate::api::{OpenStackDeploymentSpec, SchemaError};
 use crate::catalog::Catalog;
 use crate::observed::Site;
-use crate::rule::{Question, Schemas};
+use crate::rule::{Question, Schemas, asked};
 use listener::Secured;
 
 /// Where the API server asks.
@@ -45,9 +45,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The catalogue for resources of a namespace, once what is added there was read.
 pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, Arc<Catalog>> + Send + Sync>;
 
+/// How long the cluster is looked at; what is not known by then is left out, and nothing is refused for it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The cluster that a spec is meant for, as far as the operator knows it by now.
+pub type SiteOf = Arc<dyn Fn(OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, Site> + Send + Sync>;
+
+/// What the operator knows, and reviews are answered by.
+#[derive(Clone)]
+pub struct Known {
+    /// The catalogue.
+    pub catalog_of: CatalogOf,
+    /// The cluster.
+    pub site_of: SiteOf,
+}
+
 /// What reviews are answered by.
 struct Judge {
-    catalog_of: CatalogOf,
+    known: Known,
     schemas: Schemas,
 }
 
@@ -58,12 +73,12 @@ struct Judge {
 pub fn serve(
     listener: TcpListener,
     files: Files,
-    (catalog, catalog_of): (Arc<Catalog>, CatalogOf),
+    (catalog, known): (&Catalog, Known),
     stop: CancellationToken,
-) -> anyhow::Result<impl Future<Output = anyhow::Result<()>>> {
-    let schemas = Schemas::new(&catalog).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
+    let schemas = Schemas::new(catalog).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
     let listener = Secured::new(listener, files).context("the webhook's certificate")?;
-    let judge = Arc::new(Judge { catalog_of, schemas });
+    let judge = Arc::new(Judge { known, schemas });
     let router = Router::new().route(PATH, post(review)).with_state(judge);
     let serving = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
     Ok(async move { serving.await.context("serving the webhook") })
@@ -72,12 +87,73 @@ pub fn serve(
 async fn review(State(judge): State<Arc<Judge>>, body: Bytes) -> Result<impl IntoResponse, (StatusCode, String)> {
     let review: Value = serde_json::from_slice(&body)
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is no AdmissionReview: {error}\n")))?;
-    // The resource may be the first one of its namespace: what is added there is nothing that a pass has taken in.
-    let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
-    let catalog = tokio::time::timeout(PATIENCE, (judge.catalog_of)(namespace)).await.map_err(|_| {
-        let why = "the operator has not read the ConfigMaps of the catalogue yet; try again\n";
-        (StatusCode::SERVICE_UNAVAILABLE, why.to_owned())
-    })?;
-    let question = Question { catalog: &catalog, schemas: &judge.schemas, beside: &[], site: &Site::default() };
-    Ok(([(CONTENT_TYPE, "application/json")], question.admission(&review).to_string()))
+    let answer = judge.answer(&review).await;
+    let answer = answer.map_err(|why| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")))?;
+    Ok(([(CONTENT_TYPE, "application/json")], answer.to_string()))
+}
+
+impl Judge {
+    /// # Errors
+    /// Why there is none yet.
+    async fn answer(&self, review: &Value) -> Result<Value, &'static str> {
+        let Known { catalog_of, site_of } = &self.known;
+        // The resource may be the first one of its namespace: what is added there is nothing that a pass has taken in.
+        let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let catalog = tokio::time::timeout(PATIENCE, catalog_of(namespace)).await;
+        let catalog =
+            catalog.map_err(|_| "the operator has not read the ConfigMaps of the catalogue yet; try again")?;
+        let mut site = Site::default();
+        if let Some(spec) = asked(review) {
+            let looked = tokio::time::timeout(LOOK, site_of(spec, Arc::clone(&catalog))).await;
+            site = looked.unwrap_or_default();
+        }
+        let question = Question { catalog: &catalog, schemas: &self.schemas, beside: &[], site: &site };
+        Ok(question.admission(review))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::observed::{Census, Class};
+
+    fn judge(look: impl Fn() -> BoxFuture<'static, Site> + Send + Sync + 'static) -> Judge {
+        let catalog = Arc::new(crate::files::catalog(None).unwrap());
+        let schemas = Schemas::new(&catalog).unwrap();
+        let catalog_of: CatalogOf = Arc::new(move |_| Box::pin(std::future::ready(Arc::clone(&catalog))));
+        Judge { known: Known { catalog_of, site_of: Arc::new(move |_, _| look()) }, schemas }
+    }
+
+    async fn warnings(judge: &Judge, old: Value) -> String {
+        let object = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
+            "spec": {"openstackRelease": "2026.1", "presets": ["compute", "ha"], "storageClass": "slow"},
+        });
+        let review = json!({"request": {"uid": "1", "namespace": "openstack", "object": object, "oldObject": old}});
+        let answer = judge.answer(&review).await.unwrap();
+        assert_eq!(answer["response"]["allowed"], true, "{answer}");
+        answer["response"]["warnings"].to_string()
+    }
+
+    #[tokio::test]
+    async fn a_resource_is_judged_by_the_cluster_that_it_is_meant_for() {
+        let class = Class { name: "fast".into(), provisioner: "example.com/disks".into(), is_default: true };
+        let site = Site { nodes: Some(Census::All(1)), classes: Some(vec![class]), ..Site::default() };
+        let judge = judge(move || Box::pin(std::future::ready(site.clone())));
+        let said = warnings(&judge, Value::Null).await;
+        assert!(said.contains("spec.storageClass: there is no StorageClass \\\"slow\\\""), "{said}");
+        assert!(said.contains("3 database servers (mariadb) are wanted, and 1 node carries"), "{said}");
+        let same =
+            json!({"spec": {"openstackRelease": "2026.1", "presets": ["compute", "ha"], "storageClass": "slow"}});
+        assert_eq!(warnings(&judge, same).await, "null", "what keeps its spec is let through");
+    }
+
+    #[tokio::test]
+    async fn a_cluster_that_is_not_known_yet_holds_up_no_answer() {
+        let judge = judge(|| Box::pin(std::future::pending()));
+        let said = warnings(&judge, Value::Null).await;
+        assert!(!said.contains("StorageClass") && !said.contains("are wanted"), "{said}");
+    }
 }

@@ -76,27 +76,91 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// `, did you mean "nova"?` for the candidate nearest to `name`, where one is near enough.
+/// `, did you mean "nova"?` for the candidate nearest to `name`, where one is near enough: a letter or two of it are others, or it is the only one
+/// that has all of its words.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    let nearest = candidates.into_iter().map(|candidate| (distance(name, candidate), candidate)).min();
-    match nearest {
-        Some((distance, candidate)) if distance <= 1 + name.len() / 4 => format!(", did you mean {candidate:?}?"),
-        _ => String::new(),
-    }
+    let lower = name.to_lowercase();
+    let mut all: Vec<(usize, &str)> =
+        candidates.into_iter().map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate)).collect();
+    all.sort_unstable();
+    all.dedup();
+    let letters = lower.chars().count();
+    let near = all.first().filter(|(distance, _)| *distance <= 1.max(letters / 3) && *distance < letters);
+    let own = words(name);
+    let mut related = all.iter().filter(|(_, candidate)| are_related(&own, &words(candidate)));
+    let only = related.next().filter(|_| related.next().is_none());
+    near.or(only).map(|(_, candidate)| format!(", did you mean {candidate:?}?")).unwrap_or_default()
 }
 
-/// Levenshtein's distance.
-fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.chars().collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (i, left) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in two.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != *right);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+/// The words of a name: `node_selector_key`, `storageClass`, `barbican-api`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || letter.is_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
         }
     }
-    row[two.len()]
+    // A letter alone is no word, and years are alike.
+    words.retain(|word| word.len() > 1 && word.contains(char::is_alphabetic));
+    words
+}
+
+/// Whether one has every word of the other.
+fn are_related(one: &[String], two: &[String]) -> bool {
+    let (fewer, more) = if one.len() <= two.len() { (one, two) } else { (two, one) };
+    !fewer.is_empty() && fewer.iter().all(|word| more.contains(word))
+}
+
+/// Levenshtein's distance, by which two neighbours that changed places are one step (optimal string alignment).
+fn distance(one: &str, two: &str) -> usize {
+    let (one, two): (Vec<char>, Vec<char>) = (one.chars().collect(), two.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=two.len()).collect()];
+    for (i, left) in one.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, right) in two.iter().enumerate() {
+            let replaced = rows[i][j] + usize::from(left != right);
+            let mut least = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *left == two[j - 1] && one[i - 1] == *right {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[one.len()][two.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_near_is_suggested() {
+        let names =
+            ["nova", "neutron", "placement", "openvswitch", "storageClass", "node_selector_key", "ha", "heat", "a"];
+        for (name, meant) in [
+            ("nvoa", "nova"),
+            ("Nova", "nova"),
+            ("neutrn", "neutron"),
+            ("storage-class", "storageClass"),
+            ("storageclas", "storageClass"),
+            ("selector_key", "node_selector_key"),
+            ("hA", "ha"),
+            ("placment-api", ""),
+            ("placement-api", "placement"),
+            ("kova", "nova"),
+            ("kora", ""),
+            ("ovn", ""),
+            ("hot", ""),
+            ("b", ""),
+            ("", ""),
+        ] {
+            let said = did_you_mean(name, names);
+            let expected = if meant.is_empty() { String::new() } else { format!(", did you mean {meant:?}?") };
+            assert_eq!(said, expected, "{name}");
+        }
+    }
 }

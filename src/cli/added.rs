@@ -68,31 +68,37 @@ pub async fn in_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
 
 /// The `ConfigMap`s with the catalogue's label in a file, of the namespace of the resource in it, or of none.
 pub fn in_file(file: &Path) -> anyhow::Result<Vec<Addition>> {
-    let place = file.display().to_string();
-    let text = read(file)?;
+    in_texts([(file.display().to_string().as_str(), read(file)?.as_str())])
+}
+
+/// The same in several files, each by its name: those of the namespaces of the resources in all of them, or of none.
+pub fn in_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> anyhow::Result<Vec<Addition>> {
     let mut maps: Vec<ConfigMap> = Vec::new();
-    let mut home = None;
-    for document in format!("\n{text}").split("\n---") {
-        // Anything else in the file is the business of others, and need not even be YAML that we understand.
-        if !document.contains("ConfigMap") && !document.contains("OpenStackDeployment") {
-            continue;
-        }
-        let Ok(value) = yaml::parse::<Value>(&place, document) else { continue };
-        if value["kind"] == "OpenStackDeployment" {
-            home = value["metadata"]["namespace"].as_str().map(str::to_owned).or(home);
-        }
-        if value["kind"] == "ConfigMap" && value["metadata"]["labels"][LABEL] == "true" {
-            let map = serde_json::from_value(value);
-            maps.push(map.with_context(|| {
-                format!("{place} holds a ConfigMap with the label {LABEL} that is none; correct it")
-            })?);
+    let mut homes: Vec<String> = Vec::new();
+    for (place, text) in files {
+        for document in format!("\n{text}").split("\n---") {
+            // Anything else in the file is the business of others, and need not even be YAML that we understand.
+            if !document.contains("ConfigMap") && !document.contains("OpenStackDeployment") {
+                continue;
+            }
+            let Ok(value) = yaml::parse::<Value>(place, document) else { continue };
+            if value["kind"] == "OpenStackDeployment" {
+                homes.extend(value["metadata"]["namespace"].as_str().map(str::to_owned));
+            }
+            if value["kind"] == "ConfigMap" && value["metadata"]["labels"][LABEL] == "true" {
+                let map = serde_json::from_value(value);
+                maps.push(map.with_context(|| {
+                    format!("{place} holds a ConfigMap with the label {LABEL} that is none; correct it")
+                })?);
+            }
         }
     }
-    let home = home.unwrap_or_else(|| "openstack".into());
+    let home = homes.first().cloned().unwrap_or_else(|| "openstack".into());
     for map in &mut maps {
         map.metadata.namespace.get_or_insert_with(|| home.clone());
     }
-    Ok(maps.iter().filter(|map| map.namespace().as_ref() == Some(&home)).map(addition).collect())
+    let is_at_home = |map: &&ConfigMap| map.namespace().is_some_and(|at| at == home || homes.contains(&at));
+    Ok(maps.iter().filter(is_at_home).map(addition).collect())
 }
 
 #[cfg(test)]

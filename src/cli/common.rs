@@ -7,14 +7,13 @@ use std::sync::OnceLock;
 use anyhow::{Context, bail};
 use clap::Args;
 use kube::api::{ListParams, ObjectList};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Config, ResourceExt};
+use kube::{Api, ResourceExt};
 
-use super::unknown::unknown_fields;
+pub use super::connect::{ClusterOption, readable};
+pub use super::document::{Document, read_deployment};
 use crate::api::OpenStackDeployment;
 use crate::catalog::{Catalog, Files};
 use crate::files;
-use crate::yaml::{self, Located};
 
 /// Where the catalogue comes from.
 #[derive(Args, Clone, Debug)]
@@ -35,40 +34,6 @@ impl CatalogOption {
     }
 }
 
-/// Which cluster is meant; kubectl hands its own options to no plugin.
-#[derive(Args, Clone, Debug)]
-pub struct ClusterOption {
-    /// The kubeconfig file; KUBECONFIG and ~/.kube/config as kubectl does where unset.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context in it; the current one where unset.
-    #[arg(long)]
-    context: Option<String>,
-}
-
-impl ClusterOption {
-    /// Whether a cluster was named, by an option or by KUBECONFIG.
-    pub fn is_named(&self) -> bool {
-        self.kubeconfig.is_some() || self.context.is_some() || std::env::var_os("KUBECONFIG").is_some()
-    }
-
-    /// A client for the cluster that kubectl would speak to.
-    pub async fn client(&self) -> anyhow::Result<kube::Client> {
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let config = match (&self.kubeconfig, &self.context) {
-            (Some(file), _) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await,
-            (None, Some(_)) => Config::from_kubeconfig(&options).await,
-            (None, None) => {
-                return kube::Client::try_default()
-                    .await
-                    .map_err(readable)
-                    .context("no cluster to speak to (set KUBECONFIG)");
-            }
-        };
-        kube::Client::try_from(config.context("no cluster to speak to")?).map_err(readable)
-    }
-}
-
 /// Which resource of the cluster is meant.
 #[derive(Args, Clone, Debug)]
 pub struct Target {
@@ -79,6 +44,25 @@ pub struct Target {
     pub namespace: Option<String>,
     #[command(flatten)]
     pub cluster: ClusterOption,
+}
+
+/// The same where the words of a command are others: releases, and paths.
+#[derive(Args, Clone, Debug)]
+pub struct ResourceOption {
+    /// The resource's name in the cluster; the only one there is where unset.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Its namespace; all are searched where unset.
+    #[arg(long, short)]
+    pub namespace: Option<String>,
+    #[command(flatten)]
+    pub cluster: ClusterOption,
+}
+
+impl From<&ResourceOption> for Target {
+    fn from(ResourceOption { name, namespace, cluster }: &ResourceOption) -> Self {
+        Self { name: name.clone(), namespace: namespace.clone(), cluster: cluster.clone() }
+    }
 }
 
 impl Target {
@@ -109,18 +93,6 @@ async fn list(api: Api<OpenStackDeployment>) -> kube::Result<ObjectList<OpenStac
     api.list(&ListParams::default()).await
 }
 
-/// The API server's own words, where there are some.
-pub fn readable(error: kube::Error) -> anyhow::Error {
-    match error {
-        // What the API server says of a kind that it has never heard of.
-        kube::Error::Api(status) if status.message.trim() == "404 page not found" => anyhow::anyhow!(
-            "the cluster does not know this kind (404 page not found); install the operator's chart, or its definitions alone: osdpl crd | kubectl apply --server-side -f -"
-        ),
-        kube::Error::Api(status) => anyhow::anyhow!("{}", status.message),
-        other => other.into(),
-    }
-}
-
 /// A file, or standard input for `-`, which can be asked for more than once.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub fn read(path: &Path) -> anyhow::Result<String> {
@@ -134,56 +106,4 @@ pub fn read(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
     Ok(INPUT.get_or_init(|| text).clone())
-}
-
-/// The document of a file that holds a resource.
-pub struct Document {
-    /// The file, for people.
-    place: String,
-    text: String,
-    /// The lines of the file before it.
-    before: u64,
-}
-
-impl Document {
-    /// The resource in a file, or on standard input for `-`; of several none, for one of them would be left out in silence.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = read(path)?;
-        let place = path.display().to_string();
-        let resources = text.lines().filter(|line| line.trim_end() == "kind: OpenStackDeployment").count();
-        if resources > 1 {
-            bail!(
-                "{place} holds {resources} OpenStackDeployments, and one is judged at a time: give each a file of its own"
-            );
-        }
-        let documents =
-            text.split("\n---").filter(|document| document.lines().any(|line| line.contains("OpenStackDeployment")));
-        let document = documents.into_iter().next().with_context(|| format!("{place} holds no OpenStackDeployment"))?;
-        let before = text.find(document).map_or(0, |at| text[..at].matches('\n').count());
-        let text = document.trim_start_matches('-').to_owned();
-        Ok(Self { place, text, before: before.try_into()? })
-    }
-
-    /// The resource.
-    pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
-        let unknown = unknown_fields(&self.place, &self.text, self.before)?;
-        if !unknown.is_empty() {
-            bail!("{}", unknown.join("\n"));
-        }
-        let mut deployment: OpenStackDeployment = yaml::parse(&self.place, &self.text)?;
-        deployment.metadata.namespace.get_or_insert_with(|| "openstack".into());
-        deployment.metadata.name.get_or_insert_with(|| "cloud".into());
-        Ok(deployment)
-    }
-
-    /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
-    pub fn line<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> anyhow::Result<String> {
-        let located: Located = yaml::parse(&self.place, &self.text)?;
-        Ok(format!("{}:{}", self.place, located.nearest(keys).line() + self.before))
-    }
-}
-
-/// The resource in a file, or on standard input for `-`; the first one where the file has several documents.
-pub fn read_deployment(path: &Path) -> anyhow::Result<OpenStackDeployment> {
-    Document::read(path)?.deployment()
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 
-use super::common::{CatalogOption, ClusterOption};
+use super::common::{CatalogOption, ResourceOption};
 use super::live::{Live, Question};
 use super::manifests::Renderer;
 use super::output::{self, Format};
@@ -19,7 +19,7 @@ use shown::Shown;
 #[derive(Args)]
 pub struct Arguments {
     /// The resource's file, as if it were applied; the cluster's own where unset. `-` for standard input.
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "name")]
     file: Option<PathBuf>,
     /// Only these releases.
     releases: Vec<String>,
@@ -29,14 +29,8 @@ pub struct Arguments {
     /// How to print it.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// The resource's name; the only one there is where unset.
-    #[arg(long, conflicts_with = "file")]
-    name: Option<String>,
-    /// Its namespace; all are searched where unset.
-    #[arg(long, short)]
-    namespace: Option<String>,
     #[command(flatten)]
-    cluster: ClusterOption,
+    resource: ResourceOption,
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
@@ -71,15 +65,8 @@ impl Arguments {
     async fn compared(&self) -> anyhow::Result<Shown> {
         // Before anything is read: without charts there is nothing to render.
         let renderer = if self.manifests { Some(Renderer::open(&self.place).await?) } else { None };
-        let question = Question {
-            cluster: &self.cluster,
-            name: self.name.clone(),
-            namespace: self.namespace.clone(),
-            file: self.file.as_deref(),
-            catalog: &self.catalog,
-            place: &self.place,
-        };
-        let live = question.look().await?;
+        let (resource, file) = (&self.resource, self.file.as_deref());
+        let live = Question { resource, file, catalog: &self.catalog, place: &self.place }.look().await?;
         self.known(&live)?;
         let renderer = match renderer {
             Some(renderer) => Some(renderer.for_cluster(&live.client).await?),

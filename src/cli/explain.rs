@@ -12,15 +12,16 @@ use clap::Args;
 use kube::ResourceExt;
 
 use super::added::{Wrong, in_cluster, in_file};
-use super::common::{CatalogOption, ClusterOption, Document, Target};
+use super::common::{CatalogOption, Document, ResourceOption, Target};
+use super::offline::Offline;
 use super::output::{self, Format};
 use super::place::Place;
-use super::render;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Extended, did_you_mean};
 use crate::charts::Wanted;
 use crate::controller::{ChartSource, preview};
 use crate::desired::{Desired, Facts, Selection};
+use crate::observed::Site;
 use crate::values::{self, Path};
 use answer::{Answer, Question};
 use places::Places;
@@ -31,19 +32,13 @@ pub struct Arguments {
     #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
     words: Vec<String>,
     /// Explain what this file's resource means, without a cluster; `-` for standard input.
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with_all = ["name", "namespace"])]
     file: Option<PathBuf>,
     /// How to print it.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// The resource's name; the only one there is where unset.
-    #[arg(long, conflicts_with = "file")]
-    name: Option<String>,
-    /// Its namespace; all are searched where unset.
-    #[arg(long, short, conflicts_with = "file")]
-    namespace: Option<String>,
     #[command(flatten)]
-    cluster: ClusterOption,
+    resource: ResourceOption,
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
@@ -111,10 +106,8 @@ impl Arguments {
 
     /// The resource in the cluster.
     async fn find(&self) -> anyhow::Result<(kube::Client, OpenStackDeployment)> {
-        let client = self.cluster.client().await?;
-        let target =
-            Target { name: self.name.clone(), namespace: self.namespace.clone(), cluster: self.cluster.clone() };
-        let deployment = target.find(&client).await?;
+        let client = self.resource.cluster.client().await?;
+        let deployment = Target::from(&self.resource).find(&client).await?;
         Ok((client, deployment))
     }
 
@@ -163,9 +156,7 @@ impl Arguments {
 
 /// What a file means, with made-up credentials.
 fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
-    let deployment = document.deployment()?;
-    let (selection, desired) = render::offline(&deployment, catalog)?;
-    let facts = crate::rule::made_up(catalog, &selection);
+    let Offline { deployment, selection, facts, desired } = Offline::of(document, catalog, Site::default())?;
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::{Client, ResourceExt};
 
-use super::common::{CatalogOption, ClusterOption, Target, read_deployment};
+use super::common::{CatalogOption, ResourceOption, Target, read_deployment};
 use super::place::Place;
 use super::plan::{applied, standing};
 use crate::api::OpenStackDeployment;
@@ -14,9 +14,7 @@ use crate::controller::{ChartSource, Preview, preview};
 
 /// Which cloud, and by what it is judged.
 pub struct Question<'a> {
-    pub cluster: &'a ClusterOption,
-    pub name: Option<String>,
-    pub namespace: Option<String>,
+    pub resource: &'a ResourceOption,
     /// The resource, as if it were applied; the cluster's where unset.
     pub file: Option<&'a Path>,
     pub catalog: &'a CatalogOption,
@@ -34,14 +32,13 @@ pub struct Live {
 impl Question<'_> {
     /// Reads what the operator reads; writes nothing.
     pub async fn look(self) -> anyhow::Result<Live> {
-        let client = self.cluster.client().await?;
+        let client = self.resource.cluster.client().await?;
         let (deployment, live) = if let Some(file) = self.file {
             let file = read_deployment(file)?;
-            let live = standing(&client, self.namespace, &file).await?;
+            let live = standing(&client, self.resource.namespace.clone(), &file).await?;
             (applied(&file, live.as_ref()), live)
         } else {
-            let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster.clone() };
-            let live = target.find(&client).await?;
+            let live = Target::from(self.resource).find(&client).await?;
             (live.clone(), Some(live))
         };
         let namespace = deployment.namespace().unwrap_or_default();

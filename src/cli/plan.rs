@@ -14,10 +14,11 @@ use clap::{Args, ValueEnum};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 
-use super::common::{CatalogOption, Target, read_deployment, readable};
+use super::common::{CatalogOption, Document, Target, readable};
+use super::offline::Offline;
 use super::output;
 use super::place::Place;
-use super::render;
+use super::site::SiteOptions;
 use crate::api::OpenStackDeployment;
 use crate::controller::{ChartSource, preview};
 use shown::{Look, Shown};
@@ -45,6 +46,8 @@ pub struct Arguments {
     catalog: CatalogOption,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    site: SiteOptions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,16 +58,21 @@ enum Format {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let file = self.file.as_deref().map(read_deployment).transpose()?;
-        let shown = match file {
-            Some(deployment) if self.is_offline().await? => {
-                let catalog = match &self.file {
-                    Some(file) => self.catalog.load_for(file)?,
-                    None => self.catalog.load()?,
-                };
-                offline::new_cloud(&deployment, &render::offline(&deployment, &catalog)?.1)
+        let document = self.file.as_deref().map(Document::read).transpose()?;
+        let shown = match (&document, &self.file) {
+            (Some(document), Some(file)) if self.is_offline().await? => {
+                let catalog = self.catalog.load_for(file)?;
+                let Offline { deployment, desired, .. } = Offline::of(document, &catalog, self.site.site())?;
+                offline::new_cloud(&deployment, &desired)
             }
-            file => self.cluster(file).await?,
+            (document, _) => {
+                if self.site.is_told() {
+                    bail!(
+                        "what the cluster has is told (--nodes, --storage-class, --pod-network, --service-network) where none is asked: leave it out, or plan with --offline"
+                    );
+                }
+                self.cluster(document.as_ref().map(Document::deployment).transpose()?).await?
+            }
         };
         match self.output {
             Format::Table => output::print(shown.table()),

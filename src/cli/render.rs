@@ -14,28 +14,30 @@ use clap::Args;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::common::{CatalogOption, ClusterOption, read_deployment};
+use super::common::{CatalogOption, Document, ResourceOption};
 use super::manifests::{Renderer, scrubber};
+use super::offline::Offline;
 use super::output;
 use super::place::Place;
-use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
-use crate::catalog::{Catalog, Level};
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, did_you_mean};
 use crate::controller::secrets;
-use crate::desired::{Desired, DesiredRelease, Selection, redacted, select};
+use crate::desired::{Desired, DesiredRelease, layers, redacted};
 use crate::difference;
 use crate::helm::Version;
-use crate::rule::{self, made_up};
+use crate::observed::Site;
+use crate::values::{Layer, Origin, Path, Values, get, leaves, set};
 use crate::yaml;
 use folder::Folder;
 
 #[derive(Args)]
 pub struct Arguments {
     /// The resource's file; `-` for standard input.
-    #[arg(long, short, required_unless_present = "credentials")]
+    #[arg(long, short, required_unless_present = "credentials", conflicts_with = "name")]
     file: Option<PathBuf>,
     /// Only these releases.
     releases: Vec<String>,
-    /// Put made-up credentials in place of `<redacted>`, the same at each call: for `helm template`.
+    /// Put made-up credentials in place of `<redacted>`, the same at each call: for `helm template`. What you wrote yourself stays redacted.
     #[arg(long, conflicts_with = "credentials")]
     placeholders: bool,
     /// Write `<release>.yaml` files and install.sh, which runs helm with them, into this folder instead of printing.
@@ -51,14 +53,8 @@ pub struct Arguments {
     /// Of which helm the commands are for, where the operator does not say it.
     #[arg(long, value_name = "3|4", value_parser = clap::value_parser!(u32).range(3..=4))]
     helm_major: Option<u32>,
-    /// The resource's name in the cluster; the only one there is where unset.
-    #[arg(long, requires = "credentials", conflicts_with = "file")]
-    name: Option<String>,
-    /// Its namespace; all are searched where unset.
-    #[arg(long, short, requires = "credentials")]
-    namespace: Option<String>,
     #[command(flatten)]
-    cluster: ClusterOption,
+    resource: ResourceOption,
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
@@ -77,6 +73,8 @@ struct Cloud {
     helm: Version,
     /// What must not show in manifests.
     secrets: Vec<String>,
+    /// Where the values of each release are secrets that someone wrote, and not made up.
+    written: BTreeMap<String, Vec<Path>>,
 }
 
 /// What stands where values are secret.
@@ -89,6 +87,11 @@ enum Secrets {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
+        if !self.credentials && self.resource.namespace.is_some() {
+            bail!(
+                "--namespace says where in the cluster the resource is, and none is asked: leave it out, or add --credentials"
+            );
+        }
         // No credential is read for a folder that may not have it.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
@@ -106,7 +109,7 @@ impl Arguments {
                 for (name, release) in chosen {
                     let text = match &renderer {
                         Some(renderer) => manifest(renderer, &cloud, name, release).await?,
-                        None => yaml::write(&self.shown(release)),
+                        None => yaml::write(&self.shown(&cloud, name, release)),
                     };
                     output::print(format_args!("---\n# {name} ({}, chart {})\n{text}", release.key, release.chart));
                 }
@@ -118,15 +121,19 @@ impl Arguments {
     /// What the file alone comes to.
     fn alone(&self) -> anyhow::Result<Cloud> {
         let file = self.file.as_deref().context("name the resource's file with --file")?;
-        let catalog = self.catalog.load_for(file)?;
-        let deployment = read_deployment(file)?;
-        let (selection, desired) = offline(&deployment, &catalog)?;
-        let facts = made_up(&catalog, &selection);
+        let (document, catalog) = (Document::read(file)?, self.catalog.load_for(file)?);
+        let Offline { deployment, selection, facts, desired } = Offline::of(&document, &catalog, Site::default())?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
+        let jobs = jobs.collect();
+        let written = |name: &String| {
+            let layers = layers(name, &deployment.spec, &catalog, &selection, &facts).unwrap_or_default();
+            (name.clone(), layers.iter().filter(|layer| is_users(layer)).flat_map(hidden).collect())
+        };
         Ok(Cloud {
+            written: desired.releases.keys().map(written).collect(),
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
-            jobs: jobs.collect(),
+            jobs,
             helm: Version { major: self.helm_major.unwrap_or(4), minor: 0 },
             secrets: secrets(&facts).into_iter().map(Into::into).collect(),
             spec: deployment.spec,
@@ -138,8 +145,9 @@ impl Arguments {
     /// The releases that were asked for, those first that others need; each must have its values.
     fn chosen<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
         if let Some(wanted) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
-            let names = desired.releases.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            bail!("there is no release {wanted:?} in this cloud; there are {names}");
+            let names = || desired.releases.keys().map(String::as_str);
+            let (hint, all) = (did_you_mean(wanted, names()), names().collect::<Vec<_>>().join(", "));
+            bail!("there is no release {wanted:?} in this cloud{hint}; there are {all}");
         }
         let mut chosen: Vec<(&str, &DesiredRelease)> =
             desired.releases.iter().map(|(name, release)| (name.as_str(), release)).collect();
@@ -164,10 +172,11 @@ impl Arguments {
         }
     }
 
-    fn shown(&self, release: &DesiredRelease) -> Value {
+    fn shown(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redacted(&release.values, &release.secret),
-            Secrets::MadeUp | Secrets::Real => release.values.clone(),
+            Secrets::MadeUp => without_secrets(&release.values, cloud.written.get(name).map_or(&[], Vec::as_slice)),
+            Secrets::Real => release.values.clone(),
         })
     }
 
@@ -183,7 +192,7 @@ impl Arguments {
         let mut script = script::Script::new(cloud, self.secrets());
         for (name, release) in chosen {
             let values = format!("{name}.yaml");
-            folder.write(&values, yaml::write(&self.shown(release)).as_bytes(), false)?;
+            folder.write(&values, yaml::write(&self.shown(cloud, name, release)).as_bytes(), false)?;
             if let Some(renderer) = renderer {
                 let text = manifest(renderer, cloud, name, release).await?;
                 folder.write(&format!("{name}.manifest.yaml"), text.as_bytes(), false)?;
@@ -208,28 +217,60 @@ async fn manifest(renderer: &Renderer, cloud: &Cloud, name: &str, release: &Desi
     Ok(texts.collect::<Vec<_>>().join("---\n"))
 }
 
-/// What a resource means, with made-up credentials and no charts. Errors list every finding.
-pub fn offline(deployment: &OpenStackDeployment, catalog: &Catalog) -> anyhow::Result<(Selection, Desired)> {
-    let name = deployment.metadata.name.clone().unwrap_or_default();
-    let namespace = deployment.metadata.namespace.clone().unwrap_or_default();
-    let selection = select(&name, &namespace, &deployment.spec, catalog);
-    let desired = if selection.is_refused() {
-        Desired { findings: selection.findings.clone(), ..Desired::default() }
-    } else {
-        rule::resolve(&deployment.spec, catalog, &selection, &made_up(catalog, &selection))
-    };
-    told(&desired)?;
-    Ok((selection, desired))
+/// Whether a layer is what someone wrote, and not the catalogue.
+fn is_users(layer: &Layer) -> bool {
+    matches!(layer.origin, Origin::Field(_) | Origin::Object(_))
 }
 
-/// Tells what is wrong, and goes no further where that is refused.
-fn told(desired: &Desired) -> anyhow::Result<()> {
-    for finding in &desired.findings {
-        eprintln!("{}: {finding}", finding.level.word());
+/// The paths of what a layer sets and may not be shown, each by itself.
+fn hidden(layer: &Layer) -> Vec<Path> {
+    let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
+    paths.filter(|path| layer.secret.iter().any(|secret| secret.covers(path))).collect()
+}
+
+/// The values with every text and number below these paths replaced by another, so that templates find what they expect.
+fn without_secrets(values: &Values, paths: &[Path]) -> Values {
+    let mut shown = values.clone();
+    for path in paths {
+        if let Some(mut value) = get(values, path).cloned() {
+            hide(&mut value);
+            set(&mut shown, path, value);
+        }
     }
-    let errors = desired.findings.iter().filter(|finding| finding.level == Level::Error).count();
-    if errors > 0 {
-        bail!("the resource is refused: {errors} error(s), each said above");
+    shown
+}
+
+fn hide(value: &mut Value) {
+    match value {
+        Value::String(text) if !text.is_empty() => "<redacted>".clone_into(text),
+        Value::Number(number) => *number = 0.into(),
+        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::Object(map) => map.values_mut().for_each(hide),
+        Value::String(_) | Value::Null | Value::Bool(_) => {}
     }
-    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_what_users_write_only_secrets_are_hidden_and_each_by_itself() {
+        let values = json!({"conf": {"password": "hunter2", "debug": true}, "other": 1});
+        let mut layer = Layer::new(Origin::Field("spec".into()), values.as_object().unwrap().clone());
+        layer.secret = vec![Path::parse("conf").unwrap()];
+        let paths: Vec<String> = hidden(&layer).iter().map(ToString::to_string).collect();
+        assert_eq!((is_users(&layer), paths), (true, vec!["conf.debug".to_owned(), "conf.password".to_owned()]));
+    }
+
+    #[test]
+    fn texts_that_someone_wrote_are_hidden_and_keep_their_shape() {
+        let values = json!({"a": {"password": "hunter2", "port": 1, "list": ["x", ""]}, "b": "y"});
+        let paths = [Path::parse("a").unwrap(), Path::parse("c.d").unwrap()];
+        let shown = Value::Object(without_secrets(values.as_object().unwrap(), &paths));
+        let hidden = "<redacted>";
+        assert_eq!(shown, json!({"a": {"password": hidden, "port": 0, "list": [hidden, ""]}, "b": "y"}));
+    }
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
-use super::common::{CatalogOption, read, read_deployment};
+use super::common::{CatalogOption, Document, read};
 use super::output;
 use crate::rule::Schemas;
 use case::{Case, Suite};
@@ -81,15 +81,16 @@ impl Arguments {
             let catalog = self.catalog.load()?;
             let schemas = Schemas::new(&catalog)?;
             let spec = case.spec.clone().context("it names no cloud: give it `spec`, or `file`")?;
-            return Ok(Cloud::new(case.apply(spec), None, catalog, &schemas));
+            return Ok(Cloud::new(case.apply(spec), (None, &[]), catalog, &schemas));
         };
         // Beside the file of cases, wherever that is called from.
         let path = file.parent().unwrap_or(Path::new("")).join(named);
-        let deployment = read_deployment(&path)?;
+        let document = Document::read(&path)?;
+        let deployment = document.deployment()?;
         let catalog = self.catalog.load_for(&path)?;
         let schemas = Schemas::new(&catalog)?;
         let spec = serde_json::to_value(&deployment.spec)?.as_object().cloned().unwrap_or_default();
-        Ok(Cloud::new(case.apply(spec), Some(&deployment), catalog, &schemas))
+        Ok(Cloud::new(case.apply(spec), (Some(&deployment), &document.beside), catalog, &schemas))
     }
 }
 

@@ -3,17 +3,18 @@
 mod files;
 mod sarif;
 mod shown;
-mod site;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::added::in_file;
+use super::added::in_texts;
 use super::common::CatalogOption;
 use super::output;
+use super::site::SiteOptions;
 use crate::rule::{Report, Schemas, report};
+use files::Found;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -27,7 +28,7 @@ pub struct Arguments {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
-    site: site::SiteOptions,
+    site: SiteOptions,
     #[command(flatten)]
     catalog: CatalogOption,
 }
@@ -68,11 +69,13 @@ impl Arguments {
     fn judged(&self) -> anyhow::Result<Report> {
         let stdin = [PathBuf::from("-")];
         let paths = if self.paths.is_empty() { &stdin[..] } else { &self.paths };
-        let added = paths.iter().filter(|path| !path.is_dir()).map(|path| in_file(path));
-        let catalog = self.catalog.load_with(&added.collect::<anyhow::Result<Vec<_>>>()?.concat())?;
+        let found = Found::read(paths)?;
+        let added = in_texts(found.texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
+        let catalog = self.catalog.load_with(&added)?;
         let schemas = Schemas::new(&catalog)?;
-        let documents = files::documents(paths)?;
-        Ok(report(&documents, &catalog, &schemas, &self.site.site()))
+        let mut report = report(&found.documents, &catalog, &schemas, &self.site.site());
+        found.named().for_each(|named| report.visit(&named));
+        Ok(report)
     }
 }
 

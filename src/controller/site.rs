@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use futures::FutureExt as _;
+
 use super::Context;
 use super::memory::Memory;
 use crate::api::OpenStackDeploymentSpec;
@@ -49,6 +51,21 @@ pub async fn looked(
 }
 
 impl Context {
+    /// The cluster for a spec that nobody has applied yet, by what the operator watches and, where the spec names networks, one look at those of
+    /// Services; what is not known yet is left out.
+    pub async fn site_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Site {
+        // Half a list of nodes is none.
+        if self.tasks.ready().now_or_never().is_none() {
+            return Site::default();
+        }
+        let mut unknown = Vec::new();
+        let site = looked(&self.cluster, (spec, catalog), &self.tasks.observe(), &mut unknown).await;
+        for unknown in unknown {
+            tracing::info!(unknown, "the webhook judges without it");
+        }
+        site
+    }
+
     /// The cluster as it is now. The networks of Services hardly ever change: they are read when a spec is new, and only where it names networks.
     pub(super) async fn site(
         &self,

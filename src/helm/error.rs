@@ -5,18 +5,18 @@ use std::path::PathBuf;
 
 use super::Version;
 
-/// A helm program that cannot be used, or a process that cannot be started.
+/// A helm program that cannot be used, or a process that cannot be started. Each says why itself, so that none has a source that would say it again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The program does not start.
     #[error(
-        "cannot start {path:?}: {source}; install helm 3.17 or newer, or helm 4, and put it on PATH or name it with --helm"
+        "cannot start {path:?}: {why}; install helm 3.17 or newer, or helm 4, and put it on PATH or name it with --helm"
     )]
     Start {
         /// The program.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
     /// It started, but what it said is no version.
     #[error(
@@ -55,22 +55,22 @@ pub enum Error {
     NoKubeconfig,
     /// Our own kubeconfig cannot be written.
     #[error(
-        "cannot write the kubeconfig for helm to {path:?}: {source}; give the operator a writable folder with room in it"
+        "cannot write the kubeconfig for helm to {path:?}: {why}; give the operator a writable folder with room in it"
     )]
     WriteKubeconfig {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
     /// `exec-helm` was called without a program.
     #[error("exec-helm is internal: it needs the parent's process id, a program and its arguments")]
     NothingToExec,
     /// The kernel refused the parent death signal.
-    #[error("cannot tie helm to the life of the operator: {source}; helm was not started")]
+    #[error("cannot tie helm to the life of the operator: {why}; helm was not started")]
     Tie {
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
     /// The operator ended between starting the wrapper and now.
     #[error("the operator (process {parent}) that wanted helm is gone; helm was not started")]
@@ -79,11 +79,11 @@ pub enum Error {
         parent: u32,
     },
     /// Facts about a process cannot be read.
-    #[error("cannot read {path:?}: {source}; the operator identifies itself by it, so /proc must be mounted")]
+    #[error("cannot read {path:?}: {why}; the operator identifies itself by it, so /proc must be mounted")]
     Proc {
         /// The file under `/proc`.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        why: io::Error,
     },
 }

@@ -30,13 +30,13 @@ pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<I
     let Some((program, arguments)) = argv.split_first() else {
         return Err(Error::NothingToExec);
     };
-    set_parent_process_death_signal(Some(Signal::TERM)).map_err(|error| Error::Tie { source: error.into() })?;
+    set_parent_process_death_signal(Some(Signal::TERM)).map_err(|error| Error::Tie { why: error.into() })?;
     // The parent may have ended before the request; then nobody would ever send the signal.
     if getppid().map(Pid::as_raw_nonzero).map(|pid| pid.get().unsigned_abs()) != Some(parent) {
         return Err(Error::ParentGone { parent });
     }
-    let source = become_program(program, arguments);
-    Err(Error::Start { path: program.into(), source })
+    let why = become_program(program, arguments);
+    Err(Error::Start { path: program.into(), why })
 }
 
 #[allow(clippy::disallowed_methods, reason = "replaces this process, starts none")]

@@ -61,7 +61,7 @@ impl Instance {
         let host = process::host(proc)?;
         let started = process::started(proc, pid)?.ok_or_else(|| Error::Proc {
             path: PathBuf::from(format!("/proc/{pid}/stat")),
-            source: std::io::ErrorKind::NotFound.into(),
+            why: std::io::ErrorKind::NotFound.into(),
         })?;
         Ok(Self(match pod_uid {
             Some(uid) => {

@@ -82,7 +82,7 @@ pub fn write_for_service_account(host: &str, port: &str, mount: &Path, folder: &
     });
     let path = folder.join("kubeconfig");
     write_private(&path, content.to_string().as_bytes())
-        .map_err(|source| Error::WriteKubeconfig { path: path.clone(), source })?;
+        .map_err(|why| Error::WriteKubeconfig { path: path.clone(), why })?;
     Ok(path)
 }
 

@@ -155,7 +155,7 @@ impl Program {
     }
 
     async fn ask_version(&self) -> Result<String, Error> {
-        let start = |source| Error::Start { path: self.path.clone(), source };
+        let start = |why| Error::Start { path: self.path.clone(), why };
         let mut command = self.command("version");
         command.args(["version", "--template", "{{.Version}}"]).stdout(Stdio::piped()).kill_on_drop(true);
         let output = tokio::time::timeout(VERSION_DEADLINE, command.output())

@@ -58,7 +58,7 @@ impl Template<'_> {
     /// When helm does not start, does not end in time, or can't render it.
     pub async fn render(&self, program: &Program, scrubber: &Scrubber) -> Result<String, Error> {
         let failed = |said: String| Error::Template { release: self.release.to_string(), said };
-        let start = |source| Error::Start { path: program.path().to_owned(), source };
+        let start = |why| Error::Start { path: program.path().to_owned(), why };
         let input = document(self.values).map_err(|refused| failed(refused.to_string()))?;
         let mut command = program.command("template");
         command.args(self.arguments()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -37,6 +37,24 @@ impl Network {
     }
 }
 
+/// Whether a text is a network with its prefix length.
+///
+/// # Errors
+/// What it lacks, and what is wanted.
+pub fn check_network(text: &str) -> Result<(), String> {
+    if Network::parse(text).is_some() {
+        return Ok(());
+    }
+    let wanted = "wanted is a network, such as 10.244.0.0/16 or fd00:10:244::/48";
+    Err(match (text.split_once('/'), text.parse::<IpAddr>()) {
+        (None, Ok(_)) => format!("the prefix length is missing; {wanted}"),
+        (Some((address, _)), _) if address.parse::<IpAddr>().is_ok() => {
+            format!("the prefix length is none (IPv4 has 0 to 32, IPv6 0 to 128); {wanted}")
+        }
+        _ => format!("this is no address; {wanted}"),
+    })
+}
+
 /// Whether the features of a spec name any network at all.
 pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
     !named(spec).is_empty()
@@ -105,6 +123,21 @@ mod tests {
         assert!(overlaps("10.0.0.0/8", "10.96.0.0/12") && overlaps("0.0.0.0/0", "192.0.2.0/24"));
         assert!(!overlaps("10.0.0.0/24", "10.0.1.0/24") && !overlaps("::/0", "0.0.0.0/0"));
         assert!(Network::parse("10.0.0.0/33").is_none() && Network::parse("a/b").is_none());
+    }
+
+    #[test]
+    fn what_is_no_network_is_told_what_it_lacks_and_what_is_wanted() {
+        for (text, lacks) in [
+            ("10.0.0.0", "the prefix length is missing; wanted is a network, such as 10.244.0.0/16"),
+            ("10.0.0.0/33", "the prefix length is none (IPv4 has 0 to 32, IPv6 0 to 128); "),
+            ("10.0.0.0/x", "the prefix length is none"),
+            ("pods", "this is no address; wanted is "),
+            ("", "this is no address; "),
+        ] {
+            let said = check_network(text).unwrap_err();
+            assert!(said.starts_with(lacks), "{text}: {said}");
+        }
+        assert_eq!((check_network("10.244.0.0/16"), check_network("fd00::/48")), (Ok(()), Ok(())));
     }
 
     #[test]

@@ -3,11 +3,22 @@
 use serde_json::{Value, json};
 
 use super::{Judged, Question, moved};
-use crate::api::OpenStackDeployment;
+use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::Level;
 
 /// How many warnings a client is shown; the API server cuts them all off at 4096 characters.
 const WARNINGS: usize = 8;
+
+/// The spec that a review asks about; `None` for one that is let through unjudged, or can't be read.
+pub fn asked(review: &Value) -> Option<OpenStackDeploymentSpec> {
+    let request = &review["request"];
+    is_judged(request).then(|| serde_json::from_value(request["object"]["spec"].clone()).ok()).flatten()
+}
+
+fn is_judged(request: &Value) -> bool {
+    let (object, old) = (&request["object"], &request["oldObject"]);
+    object["metadata"]["deletionTimestamp"].is_null() && (old.is_null() || object["spec"] != old["spec"])
+}
 
 impl Question<'_> {
     /// The answer to a review: what is refused is refused with all its findings, what is doubtful is let through with a warning.
@@ -39,7 +50,7 @@ impl Question<'_> {
 
     fn judged(&self, request: &Value) -> Vec<Judged> {
         let (object, old) = (&request["object"], &request["oldObject"]);
-        if !object["metadata"]["deletionTimestamp"].is_null() || (!old.is_null() && object["spec"] == old["spec"]) {
+        if !is_judged(request) {
             return Vec::new();
         }
         let deployment: OpenStackDeployment = match serde_json::from_value(object.clone()) {

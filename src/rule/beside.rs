@@ -24,15 +24,14 @@ pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, besid
             ValuesKind::Secret => "Secret",
             ValuesKind::ConfigMap => "ConfigMap",
         };
-        let Some(text) = find(kind, &source.name, namespace, beside).and_then(|object| text(object, &key)) else {
-            continue;
-        };
+        let Some(object) = find(kind, &source.name, namespace, beside) else { continue };
         let place = format!("{kind} {}, key {key}", source.name);
-        let values = text.and_then(|text| {
+        let values = text(object, &key).and_then(|text| {
             let values: Result<Option<Values>, _> = yaml::parse(&place, &text);
-            values.map(Option::unwrap_or_default).map_err(|error| format!("{error}; it must be a YAML map"))
+            let values = values.map_err(|error| format!("{error}; it must be a YAML map"));
+            values.map(Option::unwrap_or_default).map_err(Unavailable::Unusable)
         });
-        known.insert((source.kind, source.name.clone(), key), values.map_err(Unavailable::Unusable));
+        known.insert((source.kind, source.name.clone(), key), values);
     }
     known
 }
@@ -46,16 +45,28 @@ pub(super) fn find<'a>(kind: &str, name: &str, namespace: &str, beside: &'a [Val
 }
 
 /// The text under a key of a Secret or `ConfigMap`.
-pub(super) fn text(object: &Value, key: &str) -> Option<Result<String, String>> {
+///
+/// # Errors
+/// Where there is no such key, or what is there is no text.
+pub(super) fn text(object: &Value, key: &str) -> Result<String, Unavailable> {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if let Some(plain) = object["stringData"][key].as_str() {
-        return Some(Ok(plain.to_owned()));
+        return Ok(plain.to_owned());
     }
-    let data = object["data"][key].as_str()?;
-    if object["kind"] == "ConfigMap" {
-        return Some(Ok(data.to_owned()));
+    let Some(data) = object["data"][key].as_str() else {
+        let maps = ["data", "stringData", "binaryData"].into_iter().filter_map(|field| object[field].as_object());
+        let keys = maps.flat_map(|map| map.keys()).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let message =
+            format!("{kind} {name} has no text under key {key:?} (it has: {keys}); add the key or name another one");
+        return Err(Unavailable::Missing(message));
+    };
+    if kind == "ConfigMap" {
+        return Ok(data.to_owned());
     }
     let bytes = STANDARD.decode(data.split_whitespace().collect::<String>());
     let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    Some(text.ok_or_else(|| format!("Secret {name}, key {key}: is no text in base64; encode it, or use stringData")))
+    text.ok_or_else(|| {
+        Unavailable::Unusable(format!("Secret {name}, key {key}: is no text in base64; encode it, or use stringData"))
+    })
 }

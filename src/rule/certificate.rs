@@ -23,7 +23,7 @@ pub(super) fn judge(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[V
         if secret["type"] != "kubernetes.io/tls" {
             continue;
         }
-        let text = |key| beside::text(secret, key).and_then(Result::ok).unwrap_or_default();
+        let text = |key| beside::text(secret, key).unwrap_or_default();
         let is_public = path.keys().iter().any(|key| key.to_lowercase().contains("public"));
         let host = spec.public_domain.as_ref().filter(|_| is_public).map(|domain| format!("keystone.{domain}"));
         let hosts: Vec<&str> = host.iter().map(String::as_str).collect();

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Judged, fields, schema};
-use crate::api::{self, OpenStackDeployment, SchemaError};
+use crate::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
 use crate::catalog::Catalog;
 use crate::desired::{self, Finding};
 use crate::hazard::{self, Cloud};
@@ -49,6 +49,12 @@ impl Kind {
             Self::NodeMaintenance => "nodemaintenance",
         }
     }
+}
+
+/// Whether an object is a cloud, or is most likely meant to be one: it names no version.
+pub fn is_ours(object: &Value) -> bool {
+    let is_meant = object["apiVersion"].is_null() && object["kind"] == Kind::OpenStackDeployment.name();
+    is_meant || Kind::of(object) == Some(Kind::OpenStackDeployment)
 }
 
 /// The schemas of the custom resource definitions.
@@ -164,13 +170,12 @@ impl Question<'_> {
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or("openstack");
         let (spec, catalog) = (&deployment.spec, self.catalog);
         let selection = desired::select(name, namespace, spec, catalog);
-        let mut facts = super::made_up(catalog, &selection);
+        let mut facts = super::made_up_beside(spec, catalog, &selection, self.beside);
         facts.site = self.site.clone();
-        facts.values_from = super::beside::values_from(spec, namespace, self.beside);
         let layered = desired::layered(spec, catalog, &selection, &facts);
         let mut found: Vec<Judged> = layered.desired.findings.iter().cloned().filter_map(told).collect();
         if !selection.is_refused() {
-            found.extend(layered.problems.iter().cloned().map(|finding| Judged::of("catalogue", finding)));
+            found.extend(layered.problems.iter().map(|finding| Judged::of("catalogue", placed(spec, finding))));
         }
         let cloud = Cloud::new(spec, catalog, &selection, &facts, &layered);
         found.extend(unknown_keys(&cloud));
@@ -187,6 +192,18 @@ impl Question<'_> {
 fn told(finding: Finding) -> Option<Judged> {
     let rule = if desired::is_of_unknown_keys(&finding) { "unknown-key" } else { "catalogue" };
     (rule == "catalogue" || finding.field.starts_with(desired::OVERRIDES)).then(|| Judged::of(rule, finding))
+}
+
+/// A credential that the spec gives and that can't be used, with the field that gives it.
+fn placed(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
+    let mut finding = problem.clone();
+    let credential = finding.field.strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
+    if let Some((service, name)) = credential
+        && spec.services.get(service).is_some_and(|service| service.credentials.contains_key(name))
+    {
+        finding.field = format!("spec.services.{service}.credentials.{name}");
+    }
+    finding
 }
 
 /// Every key that no chart knows by itself, where it stands; what is removed in vain is told as such.

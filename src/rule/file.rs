@@ -16,6 +16,10 @@ pub struct Document {
     pub before: u64,
     /// Whether it is a resource of ours, by its text.
     pub is_ours: bool,
+    /// Whether its file was named itself, and not a folder of it.
+    pub is_named: bool,
+    /// As it is written.
+    pub text: String,
     /// What it is.
     pub content: Content,
 }
@@ -42,7 +46,7 @@ impl Read {
     }
 }
 
-/// The documents of one file; those that hold nothing are left out.
+/// The documents of one file that was named; those that hold nothing are left out.
 pub fn split(file: &str, text: &str) -> Vec<Document> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -73,5 +77,12 @@ fn document(file: &str, before: u64, text: &str) -> Option<Document> {
         Ok(read) => Content::Object(read),
         Err(error) => Content::Wrong(error),
     };
-    Some(Document { file: file.to_owned(), before, is_ours: text.contains(OURS), content })
+    Some(Document {
+        file: file.to_owned(),
+        before,
+        is_ours: text.contains(OURS),
+        is_named: true,
+        text: text.to_owned(),
+        content,
+    })
 }

@@ -1,5 +1,9 @@
 //! Facts for a resource that no cluster is asked for.
 
+use serde_json::Value;
+
+use super::beside;
+use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::ceph;
 use crate::credentials;
@@ -27,6 +31,36 @@ pub fn made_up(catalog: &Catalog, selection: &Selection) -> Facts {
         let mut text = crate::values::digest([field.name.as_str(), field.key.as_str()]);
         text.truncate(32);
         facts.secrets.insert((field.name.clone(), field.key.clone()), Ok(text));
+    }
+    facts
+}
+
+/// The same for a resource with objects beside it, as they would be applied together: its `valuesFrom` are what those say. Of Secrets that
+/// hold credentials, or that features name, only whether they can be used is asked: what is in them goes nowhere.
+pub fn made_up_beside(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    beside: &[Value],
+) -> Facts {
+    let mut facts = made_up(catalog, selection);
+    facts.values_from = beside::values_from(spec, &selection.namespace, beside);
+    let problem = |name: &str, key: &str| {
+        let secret = beside::find("Secret", name, &selection.namespace, beside)?;
+        beside::text(secret, key).err()
+    };
+    for field in &selection.secrets {
+        if let Some(problem) = problem(&field.name, &field.key) {
+            facts.secrets.insert((field.name.clone(), field.key.clone()), Err(problem));
+        }
+    }
+    for (service, said) in &spec.services {
+        for (name, given) in &said.credentials {
+            if let Some(problem) = problem(&given.name, &given.key) {
+                facts.credentials.entry(service.clone()).or_default().remove(name);
+                facts.missing.insert((service.clone(), name.clone()), problem.to_string());
+            }
+        }
     }
     facts
 }

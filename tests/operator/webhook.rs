@@ -89,9 +89,10 @@ fn what_is_wrong_is_refused_when_it_is_applied_and_what_is_doubtful_is_shown() {
             "{said}"
         );
 
-        let doubtful = json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud"});
+        let doubtful = json!({"openstackRelease": "2026.1", "presets": ["compute"], "publicDomain": "cloud", "storageClass": "nowhere"});
         let (taken, said) = tried(world, &doubtful);
         assert!(taken && said.contains("Warning: spec.publicDomain: cloud is a single label"), "{said}");
+        assert!(said.contains("Warning: spec.storageClass: there is no StorageClass \"nowhere\""), "{said}");
 
         // Renewed: the API server trusts the new certificate alone.
         let authority = certify(&certificate, &key);

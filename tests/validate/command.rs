@@ -51,3 +51,111 @@ fn a_folder_is_read_whole_and_programs_are_told_in_json_and_sarif() {
     let log: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(log["runs"][0]["results"].as_array().unwrap().len(), 2, "{said}");
 }
+
+const SOUND: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [compute]}\n";
+const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: more}\nstringData: {values.yaml: 'a: 1'}\n";
+
+/// A folder with these files, and its path.
+fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let place = folder.path().to_str().unwrap().to_owned();
+    (folder, place)
+}
+
+#[test]
+fn what_holds_nothing_to_judge_is_one_clear_error() {
+    let (_folder, place) = folder(&[
+        ("cloud.yaml", SOUND),
+        ("secret.yaml", SECRET),
+        ("foreign.yaml", "apiVersion: lcm.example.com/v1\nkind: OpenStackDeployment\n"),
+        ("empty.yaml", "# nothing\n"),
+        ("notes/x.txt", ""),
+    ]);
+    let at = |name: &str| format!("{place}/{name}");
+    for (name, there) in [
+        ("secret.yaml", "there is Secret (v1) alone; name the file"),
+        ("foreign.yaml", "there is OpenStackDeployment (lcm.example.com/v1) alone; name"),
+        ("empty.yaml", "it is empty; name"),
+        ("notes", "there is no .yaml, .yml or .json file with anything in it; name"),
+    ] {
+        let (code, said, _) = validate(&[&at(name)], "");
+        assert_eq!(code, 1, "{said}");
+        let begin =
+            format!("{}:1: error: there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, ", at(name));
+        assert!(
+            said.contains(&begin) && said.contains(there) && said.contains(", 1 error") | said.contains(": 1 error"),
+            "{said}"
+        );
+    }
+    let (code, said, _) = validate(&[], "");
+    assert!(code == 1 && said.starts_with("-:1: error: there is no resource of osdpl"), "{said}");
+    assert_eq!(validate(&[&place], "").0, 0, "other manifests beside ours are nobody's business");
+    assert_eq!(validate(&[&at("cloud.yaml"), &at("secret.yaml")], "").0, 0, "what it takes values from may be named");
+    assert_eq!(validate(&[&at("cloud.yaml"), &at("foreign.yaml")], "").0, 1);
+}
+
+#[test]
+fn what_is_no_yaml_is_told_with_its_line_and_refused_where_it_was_named() {
+    let (_folder, place) = folder(&[("cloud.yaml", SOUND), ("other.yaml", "kind: Job\na: [1\n")]);
+    let (code, said, _) = validate(&[&format!("{place}/other.yaml")], "");
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.starts_with(&format!("{place}/other.yaml:2: error: unclosed bracket '['; correct the YAML [yaml]\n")),
+        "{said}"
+    );
+    let (code, said, _) = validate(&[&place], "");
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.starts_with(&format!("{place}/other.yaml:2: warning: unclosed bracket '['; correct the YAML, or ")),
+        "{said}"
+    );
+    assert_eq!(validate(&["--strict", &place], "").0, 1);
+    std::fs::write(format!("{place}/latin.yml"), b"a: \xe9\n").unwrap();
+    let (code, said, _) = validate(&[&place], "");
+    assert!(code == 1 && said.contains(&format!("{place}/latin.yml:1: error: it can't be read: ")), "{said}");
+}
+
+#[test]
+fn what_is_told_of_the_cluster_must_be_what_is_wanted() {
+    for (option, value, told) in [
+        ("--pod-network", "10.0.0.0", "the prefix length is missing; wanted is a network, such as 10.244.0.0/16"),
+        ("--service-network", "services", "this is no address; wanted is a network"),
+        ("--nodes", "three", "invalid digit"),
+        ("--storage-class", "A b", "this is no name of a StorageClass"),
+    ] {
+        let (code, said, why) = validate(&[option, value, "-"], SOUND);
+        assert!((code, said.as_str()) == (2, "") && why.contains(told), "{why}");
+    }
+    let both = ["--pod-network", "10.244.0.0/16,fd00:10::/48", "--nodes", "3", "-"];
+    assert_eq!(validate(&both, SOUND).0, 0);
+}
+
+#[test]
+fn what_stands_beside_a_resource_and_can_not_be_used_is_told_where_it_is_named() {
+    let cloud = format!(
+        "{}services:\n    keystone: {{credentials: {{admin: {{name: keys, key: admin}}}}}}\n    nova: {{releases: {{nova: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}\n",
+        SOUND.replace(
+            "spec: {openstackRelease: '2026.1', presets: [compute]}\n",
+            "spec:\n  openstackRelease: '2026.1'\n  presets: [compute]\n  "
+        )
+    );
+    let with = |data: &str, more: &str| {
+        let keys = format!("---\napiVersion: v1\nkind: Secret\nmetadata: {{name: keys}}\ndata: {{{data}}}\n");
+        validate(&[], &format!("{cloud}{keys}---\n{}", SECRET.replace("'a: 1'", more))).1
+    };
+    let sound = with("admin: aHVudGVyMg==", "'debug: true'");
+    assert!(!sound.contains("error: "), "{sound}");
+    let said = with("admin: '!!'", "'debug: [hunter2'");
+    assert!(said.contains("-:8: error: spec.services.keystone.credentials.admin: Secret keys, key admin: is no text in base64; encode it"), "{said}");
+    assert!(said.contains("-:9: error: spec.services.nova.releases.nova.valuesFrom[0]: Secret more, key values.yaml:1:8: unclosed bracket"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    let said = with("adm: aHVudGVyMg==", "'debug: true'");
+    assert!(
+        said.contains("Secret keys has no text under key \"admin\" (it has: adm); add the key or name another one"),
+        "{said}"
+    );
+}

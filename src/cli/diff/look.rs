@@ -70,6 +70,10 @@ impl Look<'_> {
         }
         let why = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
+            // Nothing is done to one that is asked to move, as `plan` says, too: there is nothing left to compare.
+            if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
+                return Ok(Some(Line::of(key, What::Stays { why: why(&blocked.message) })));
+            }
             return Ok(Some(Line::of(key, What::Refused { why: why(&blocked.message) })));
         }
         let seen = self.live.preview.observed.releases.get(key).filter(|seen| seen.status != "uninstalled");

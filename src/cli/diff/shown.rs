@@ -51,7 +51,9 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none")]
         chart: Option<String>,
     },
-    /// What is asked of it can't be done, such as moving it; or what it is to be given is not at hand.
+    /// What is asked of it can't be done, such as moving it: it stays as it is, where it is.
+    Stays { why: String },
+    /// What it is to be given is not at hand.
     Refused { why: String },
     /// What runs can't be read.
     Unreadable { why: String },
@@ -100,6 +102,7 @@ impl Shown {
             (of(|what| matches!(what, What::Changed { .. })), "would be changed"),
             (of(|what| *what == What::Installed), "installed"),
             (of(|what| *what == What::Uninstalled), "uninstalled"),
+            (of(|what| matches!(what, What::Stays { .. })), "left as it is against the spec"),
             (of(|what| matches!(what, What::Refused { .. } | What::Unreadable { .. })), "can't be compared"),
         ];
         let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}, "));
@@ -121,6 +124,7 @@ impl std::fmt::Display for What {
             Self::Uninstalled => formatter.write_str("would be uninstalled"),
             Self::Changed { chart: None } => formatter.write_str("would be changed"),
             Self::Changed { chart: Some(chart) } => write!(formatter, "would be changed: {chart}"),
+            Self::Stays { why } => write!(formatter, "stays as it is: {why}"),
             Self::Refused { why } => write!(formatter, "can't be compared: {why}"),
             Self::Unreadable { why } => write!(formatter, "can't be read: {why}"),
         }
@@ -168,6 +172,12 @@ mod tests {
         assert_eq!(told["releases"]["a"], json!({"release": "openstack/x", "what": "installed"}));
         let lacking = shown(vec![("e", release(What::Refused { why: "no chart".into() }, vec![]))]);
         assert!(!lacking.is_whole() && lacking.text().contains("e (openstack/x) can't be compared: no chart\n"));
+        let moved = shown(vec![("f", release(What::Stays { why: "it can't become y/f".into() }, vec![]))]);
+        assert_eq!(
+            moved.text(),
+            "f (openstack/x) stays as it is: it can't become y/f\n1 left as it is against the spec, 2 as wanted.\n"
+        );
+        assert!(moved.is_whole() && moved.differs());
         assert_eq!(shown(vec![]).text(), "2 as wanted.\n");
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::Context;
-use crate::webhook::{self, CatalogOf, Files};
+use crate::webhook::{self, CatalogOf, Files, Known, SiteOf};
 
 #[derive(Args)]
 pub struct Webhook {
@@ -50,8 +50,13 @@ impl Webhook {
             let context = Arc::clone(&asked);
             Box::pin(async move { context.catalog_for(&namespace).await })
         });
-        let files = Files { certificate, key };
-        let work = webhook::serve(listener, files, (context.catalog(), catalog_of), stop.clone())?;
+        let asked = Arc::clone(context);
+        let site_of: SiteOf = Arc::new(move |spec, catalog| {
+            let context = Arc::clone(&asked);
+            Box::pin(async move { context.site_for(&spec, &catalog).await })
+        });
+        let (files, known) = (Files { certificate, key }, Known { catalog_of, site_of });
+        let work = webhook::serve(listener, files, (&context.catalog(), known), stop.clone())?;
         Ok(tokio::spawn(work))
     }
 }

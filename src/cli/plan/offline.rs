@@ -14,24 +14,22 @@ pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> Shown {
     let line = |name: &str| {
         let release = &desired.releases[name];
         let needs: Vec<String> = release.needs.keys().map(ToString::to_string).collect();
-        let kind = if needs.is_empty() { Kind::Do } else { Kind::Wait };
+        let kind = if needs.is_empty() && release.blocked.is_none() { Kind::Do } else { Kind::Wait };
         let when = match needs.as_slice() {
             [] => "at once".to_owned(),
             needs => format!("as soon as {} are available", needs.join(", ")),
         };
-        Line {
-            name: name.to_owned(),
-            release: release.key.to_string(),
-            kind,
-            message: format!("helm upgrade --install in {}, {when}", release.key.namespace),
-            needs,
-            ..Line::default()
-        }
+        let message = match &release.blocked {
+            Some(blocked) => format!("{}: {}", blocked.reason, blocked.message),
+            None => format!("helm upgrade --install in {}, {when}", release.key.namespace),
+        };
+        Line { name: name.to_owned(), release: release.key.to_string(), kind, message, needs, ..Line::default() }
     };
     Shown {
         name: deployment.name_any(),
         namespace: deployment.namespace().unwrap_or_default(),
         is_offline: true,
+        refused: desired.releases.values().any(|release| release.blocked.is_some()),
         releases: names.into_iter().map(line).collect(),
         ..Shown::default()
     }

@@ -64,7 +64,8 @@ impl Shown {
     pub(super) fn summary(&self) -> String {
         let count = |kind: Kind| self.releases.iter().filter(|line| line.kind == kind).count();
         if self.is_offline {
-            return format!("{} would be installed.", releases(self.releases.len()));
+            let rest = if self.refused { ", once nothing is wrong above" } else { "" };
+            return format!("{} would be installed{rest}.", releases(self.releases.len()));
         }
         let (ready, act, settle, wait) = (count(Kind::Ready), count(Kind::Do), count(Kind::Settle), count(Kind::Wait));
         match (act, settle, wait) {

@@ -6,10 +6,11 @@ use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, ResourceExt};
 
-use super::{Arguments, Cloud, told};
+use super::{Arguments, Cloud};
 use crate::catalog::Catalog;
 use crate::cli::common::readable;
-use crate::cli::live::{self, Live};
+use crate::cli::live::{Live, Question};
+use crate::cli::offline::told;
 use crate::controller::{Preview, secrets};
 use crate::credentials::{given, needed, secret_name};
 use crate::helm::Version;
@@ -18,14 +19,8 @@ use crate::plan::jobs_before;
 impl Arguments {
     /// What the operator would give helm now.
     pub(super) async fn standing(&self) -> anyhow::Result<Cloud> {
-        let question = live::Question {
-            cluster: &self.cluster,
-            name: self.name.clone(),
-            namespace: self.namespace.clone(),
-            file: self.file.as_deref(),
-            catalog: &self.catalog,
-            place: &self.place,
-        };
+        let (resource, file) = (&self.resource, self.file.as_deref());
+        let question = Question { resource, file, catalog: &self.catalog, place: &self.place };
         let Live { client, deployment, catalog, preview, .. } = question.look().await?;
         told(&preview.desired)?;
         for unknown in &preview.unknown {
@@ -42,6 +37,7 @@ impl Arguments {
             spec: preview.spec,
             catalog,
             desired: preview.desired,
+            written: BTreeMap::new(),
         })
     }
 }

@@ -4,6 +4,7 @@ use anyhow::bail;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::expr::{self, Expression};
 use crate::values::{Path, Values, merge};
 use crate::yaml::{self, Located};
 
@@ -79,6 +80,15 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 impl Suite {
     /// Reads a file of cases.
     pub fn parse(place: &str, text: &str) -> anyhow::Result<Self> {
+        let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+        if text.lines().all(is_empty) {
+            bail!("{place}: it is empty; write cases below `cases`, as deploy/tests.yaml has one of each kind");
+        }
+        if text.lines().any(|line| line.starts_with("apiVersion:")) {
+            bail!(
+                "{place}: this is an object of Kubernetes, not a file of cases; name the file of cases, and the resource as `file` in it"
+            );
+        }
         let Written { file, cases } = yaml::parse(place, text)?;
         let suite = Self { file, cases, place: place.to_owned(), located: yaml::parse(place, text)? };
         for (index, case) in suite.cases.iter().enumerate() {
@@ -156,6 +166,12 @@ impl Expectation {
             }
             _ => {}
         }
+        if let Some(problem) = matches.as_ref().and_then(|pattern| expr::pattern_problem(pattern)) {
+            return Err(format!(
+                "`matches` is no regular expression: {problem}; correct it, with \\ before what is meant as it stands"
+            ));
+        }
+        holds.iter().try_for_each(|text| Expression::compile(text).map(drop).map_err(|error| error.to_string()))?;
         path.iter().try_for_each(|path| Path::parse(path).map(drop).map_err(|error| error.to_string()))
     }
 }
@@ -191,6 +207,10 @@ mod tests {
             (with("{release: a, refused: x}"), "cases.yaml:5: `release` says nothing here"),
             (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is no path"),
             (with("{release: a, path: b, equals: null}"), "it is right"),
+            (with("{release: a, path: b, matches: '([a'}"), "cases.yaml:5: `matches` is no regular expression: "),
+            (with("{release: a, holds: 'a ==='}"), "cases.yaml:5: `a ===` is no CEL expression"),
+            ("# nothing\n".to_owned(), "cases.yaml: it is empty; write cases below `cases`"),
+            ("apiVersion: v1\n".to_owned(), "cases.yaml: this is an object of Kubernetes, not a file of cases; name"),
         ] {
             let said = problem(&text);
             assert!(said.starts_with(told), "{said}\n{told}");

@@ -9,7 +9,7 @@ use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::desired::{Desired, DesiredRelease, redacted, resolve, select};
 use crate::expr::{self, Expression, Scope};
 use crate::observed::Site;
-use crate::rule::{Judged, Kind, Question, Schemas, made_up};
+use crate::rule::{Judged, Kind, Question, Schemas, made_up_beside};
 use crate::values::{Path, Values, get};
 
 /// A cloud, by made-up credentials.
@@ -22,9 +22,14 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// A cloud of this spec; `beside` has the resource's own name.
-    pub fn new(spec: Values, beside: Option<&OpenStackDeployment>, catalog: Catalog, schemas: &Schemas) -> Self {
-        let metadata = beside.map(|deployment| &deployment.metadata);
+    /// A cloud of this spec; the resource that it was before has its name, and objects are beside it.
+    pub fn new(
+        spec: Values,
+        (before, beside): (Option<&OpenStackDeployment>, &[Value]),
+        catalog: Catalog,
+        schemas: &Schemas,
+    ) -> Self {
+        let metadata = before.map(|deployment| &deployment.metadata);
         let or = |text: Option<&String>, usual: &str| text.cloned().unwrap_or_else(|| usual.to_owned());
         let name = or(metadata.and_then(|metadata| metadata.name.as_ref()), "cloud");
         let namespace = or(metadata.and_then(|metadata| metadata.namespace.as_ref()), "openstack");
@@ -32,14 +37,14 @@ impl Cloud {
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": name, "namespace": namespace}, "spec": spec,
         });
-        let question = Question { catalog: &catalog, schemas, beside: &[], site: &Site::default() };
+        let question = Question { catalog: &catalog, schemas, beside, site: &Site::default() };
         let judged = question.document(Kind::OpenStackDeployment, &object);
         let (mut desired, mut variables) = (Desired::default(), Values::new());
         // What has no sound shape is refused, and means nothing.
         if let Ok(spec) = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(spec)) {
             let selection = select(&name, &namespace, &spec, &catalog);
             if !selection.is_refused() {
-                desired = resolve(&spec, &catalog, &selection, &made_up(&catalog, &selection));
+                desired = resolve(&spec, &catalog, &selection, &made_up_beside(&spec, &catalog, &selection, beside));
             }
             variables = selection.variables;
         }

@@ -10,11 +10,11 @@ use super::super::Error;
 /// Which machine, boot and process-number space this is: the same number elsewhere is another process.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
-        std::fs::read_to_string(&path).map_err(|source| Error::Proc { path: path.clone(), source })
+        std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })
     };
     let boot = read(proc.join("sys/kernel/random/boot_id"))?;
     let link = proc.join("self/ns/pid");
-    let space = std::fs::read_link(&link).map_err(|source| Error::Proc { path: link, source })?;
+    let space = std::fs::read_link(&link).map_err(|why| Error::Proc { path: link, why })?;
     Ok(format!("{} {}", boot.trim(), space.display()))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
     let stat = match std::fs::read(&path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if is_gone(&error) => return Ok(None),
-        Err(source) => return Err(Error::Proc { path, source }),
+        Err(why) => return Err(Error::Proc { path, why }),
     };
     let mut fields = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default().split_whitespace();
     let dead = matches!(fields.next(), None | Some("Z" | "X" | "x"));

@@ -1,0 +1,121 @@
+//! The document of a file that holds a resource, and those beside it.
+
+use std::path::Path;
+
+use anyhow::bail;
+use serde_json::Value;
+
+use super::common::read;
+use super::unknown::unknown_fields;
+use crate::api::OpenStackDeployment;
+use crate::rule::{Content, is_ours, other_kinds, split};
+use crate::yaml::{self, Located};
+
+/// The document of a file that holds a resource.
+pub struct Document {
+    /// The file, for people.
+    place: String,
+    text: String,
+    /// The lines of the file before it.
+    before: u64,
+    /// The other objects of the file: Secrets and `ConfigMap`s that the resource names may be among them.
+    pub beside: Vec<Value>,
+}
+
+impl Document {
+    /// The resource in a file, or on standard input for `-`; of several none, for one of them would be left out in silence.
+    ///
+    /// # Errors
+    /// With the line, where anything in the file is no YAML: it might be what the resource names.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        Self::of(&path.display().to_string(), &read(path)?)
+    }
+
+    fn of(place: &str, text: &str) -> anyhow::Result<Self> {
+        let (mut resources, mut beside) = (Vec::new(), Vec::new());
+        for document in split(place, text) {
+            match document.content {
+                Content::Wrong(error) => {
+                    bail!("{place}:{}: {}; correct the YAML", error.line + document.before, error.problem)
+                }
+                Content::Object(read) if is_ours(&read.value) => resources.push((document.before, document.text)),
+                Content::Object(read) => beside.push(read.value),
+            }
+        }
+        if resources.len() > 1 {
+            bail!(
+                "{place} holds {} OpenStackDeployments, and one is judged at a time: give each a file of its own",
+                resources.len()
+            );
+        }
+        let Some((before, text)) = resources.pop() else {
+            let there = other_kinds(&beside.iter().collect::<Vec<_>>());
+            bail!(
+                "{place} holds no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {there}; name the file that holds yours"
+            )
+        };
+        Ok(Self { place: place.to_owned(), text, before, beside })
+    }
+
+    /// The resource.
+    pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
+        let unknown = unknown_fields(&self.place, &self.text, self.before)?;
+        if !unknown.is_empty() {
+            bail!("{}", unknown.join("\n"));
+        }
+        let parsed: Result<OpenStackDeployment, _> = yaml::parse(&self.place, &self.text);
+        let mut deployment = parsed.map_err(|error| yaml::Error { line: error.line + self.before, ..error })?;
+        deployment.metadata.namespace.get_or_insert_with(|| "openstack".into());
+        deployment.metadata.name.get_or_insert_with(|| "cloud".into());
+        Ok(deployment)
+    }
+
+    /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
+    pub fn line<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> anyhow::Result<String> {
+        let located: Located = yaml::parse(&self.place, &self.text)?;
+        Ok(format!("{}:{}", self.place, located.nearest(keys).line() + self.before))
+    }
+}
+
+/// The resource in a file, or on standard input for `-`.
+pub fn read_deployment(path: &Path) -> anyhow::Result<OpenStackDeployment> {
+    Document::read(path)?.deployment()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOUD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1'}\n";
+
+    #[test]
+    fn a_file_without_a_resource_is_refused_with_what_it_holds_and_what_to_do() {
+        let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n";
+        let foreign = "apiVersion: lcm.example.com/v1\nkind: OpenStackDeployment\n";
+        let end = "; name the file that holds yours";
+        for (text, told) in [
+            (
+                String::new(),
+                "c.yaml holds no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): it is empty; name".to_owned(),
+            ),
+            (secret.to_owned(), format!("osdpl.dev/v1alpha1): there is Secret (v1) alone{end}")),
+            (foreign.to_owned(), format!("there is OpenStackDeployment (lcm.example.com/v1) alone{end}")),
+            (format!("{secret}---\na: [1\n"), "c.yaml:5: unclosed bracket '['; correct the YAML".to_owned()),
+            (format!("{CLOUD}---\n{CLOUD}"), "c.yaml holds 2 OpenStackDeployments".to_owned()),
+        ] {
+            let said = Document::of("c.yaml", &text).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(said.contains(&told), "{said}\n{told}");
+        }
+    }
+
+    #[test]
+    fn the_resource_is_found_among_others_and_keeps_the_lines_of_its_file() {
+        let text = format!("# mine\n---\nkind: Secret\napiVersion: v1\n---\n{CLOUD}");
+        let found = Document::of("c.yaml", &text).unwrap();
+        assert_eq!((found.beside.len(), found.line(["spec"]).unwrap().as_str()), (1, "c.yaml:9"));
+        assert_eq!(found.deployment().unwrap().metadata.name.as_deref(), Some("cloud"));
+        let wrong = text.replace("'2026.1'", "[1]");
+        let said = Document::of("c.yaml", &wrong).unwrap().deployment().unwrap_err().to_string();
+        assert!(said.starts_with("c.yaml:9:"), "{said}");
+    }
+}

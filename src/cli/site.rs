@@ -1,0 +1,74 @@
+//! What is told of the cluster that a resource is meant for, where none is asked.
+
+use clap::Args;
+
+use crate::observed::{Census, Class, Range, Site};
+use crate::rule::check_network;
+
+#[derive(Args)]
+#[command(next_help_heading = "The cluster that it is meant for")]
+pub struct SiteOptions {
+    /// How many nodes the cluster has, each for every role: servers that need a node each are counted.
+    #[arg(long, value_name = "NUMBER")]
+    nodes: Option<usize>,
+    /// A StorageClass of the cluster, or NAME=PROVISIONER; name all of them, one each.
+    #[arg(long = "storage-class", value_name = "NAME", value_parser = class)]
+    classes: Vec<Class>,
+    /// A network that the cluster's pods get addresses from, such as 10.244.0.0/16.
+    #[arg(long = "pod-network", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    pods: Vec<String>,
+    /// A network that its Services get addresses from, such as 10.96.0.0/12.
+    #[arg(long = "service-network", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    services: Vec<String>,
+}
+
+impl SiteOptions {
+    /// What rules are told of the cluster.
+    pub fn site(&self) -> Site {
+        let range = |what: &str, cidr: &String| Range { what: what.into(), cidr: cidr.clone() };
+        let pods = self.pods.iter().map(|cidr| range("the cluster's pods (--pod-network)", cidr));
+        let services = self.services.iter().map(|cidr| range("its Services (--service-network)", cidr));
+        Site {
+            nodes: self.nodes.map(Census::All),
+            classes: (!self.classes.is_empty()).then(|| self.classes.clone()),
+            networks: pods.chain(services).collect(),
+        }
+    }
+
+    /// Whether anything is told.
+    pub fn is_told(&self) -> bool {
+        self.site() != Site::default()
+    }
+}
+
+fn network(text: &str) -> Result<String, String> {
+    check_network(text).map(|()| text.to_owned())
+}
+
+fn class(text: &str) -> Result<Class, String> {
+    let (name, provisioner) = text.split_once('=').unwrap_or((text, ""));
+    // A name of an object (RFC 1123).
+    let fits = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter);
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err(
+            "this is no name of a StorageClass; write one as `kubectl get storageclass` shows it, such as general or general=rook-ceph.rbd.csi.ceph.com"
+                .into(),
+        );
+    }
+    Ok(Class { name: name.into(), provisioner: provisioner.into(), is_default: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_name_of_a_class_is_refused_with_what_is_wanted() {
+        let taken = class("general=rook-ceph.rbd.csi.ceph.com").unwrap();
+        assert_eq!((taken.name.as_str(), taken.provisioner.as_str()), ("general", "rook-ceph.rbd.csi.ceph.com"));
+        for text in ["", "=x", "a,b", "General"] {
+            let refused = class(text).unwrap_err();
+            assert!(refused.contains("this is no name of a StorageClass; write one as"), "{text}: {refused}");
+        }
+    }
+}
