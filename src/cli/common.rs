@@ -7,12 +7,12 @@ use std::sync::OnceLock;
 use anyhow::{Context, bail};
 use clap::Args;
 use kube::api::{ListParams, ObjectList};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Config, ResourceExt};
 
 use super::unknown::unknown_fields;
 use crate::api::OpenStackDeployment;
-use crate::catalog::{Catalog, Files};
+use crate::catalog::{Catalog, Files, did_you_mean};
 use crate::files;
 use crate::yaml::{self, Located};
 
@@ -59,14 +59,18 @@ impl ClusterOption {
             (Some(file), _) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await,
             (None, Some(_)) => Config::from_kubeconfig(&options).await,
             (None, None) => {
-                return kube::Client::try_default()
-                    .await
-                    .map_err(readable)
-                    .context("no cluster to speak to (set KUBECONFIG)");
+                return kube::Client::try_from(Config::infer().await.map_err(unconfigured)?).map_err(readable);
             }
         };
         kube::Client::try_from(config.context("no cluster to speak to")?).map_err(readable)
     }
+}
+
+/// What is said where no configuration is found: of the two places that are looked in, the one that people write.
+#[allow(clippy::needless_pass_by_value, reason = "as map_err hands it on")]
+fn unconfigured(error: InferConfigError) -> anyhow::Error {
+    let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+    anyhow::anyhow!("no cluster to speak to: {why}; set KUBECONFIG, or name a file with --kubeconfig")
 }
 
 /// Which resource of the cluster is meant.
@@ -119,6 +123,15 @@ pub fn readable(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) => anyhow::anyhow!("{}", status.message),
         other => other.into(),
     }
+}
+
+/// What is said of a release that the catalogue does not have.
+pub fn unknown(catalog: &Catalog, release: &str) -> anyhow::Error {
+    let known = catalog.services.values().flat_map(|service| service.releases.keys());
+    let hint = did_you_mean(release, known.map(String::as_str));
+    anyhow::anyhow!(
+        "the catalogue has no release {release:?}{hint}; releases go by the catalogue's names, see `osdpl plan`"
+    )
 }
 
 /// A file, or standard input for `-`, which can be asked for more than once.
