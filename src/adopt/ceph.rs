@@ -123,12 +123,12 @@ fn nova_use(found: &Found, volumes: Option<&str>) -> Option<Use> {
 /// The first section of those that are enabled whose driver is this one.
 fn backend(found: &Found, sections: &str, enabled: &str, driver: &str) -> Option<String> {
     let enabled = text(found, enabled)?.split(',').map(str::trim);
-    let drives = |place: &String| {
+    let is_of = |place: &String| {
         let named =
             ["volume_driver", "share_driver"].into_iter().find_map(|key| text(found, &format!("{place}.{key}")));
         named.is_some_and(|named| named.ends_with(driver))
     };
-    enabled.map(|name| format!("{sections}.{name}")).find(drives)
+    enabled.map(|name| format!("{sections}.{name}")).find(is_of)
 }
 
 fn value<'a>(found: &'a Found, path: &str) -> Option<&'a Value> {

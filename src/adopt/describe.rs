@@ -142,21 +142,27 @@ impl<'a> Cloud<'a> {
         resolve(spec, self.catalog, &self.selected(spec), facts)
     }
 
-    /// What is known from outside: credentials as the releases have them, the rest made up.
+    /// What is known from outside: credentials as the releases have them, the rest made up. Those of a service that is no part of the cloud can't be
+    /// given: where a release repeats one, it stands in the release's own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.invent)(selection);
         // Where none is described, what needs one is no candidate.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
-        for ((service, name), value) in &self.taken {
+        for ((service, name), value) in self.named(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
         }
         facts
     }
 
+    /// The credentials that the spec can name: those of services that are part of the cloud.
+    fn named(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
+        let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
+        self.taken.iter().filter(move |((service, _), _)| enabled.contains(service))
+    }
+
     /// Names every credential that was taken over, each service's in a Secret of its own.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
-        let enabled: BTreeSet<&String> = selection.services.iter().chain(selection.external.keys()).collect();
-        for ((service, name), value) in self.taken.iter().filter(|((service, _), _)| enabled.contains(service)) {
+        for ((service, name), value) in self.named(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
             let key = SecretKey { name: secret.clone(), key: name.clone() };
             spec.services.entry(service.clone()).or_default().credentials.insert(name.clone(), key);

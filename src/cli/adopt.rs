@@ -98,12 +98,21 @@ impl Arguments {
             renderer: self.renderer(&client).await,
         };
         let effects = effects.all().await?;
-        let seen = Seen { owners, charts, effects, has_charts: self.place.source().is_some() };
-        let mut warnings = warnings::of(&shipped(&known, &catalog), &described.spec);
-        let ceph = ceph.map(|ceph| ceph.note);
-        warnings.extend(ceph.clone());
-        let written = Written { name: &name, namespace: &home, described: &described, note: ceph.as_deref() };
-        let shown = Shown::new(&known, &described, seen, warnings);
+        let written = Written {
+            name: &name,
+            namespace: &home,
+            described: &described,
+            note: ceph.as_ref().map(|ceph| &*ceph.note),
+        };
+        let seen = Seen {
+            owners,
+            charts,
+            effects,
+            has_charts: self.place.source().is_some(),
+            shipped: warnings::of(&shipped(&known, &catalog), &described.spec),
+            ceph: ceph.as_ref().map(|ceph| ceph.note.clone()),
+        };
+        let shown = Shown::new(&known, &described, seen);
         self.print(&written, &shown)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -112,12 +121,14 @@ impl Arguments {
     fn nothing(&self, look: &Look) -> String {
         let place =
             self.namespace.as_ref().map_or_else(|| "this cluster".to_owned(), |name| format!("namespace {name}"));
-        let others: String = look.others.iter().map(|(key, why)| format!("\n{key}: {why}")).collect();
         let elsewhere = if self.namespace.is_some() { "; without -n every namespace is searched" } else { "" };
-        format!(
-            "no release in {place} can be taken over: of those that helm has deployed there, none is of a chart that the catalogue knows (`osdpl catalog`); look with \
-             `helm list -A`{elsewhere}{others}"
-        )
+        if look.others.is_empty() {
+            return format!(
+                "no release in {place} is of a chart that the catalogue knows (`osdpl catalog`); look with `helm list -A`{elsewhere}"
+            );
+        }
+        let others: Vec<String> = look.others.iter().map(|(key, why)| format!("  {key}: {why}")).collect();
+        format!("no release in {place} is left to take over{elsewhere}:\n{}", others.join("\n"))
     }
 
     /// What renders, or why nothing can: values are told all the same.

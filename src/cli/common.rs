@@ -56,13 +56,17 @@ impl ClusterOption {
     pub async fn client(&self) -> anyhow::Result<kube::Client> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let config = match (&self.kubeconfig, &self.context) {
-            (Some(file), _) => Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await,
+            (Some(file), _) => match Kubeconfig::read_from(file) {
+                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+                Err(error) => Err(error),
+            },
             (None, Some(_)) => Config::from_kubeconfig(&options).await,
             (None, None) => {
                 return kube::Client::try_from(Config::infer().await.map_err(unconfigured)?).map_err(readable);
             }
         };
-        kube::Client::try_from(config.context("no cluster to speak to")?).map_err(readable)
+        let config = config.map_err(|error| anyhow::anyhow!("no cluster to speak to: {error}"))?;
+        kube::Client::try_from(config).map_err(readable)
     }
 }
 

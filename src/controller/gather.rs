@@ -80,8 +80,8 @@ impl Context {
         let ceph = facts.ceph.clone();
         let desired = memory.resolved(spec, &catalog, &selection, facts);
         if !refused {
-            observed.likeness =
-                likenesses(&self.cluster, (&desired, &observed), &memory.likeness, true, |_, _| {}).await?;
+            let known = (&memory.likeness, &names(deployment, ADOPT));
+            observed.likeness = likenesses(&self.cluster, (&desired, &observed), known, true, |_, _| {}).await?;
             memory.likeness.clone_from(&observed.likeness);
             wake = wake.into_iter().chain(again(&observed.likeness)).min();
         }

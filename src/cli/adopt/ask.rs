@@ -63,15 +63,16 @@ async fn open(
         match look.standing(&name).await? {
             Standing::Open => open.push(name),
             Standing::Ours(revision) => ours.push(format!("{name} (revision {revision})")),
-            Standing::Refused(why) => refused.push(format!("{name} can't be taken over: {why}")),
             Standing::Absent(_) if asked.is_none() => {}
-            Standing::Absent(why) => refused.push(format!("{name} can't be taken over: {why}")),
+            Standing::Absent(why) | Standing::Refused(why) => {
+                refused.push(format!("{name} can't be taken over: {why}"));
+            }
         }
     }
-    match refused.is_empty() {
-        false if asked.is_some() => bail!("{}", refused.join("\n")),
-        _ => refused.iter().for_each(output::line),
+    if asked.is_some() && !refused.is_empty() {
+        bail!("{}", refused.join("\n"));
     }
+    refused.iter().for_each(output::line);
     if !ours.is_empty() {
         output::line(format_args!("osdpl's already, nothing to do: {}", ours.join(", ")));
     } else if open.is_empty() && refused.is_empty() {

@@ -1,6 +1,7 @@
 //! The Ceph that a running cloud uses: what the cluster tells of it, and what is said of it. Reads alone.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
@@ -72,7 +73,7 @@ fn declared(uses: &Uses, answers: &Answers, storage: &Storage) -> String {
         storage.secret.0
     );
     if let Some(place) = &storage.guessed {
-        note.push_str(&format!(" No ceph.conf tells its fsid: check the one of CephCluster {place} with `ceph fsid`."));
+        let _ = write!(note, " No ceph.conf tells its fsid: check the one of CephCluster {place} with `ceph fsid`.");
     }
     if !answers.clusters.is_empty() {
         note.push_str(
