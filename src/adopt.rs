@@ -4,6 +4,7 @@
 //! nothing: the same chart, and the same values once the chart's defaults are below them. How the values are spelt, and which of them are the chart's
 //! own defaults, makes no difference to a template.
 
+mod ceph;
 mod compare;
 mod describe;
 mod fit;
@@ -12,6 +13,7 @@ mod owner;
 mod residue;
 mod shipped;
 
+pub use ceph::{Answers, Storage, Use, Uses, uses};
 pub use compare::{Compared, compare};
 pub use describe::{Cloud, Content, Description, Invent, Secrets};
 pub use found::{Found, Known, home, known};

@@ -235,9 +235,16 @@ impl User {
     }
 }
 
-/// The Ceph of a `ceph.conf` that [`Ceph::configuration`] made.
+/// The Ceph that a `ceph.conf` is of.
 pub fn fsid_of(configuration: &str) -> Option<&str> {
-    configuration.lines().find_map(|line| line.strip_prefix("fsid = "))
+    setting(configuration, "fsid")
+}
+
+/// What a `ceph.conf` says of an option, in whatever section: Ceph takes spaces and dashes in its name for underscores.
+pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
+    let is = |name: &str| name.trim().replace([' ', '-'], "_") == option;
+    let said = configuration.lines().filter_map(|line| line.split_once('='));
+    said.filter(|(name, _)| is(name)).map(|(_, value)| value.trim()).find(|value| !value.is_empty())
 }
 
 fn is_uuid(text: &str) -> bool {

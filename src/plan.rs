@@ -53,7 +53,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    fn names(set: &BTreeSet<String>, release: &str) -> bool {
+    /// Whether an annotation of these names means a release: by its name, or with all.
+    pub fn names(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
 }

@@ -1,5 +1,7 @@
 //! One revision against one wish.
 
+use serde_json::Value;
+
 use crate::desired::DesiredRelease;
 use crate::observed::Verdict;
 use crate::release::Source;
@@ -19,8 +21,13 @@ pub struct Compared {
 /// Compares what a revision was made from with what is wanted. Both lie over the defaults of the recorded chart: where that is not the wanted one,
 /// the verdict says so first.
 pub fn compare(release: &DesiredRelease, source: &Source) -> Compared {
-    let before = seen(&source.defaults, &source.config);
-    let after = seen(&source.defaults, &release.values);
+    let mut before = coalesce(&source.defaults, &source.config);
+    let mut after = coalesce(&source.defaults, &release.values);
+    level(&mut before, &mut after);
+    for values in [&mut before, &mut after] {
+        without_nulls(values);
+        plain_numbers(values);
+    }
     let paths: Vec<String> = changed(&before, &after).iter().map(ToString::to_string).collect();
     let chart = other_chart(release, source);
     let same = paths.is_empty() && chart.is_none();
@@ -28,11 +35,18 @@ pub fn compare(release: &DesiredRelease, source: &Source) -> Compared {
     Compared { before, after, verdict }
 }
 
-fn seen(defaults: &Values, given: &Values) -> Values {
-    let mut values = coalesce(defaults, given);
-    without_nulls(&mut values);
-    plain_numbers(&mut values);
-    values
+/// Empties maps that hold nothing but nulls on both sides: a default of null that was taken away leaves a map with nothing in it, and one that was
+/// left alone a map with a null, and templates find nothing in either.
+fn level(one: &mut Values, other: &mut Values) {
+    for (key, value) in one {
+        let (Value::Object(value), Some(Value::Object(beside))) = (value, other.get_mut(key)) else { continue };
+        if value.values().chain(beside.values()).all(Value::is_null) {
+            value.clear();
+            beside.clear();
+        } else {
+            level(value, beside);
+        }
+    }
 }
 
 /// How the recorded chart is another one than the wanted. What is not known of the wanted one makes no difference.
@@ -53,7 +67,7 @@ fn other_chart(release: &DesiredRelease, source: &Source) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::plan::tests::world;
@@ -67,7 +81,9 @@ mod tests {
         Source {
             config: map(config),
             chart: Chart { name: "store".into(), version: "1.2.3".into(), app_version: String::new() },
-            defaults: map(json!({"pod": {"replicas": 1, "lifecycle": {"timeout": 30}}, "tags": ["a"]})),
+            defaults: map(
+                json!({"pod": {"replicas": 1, "lifecycle": {"timeout": 30}}, "tags": ["a"], "cache": {"key": null}}),
+            ),
             imprint: "imprint".into(),
         }
     }
@@ -87,6 +103,8 @@ mod tests {
             (json!({"pod": {"replicas": 1}}), json!({})),
             (json!({"pod": {"replicas": 2}}), json!({"pod": {"replicas": 2.0}, "tags": ["a"]})),
             (json!({"endpoints": {"identity": {"namespace": null}}}), json!({})),
+            (json!({"cache": {"key": null}}), json!({})),
+            (json!({}), json!({"cache": {"key": null}})),
             (json!({"pod": {"lifecycle": null}}), json!({"pod": {"lifecycle": null, "unknown": null}})),
         ] {
             assert_eq!(said(values.clone(), config.clone(), |_| {}), "nothing would change", "{values} over {config}");

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
+use super::ceph::Storage;
 use super::fit::{Fit, score};
 use super::found::Known;
 use super::residue::residue;
@@ -11,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::credentials;
 use crate::desired::{Desired, DesiredRelease, Facts, Finding, Selection, resolve, select};
 use crate::values::{Values, get};
+use crate::yaml;
 
 /// The key of a Secret with values.
 const VALUES_KEY: &str = "values.yaml";
@@ -23,8 +27,20 @@ pub type Secrets = BTreeMap<String, BTreeMap<String, Content>>;
 pub enum Content {
     /// A credential.
     Text(String),
+    /// What is told beside credentials and is none itself: a user, an address.
+    Open(String),
     /// Values of a release, to be stored as YAML.
     Values(Values),
+}
+
+impl Content {
+    /// As it is stored.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) | Self::Open(text) => text.clone(),
+            Self::Values(values) => yaml::write(&Value::Object(values.clone())),
+        }
+    }
 }
 
 /// What describes a cloud.
@@ -53,6 +69,7 @@ pub struct Cloud<'a> {
     pub(super) known: &'a Known<'a>,
     pub(super) catalog: &'a Catalog,
     invent: Invent<'a>,
+    pub(super) storage: Option<&'a Storage>,
     taken: BTreeMap<credentials::Name, String>,
 }
 
@@ -64,7 +81,13 @@ impl<'a> Cloud<'a> {
         catalog: &'a Catalog,
         invent: Invent<'a>,
     ) -> Self {
-        Self { name, namespace, known, catalog, invent, taken: taken(known, catalog) }
+        Self { name, namespace, known, catalog, invent, storage: None, taken: taken(known, catalog) }
+    }
+
+    /// The same, whose Ceph the spec is to declare.
+    #[must_use]
+    pub fn with_storage(self, storage: Option<&'a Storage>) -> Self {
+        Self { storage, ..self }
     }
 
     /// Describes it. The same releases give the same description.
@@ -73,7 +96,7 @@ impl<'a> Cloud<'a> {
         fit.presets();
         fit.features();
         let mut spec = fit.spec;
-        let mut secrets = Secrets::new();
+        let mut secrets: Secrets = self.storage.iter().map(|storage| storage.secret.clone()).collect();
         let selection = self.selected(&spec);
         self.credentials(&mut spec, &selection, &mut secrets);
         let mut facts = self.facts(&selection);
@@ -119,21 +142,27 @@ impl<'a> Cloud<'a> {
         resolve(spec, self.catalog, &self.selected(spec), facts)
     }
 
-    /// What is known from outside: credentials as the releases have them, the rest made up.
+    /// What is known from outside: credentials as the releases have them, the rest made up. Those of a service that is no part of the cloud can't be
+    /// given: where a release repeats one, it stands in the release's own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.invent)(selection);
-        // No Ceph is described yet: what needs one is no candidate.
-        facts.ceph = None;
-        for ((service, name), value) in &self.taken {
+        // Where none is described, what needs one is no candidate.
+        facts.ceph = self.storage.map(|storage| storage.declared.clone());
+        for ((service, name), value) in self.named(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
         }
         facts
     }
 
+    /// The credentials that the spec can name: those of services that are part of the cloud.
+    fn named(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
+        let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
+        self.taken.iter().filter(move |((service, _), _)| enabled.contains(service))
+    }
+
     /// Names every credential that was taken over, each service's in a Secret of its own.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
-        let enabled: BTreeSet<&String> = selection.services.iter().chain(selection.external.keys()).collect();
-        for ((service, name), value) in self.taken.iter().filter(|((service, _), _)| enabled.contains(service)) {
+        for ((service, name), value) in self.named(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
             let key = SecretKey { name: secret.clone(), key: name.clone() };
             spec.services.entry(service.clone()).or_default().credentials.insert(name.clone(), key);

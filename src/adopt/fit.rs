@@ -10,6 +10,9 @@ use crate::catalog::Level;
 use crate::desired::{Facts, Selection, resolve};
 use crate::values::{Path, changed, coalesce, get, plain_numbers, set};
 
+/// The feature that says where data are kept.
+const STORAGE: &str = "storage";
+
 /// A spec that is being fitted.
 pub(super) struct Fit<'a> {
     cloud: &'a Cloud<'a>,
@@ -35,6 +38,9 @@ impl<'a> Fit<'a> {
             own.namespace = other(&found.key.namespace, release.namespace.as_deref().unwrap_or(cloud.namespace));
             let locked = cloud.catalog.lock.get(&release.chart).map_or("", |pin| pin.version.as_str());
             own.version = other(&found.source.chart.version, locked);
+        }
+        if let Some(storage) = cloud.storage {
+            spec.features.insert(STORAGE.into(), storage.feature.clone());
         }
         let mut fit = Self { cloud, spec, best: usize::MAX };
         fit.services();
@@ -83,6 +89,10 @@ impl<'a> Fit<'a> {
 
     /// Keeps a field's value where it helps.
     fn attempt(&mut self, field: &Path, value: &Value) {
+        // What declares the Ceph that is in use stands, however few overrides another choice would leave.
+        if self.cloud.storage.is_some() && field.keys().starts_with(&["features".into(), STORAGE.into()]) {
+            return;
+        }
         let Ok(Value::Object(mut tree)) = serde_json::to_value(&self.spec) else { return };
         if get(&tree, field) == Some(value) {
             return;

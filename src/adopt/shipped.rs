@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::describe::credential;
 use super::found::{Found, Known};
-use crate::catalog::{Body, Catalog};
+use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use crate::values::{Path, get};
 
@@ -34,7 +34,7 @@ pub fn shipped(known: &Known<'_>, catalog: &Catalog) -> Shipped {
         let service = catalog.release(release).map_or("", |(service, _)| service);
         for (path, expression) in catalog.bodies(release).flat_map(Body::whole) {
             let Some((owner, name)) = credential(&expression) else { continue };
-            if !is_shipped(found, &path) {
+            if is_identifier(catalog, (owner, name)) || !is_shipped(found, &path) {
                 continue;
             }
             let place = (release.clone(), path);
@@ -47,6 +47,12 @@ pub fn shipped(known: &Known<'_>, catalog: &Catalog) -> Shipped {
         }
     }
     all
+}
+
+/// Whether it only tells things apart: who knows it can do nothing with it.
+fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
+    let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
+    credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)
 }
 
 /// Whether what runs there is the chart's own default, or a word that charts ship.

@@ -81,6 +81,22 @@ fn what_others_need_and_does_not_run_is_paused_and_said() {
 }
 
 #[test]
+fn a_password_of_a_service_that_is_no_part_of_the_cloud_stands_in_the_release_that_repeats_it() {
+    let other = "service: other\ndescription: Another.\ngroup: openstack\nreleases:\n  other:\n    values: {conf: {password: '${credentials.front.user}'}}\n";
+    let catalog = Catalog::load(&crate::catalog::tests::files(&[("values/services/other.yaml", other)])).unwrap();
+    let found = [found("other", "other", json!({}), json!({"conf": {"password": "theirs"}}))];
+    let known = known(&found, &catalog);
+    let credentials = || [("front".to_owned(), [("user".to_owned(), "made up".to_owned())].into())].into();
+    let invent = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
+    let Description { spec, secrets, compared, .. } =
+        Cloud::new(("cloud", "nimbus"), &known, &catalog, &invent).describe();
+    assert!(!spec.services.contains_key("front"), "nothing of it can be named");
+    let Content::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
+    assert_eq!(Value::Object(values.clone()), json!({"conf": {"password": "theirs"}}));
+    assert_eq!(compared["other"].verdict, Verdict::Same);
+}
+
+#[test]
 fn the_same_releases_give_the_same_description() {
     let mut found = by_hand();
     let one = described(&found);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Unready, User, fsid_of};
+use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, Unready, User, fsid_of, setting};
 
 /// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,27 @@ impl Object {
         let (found, held) = (of(&self.data)?, of(held)?);
         let map = format!("{}/{}", self.namespace, self.name);
         (found != held).then_some(Unready::Another { found, held, map })
+    }
+}
+
+impl Object {
+    /// Whether what someone else keeps there says the same, as in a cloud that was taken over: then it may stay theirs. Charts read `key` alone of
+    /// the Secrets that upstream's Jobs write; a file in one is for ours.
+    pub fn is_said_by(&self, held: &BTreeMap<String, String>) -> bool {
+        let conf = |data: &BTreeMap<String, String>| {
+            let text = data.get("ceph.conf")?;
+            Some((Monitors::parse(setting(text, "mon_host")?).ok()?, fsid_of(text).map(str::to_ascii_lowercase)))
+        };
+        match self.kind {
+            Kind::ConfigMap => conf(&self.data)
+                .zip(conf(held))
+                .is_some_and(|((monitors, fsid), (theirs, of))| monitors == theirs && (of.is_none() || of == fsid)),
+            Kind::Secret if self.name != Consumer::Nova.keyring() => {
+                let key = |data: &BTreeMap<String, String>| data.get("key").map(|key| key.trim().to_owned());
+                key(held).is_some() && key(held) == key(&self.data)
+            }
+            Kind::Secret | Kind::Opaque => false,
+        }
     }
 }
 
@@ -126,4 +147,39 @@ fn keyring(user: &User) -> BTreeMap<String, String> {
     let key = user.key.reveal();
     let file = format!("[client.{}]\n    key = {key}\n", user.name);
     [("key".to_owned(), key.to_owned()), ("keyring".to_owned(), file)].into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: Kind, name: &str, key: &str, value: &str) -> Object {
+        let data = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        Object { kind, namespace: "cloud".into(), name: name.into(), data }
+    }
+
+    #[test]
+    fn what_someone_else_keeps_may_stay_where_it_says_the_same() {
+        let fsid = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
+        let ours = format!("[global]\nfsid = {fsid}\nmon_host = 10.0.0.1:6789,10.0.0.2:6789\n");
+        let ours = object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", &ours);
+        let said = |text: &str| ours.is_said_by(&object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", text).data);
+        assert!(
+            said("[global]\ncephx = true\nmon host = 10.0.0.2:6789, 10.0.0.1:6789\n"),
+            "as upstream's Job writes it"
+        );
+        assert!(said(&format!("[global]\nfsid={}\nmon_host=10.0.0.1:6789,10.0.0.2:6789", fsid.to_uppercase())));
+        for other in ["", "[global]\n", "mon_host = 10.0.0.1:6789", "mon_host = mon.example.org"] {
+            assert!(!said(other), "{other}");
+        }
+        assert!(!said("fsid = 0\nmon_host = 10.0.0.1:6789,10.0.0.2:6789"), "another Ceph");
+
+        let keyring = Consumer::Glance.keyring();
+        let ours = object(Kind::Secret, keyring, "key", "k1");
+        assert!(ours.is_said_by(&object(Kind::Secret, keyring, "key", "k1\n").data));
+        assert!(!ours.is_said_by(&object(Kind::Secret, keyring, "key", "k2").data));
+        assert!(!ours.is_said_by(&object(Kind::Secret, keyring, "other", "k1").data));
+        let nova = object(Kind::Secret, Consumer::Nova.keyring(), "key", "k1");
+        assert!(!nova.is_said_by(&nova.data), "nova's pods mount the file in it");
+    }
 }

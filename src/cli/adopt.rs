@@ -25,6 +25,7 @@ use crate::catalog::Catalog;
 use crate::cluster::Cluster;
 use crate::rule::made_up;
 use effects::Question;
+use look::Look;
 use shown::{Seen, Shown};
 use written::Written;
 
@@ -70,15 +71,18 @@ impl Arguments {
         let cluster = Cluster::reader(client.clone());
         let look = look::look(&cluster, self.namespace.as_deref()).await?;
         let home = |catalog: &Catalog| self.namespace.clone().or_else(|| crate::adopt::home(&look.found, catalog));
-        let Some(home) = home(&self.catalog.load()?) else {
-            bail!("no release of a chart that the catalogue knows is deployed here; look with `helm list -A`");
-        };
+        let Some(home) = home(&self.catalog.load()?) else { bail!("{}", self.nothing(&look)) };
         let catalog = self.catalog.load_from(&client, &home, None).await?;
         let mut known = known(&look.found, &catalog);
+        if known.releases.is_empty() {
+            bail!("{}", self.nothing(&look));
+        }
         known.strangers.extend(look.others);
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
         let invent = |selection: &_| made_up(&catalog, selection);
-        let cloud = Cloud::new((&home, &name), &known, &catalog, &invent);
+        let ceph = ceph::look(&client, &known, (&home, &name)).await.context("looking for the cloud's Ceph")?;
+        let storage = ceph.as_ref().and_then(|ceph| ceph.storage.as_ref());
+        let cloud = Cloud::new((&home, &name), &known, &catalog, &invent).with_storage(storage);
         let described = cloud.describe();
         let owners = look::owners(&cluster, &known).await?;
         let charts = match self.place.source() {
@@ -94,14 +98,37 @@ impl Arguments {
             renderer: self.renderer(&client).await,
         };
         let effects = effects.all().await?;
-        let seen = Seen { owners, charts, effects, has_charts: self.place.source().is_some() };
-        let mut warnings = warnings::of(&shipped(&known, &catalog), &described.spec);
-        // Who may not see it gets no hint.
-        warnings.extend(ceph::hint(&client, &home).await.ok().flatten());
-        let written = Written { name: &name, namespace: &home, described: &described };
-        let shown = Shown::new(&known, &described, seen, warnings);
+        let written = Written {
+            name: &name,
+            namespace: &home,
+            described: &described,
+            note: ceph.as_ref().map(|ceph| &*ceph.note),
+        };
+        let seen = Seen {
+            owners,
+            charts,
+            effects,
+            has_charts: self.place.source().is_some(),
+            shipped: warnings::of(&shipped(&known, &catalog), &described.spec),
+            ceph: ceph.as_ref().map(|ceph| ceph.note.clone()),
+        };
+        let shown = Shown::new(&known, &described, seen);
         self.print(&written, &shown)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What is said where there is nothing to describe.
+    fn nothing(&self, look: &Look) -> String {
+        let place =
+            self.namespace.as_ref().map_or_else(|| "this cluster".to_owned(), |name| format!("namespace {name}"));
+        let elsewhere = if self.namespace.is_some() { "; without -n every namespace is searched" } else { "" };
+        if look.others.is_empty() {
+            return format!(
+                "no release in {place} is of a chart that the catalogue knows (`osdpl catalog`); look with `helm list -A`{elsewhere}"
+            );
+        }
+        let others: Vec<String> = look.others.iter().map(|(key, why)| format!("  {key}: {why}")).collect();
+        format!("no release in {place} is left to take over{elsewhere}:\n{}", others.join("\n"))
     }
 
     /// What renders, or why nothing can: values are told all the same.

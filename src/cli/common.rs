@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt};
 pub use super::connect::{ClusterOption, readable};
 pub use super::document::{Document, read_deployment};
 use crate::api::OpenStackDeployment;
-use crate::catalog::{Catalog, Files};
+use crate::catalog::{Catalog, Files, did_you_mean};
 use crate::files;
 
 /// Where the catalogue comes from.
@@ -91,6 +91,15 @@ impl Target {
 
 async fn list(api: Api<OpenStackDeployment>) -> kube::Result<ObjectList<OpenStackDeployment>> {
     api.list(&ListParams::default()).await
+}
+
+/// What is said of a release that the catalogue does not have.
+pub fn unknown(catalog: &Catalog, release: &str) -> anyhow::Error {
+    let known = catalog.services.values().flat_map(|service| service.releases.keys());
+    let hint = did_you_mean(release, known.map(String::as_str));
+    anyhow::anyhow!(
+        "the catalogue has no release {release:?}{hint}; releases go by the catalogue's names, see `osdpl plan`"
+    )
 }
 
 /// A file, or standard input for `-`, which can be asked for more than once.

@@ -8,9 +8,10 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::common::{CatalogOption, ClusterOption, Target, readable};
+use super::common::{CatalogOption, ClusterOption, Target, readable, unknown};
 use super::output;
 use crate::api::OpenStackDeployment;
+use crate::desired::select;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -39,7 +40,11 @@ impl Arguments {
             Target { name: self.name.clone(), namespace: self.namespace.clone(), cluster: self.cluster.clone() };
         let deployment = target.find(&client).await?;
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-        let spec = self.spec(&client, &namespace).await?;
+        let releases = if self.all { Vec::new() } else { self.held(&client, &deployment).await? };
+        if releases.is_empty() && !self.all {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let spec = if self.all { json!({"deletionPolicy": "Detach"}) } else { unmanaged(&releases) };
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &namespace);
         let patch = Patch::Merge(json!({"spec": spec}));
         api.patch(&name, &PatchParams::default(), &patch).await.map_err(readable)?;
@@ -49,29 +54,41 @@ impl Arguments {
                 "{name} lets everything go: releases, Secrets and labels of nodes stay as they are"
             ));
         } else {
-            let releases = self.releases.join(", ");
+            let names = releases.iter().map(|(_, release)| release.as_str()).collect::<Vec<_>>().join(", ");
             output::line(format_args!(
-                "{name} lets {releases} go (managed: false; write it into the resource's file too); `osdpl plan` shows when it has"
+                "{name} lets {names} go (managed: false; write it into the resource's file too); `osdpl plan` shows when it has"
             ));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What the spec has to say.
-    async fn spec(&self, client: &Client, namespace: &str) -> anyhow::Result<Value> {
-        if self.all {
-            return Ok(json!({"deletionPolicy": "Detach"}));
-        }
-        let catalog = self.catalog.load_from(client, namespace, None).await?;
-        let mut services = json!({});
+    /// The releases that are asked for and not let go yet, each after its service; what is let go already is told.
+    async fn held(&self, client: &Client, deployment: &OpenStackDeployment) -> anyhow::Result<Vec<(String, String)>> {
+        let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+        let catalog = self.catalog.load_from(client, &namespace, None).await?;
+        let selection = select(&name, &namespace, &deployment.spec, &catalog);
+        let mut held = Vec::new();
         for release in &self.releases {
-            let Some((service, _)) = catalog.release(release) else {
-                bail!(
-                    "the catalogue has no release {release:?}; releases go by the catalogue's names, see `osdpl plan`"
-                );
-            };
-            services[service]["releases"][release.as_str()]["managed"] = false.into();
+            let Some((service, _)) = catalog.release(release) else { return Err(unknown(&catalog, release)) };
+            if !selection.releases.contains_key(release) {
+                bail!("{name} does not want {release}: there is nothing to let go; see `osdpl plan`");
+            }
+            let own = deployment.spec.services.get(service).and_then(|own| own.releases.get(release));
+            if own.is_some_and(|own| own.managed == Some(false)) {
+                output::line(format_args!("{release} is let go already, nothing to do"));
+            } else {
+                held.push((service.to_owned(), release.clone()));
+            }
         }
-        Ok(json!({"services": services}))
+        Ok(held)
     }
+}
+
+/// What the spec has to say of releases that go, each after its service.
+fn unmanaged(releases: &[(String, String)]) -> Value {
+    let mut services = json!({});
+    for (service, release) in releases {
+        services[service.as_str()]["releases"][release.as_str()]["managed"] = false.into();
+    }
+    json!({"services": services})
 }

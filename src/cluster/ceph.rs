@@ -43,8 +43,8 @@ impl Holds for Secret {
 }
 
 impl Cluster {
-    /// Writes what differs, but nothing where an object stands in the way that is not ours, or where the charts were given another Ceph: the
-    /// first such trouble is returned.
+    /// Writes what differs, but nothing where an object stands in the way that is not ours and says something else, or where the charts were given
+    /// another Ceph: the first such trouble is returned.
     ///
     /// # Errors
     /// When the API server refuses.
@@ -64,7 +64,8 @@ impl Cluster {
                 },
             };
             match held {
-                Held::Foreign => return Ok(Some(Unready::Occupied(object.to_string()))),
+                Held::Foreign(data) if object.is_said_by(&data) => {}
+                Held::Foreign(_) => return Ok(Some(Unready::Occupied(object.to_string()))),
                 Held::Ours(data) if data == object.data => {}
                 Held::Ours(data) => {
                     if let Some(problem) = object.another(&data) {
@@ -156,7 +157,7 @@ impl Cluster {
 enum Held {
     Absent,
     Ours(Data),
-    Foreign,
+    Foreign(Data),
 }
 
 impl Held {
@@ -166,7 +167,7 @@ impl Held {
             Some(held) if held.labels().get(MANAGED).is_some_and(|owner| owner == deployment) => {
                 Self::Ours(held.data())
             }
-            Some(_) => Self::Foreign,
+            Some(held) => Self::Foreign(held.data()),
         }
     }
 }

@@ -58,8 +58,8 @@ impl Context {
         memory: &mut Memory,
     ) -> Result<Wish, Error> {
         let catalog = self.catalog();
-        let names = known(&first);
-        let mut observed = self.observe(&names, memory).await;
+        let called = known(&first);
+        let mut observed = self.observe(&called, memory).await;
         let anchored = desired::anchored(&first, &deployment.spec, &catalog, &observed);
         let (spec, selection) = match &anchored {
             Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, &catalog)),
@@ -83,8 +83,8 @@ impl Context {
         let ceph = facts.ceph.clone();
         let desired = memory.resolved(spec, &catalog, &selection, facts);
         if !refused {
-            observed.likeness =
-                likenesses(&self.cluster, (&desired, &observed), &memory.likeness, true, |_, _| {}).await?;
+            let known = (&memory.likeness, &names(deployment, ADOPT));
+            observed.likeness = likenesses(&self.cluster, (&desired, &observed), known, true, |_, _| {}).await?;
             memory.likeness.clone_from(&observed.likeness);
             wake = wake.into_iter().chain(again(&observed.likeness)).min();
         }
@@ -95,7 +95,7 @@ impl Context {
         let mut findings = desired.findings.clone();
         findings.extend(survey.findings);
         findings.extend(self.book.findings());
-        findings.extend(nameless(&policy(deployment), &names, &observed));
+        findings.extend(nameless(&policy(deployment), &called, &observed));
         let unknown = |release: &desired::DesiredRelease| {
             release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
         };

@@ -1,6 +1,6 @@
 //! How revisions that others made stand to what is wanted: each is compared once for its inputs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -8,6 +8,7 @@ use crate::adopt::{Compared, compare};
 use crate::cluster::{Cluster, Error};
 use crate::desired::{Desired, DesiredRelease};
 use crate::observed::{Key, Likeness, Observed, ReleaseSeen, Verdict};
+use crate::plan::Policy;
 use crate::release::{ADOPTED, Source};
 
 /// How long a release that someone else drives is left alone.
@@ -16,15 +17,16 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The verdicts, by release.
 pub type Likenesses = BTreeMap<Key, Likeness>;
 
-/// Compares every wanted release whose newest revision someone else made; what `known` tells of the same revision and inputs is not asked again.
-/// `told` is given each comparison that is made. Without charts (`strict`) nothing is compared.
+/// Compares every wanted release whose newest revision someone else made; what `known` tells of the same revision and inputs is not asked again, but
+/// of releases that are `asked` for: who drives them may be another by now. `told` is given each comparison that is made. Without charts (`strict`)
+/// nothing is compared.
 ///
 /// # Errors
 /// When the API server refuses.
 pub async fn likenesses(
     cluster: &Cluster,
     (desired, observed): (&Desired, &Observed),
-    known: &Likenesses,
+    (known, asked): (&Likenesses, &BTreeSet<String>),
     strict: bool,
     mut told: impl FnMut(&str, Compared),
 ) -> Result<Likenesses, Error> {
@@ -38,7 +40,8 @@ pub async fn likenesses(
             continue;
         }
         let known = known.get(&release.key).filter(|known| {
-            let lasts = !matches!(known.verdict, Verdict::Owned(_) | Verdict::Unknown(_));
+            let is_taken = !seen.is_ours() && Policy::names(asked, name);
+            let lasts = !matches!(known.verdict, Verdict::Owned(_) | Verdict::Unknown(_)) && !is_taken;
             lasts && known.revision == seen.revision && known.inputs == release.inputs
         });
         if let Some(known) = known {

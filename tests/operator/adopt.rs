@@ -15,6 +15,7 @@ use osdpl::api::{ADOPT, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, Told, services, with_values};
+use crate::operator::Operator;
 use crate::world::{World, story};
 
 /// A chart of the stand-ins.
@@ -109,6 +110,24 @@ impl World {
         labels.filter(|label| label.starts_with("osdpl.dev/")).collect()
     }
 
+    /// Lets the whole cloud go, with a look at the plan before it happens: nothing is uninstalled, upgraded or restarted.
+    async fn goes_whole(&self, operator: Operator) {
+        let runs = || self.helm_prints(&["list", "--output", "json", "--time-format", "2006"]);
+        let (pods, releases) = (self.pods().await, runs());
+        // With nobody to carry it out the deletion can be looked at.
+        assert!(operator.stop().await.success());
+        self.osdpl(&["detach", "--namespace", &self.namespace, "--all"]);
+        let plan = self.osdpl(&["plan"]);
+        for name in ["keystone", "mariadb", "rabbitmq"] {
+            let line = plan.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+            assert!(line.contains("take our labels from its records"), "{plan}");
+        }
+        let _operator = self.operator().start().await;
+        self.until_gone().await;
+        assert_eq!(self.labels_on_records().await, BTreeSet::new());
+        assert_eq!((runs(), self.pods().await), (releases, pods));
+    }
+
     /// Has the running cloud described; the file that was written.
     fn describe(&self) -> PathBuf {
         let file = self.folder.path().join("adopted.yaml");
@@ -128,7 +147,7 @@ impl World {
 fn a_cloud_that_was_installed_by_hand_comes_in_without_a_restart_and_goes_again() {
     story("adopt", async |world| {
         world.install_by_hand();
-        let _operator = world.operator().start().await;
+        let operator = world.operator().start().await;
         let pods = world.pods().await;
         let file = world.describe();
         assert_eq!(world.labels_on_records().await, BTreeSet::new(), "it is only looked at");
@@ -152,6 +171,8 @@ fn a_cloud_that_was_installed_by_hand_comes_in_without_a_restart_and_goes_again(
         }
         assert_eq!(world.helm_runs(), []);
         assert_eq!(world.pods().await, pods);
+        let again = world.osdpl(&["adopt", "--namespace", &world.namespace, "keystone"]);
+        assert_eq!(again, "osdpl's already, nothing to do: keystone (revision 1)\n");
 
         // One release goes, and helm goes on with it while the rest stays.
         world.osdpl(&["detach", "--namespace", &world.namespace, "memcached"]);
@@ -172,9 +193,7 @@ fn a_cloud_that_was_installed_by_hand_comes_in_without_a_restart_and_goes_again(
         };
         world.until("its next revision is seen, and is nobody's business", seen).await;
 
-        world.osdpl(&["detach", "--namespace", &world.namespace, "--all"]);
-        world.until_gone().await;
-        assert_eq!(world.labels_on_records().await, BTreeSet::new());
+        world.goes_whole(operator).await;
         world.helm_prints(&[
             "upgrade",
             "keystone",
@@ -228,13 +247,17 @@ fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_wai
         let flux = ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
         let labelled = |value: Value| Patch::Merge(json!({"metadata": {"labels": {flux[0]: value, flux[1]: value}}}));
         let sets = world.api::<StatefulSet>();
-        sets.patch(name, &PatchParams::default(), &labelled(json!("caches"))).await.unwrap();
         let _operator = world.operator().start().await;
         world.apply(&services(&["memcached"])).await;
-        world.annotate(ADOPT, json!("memcached")).await;
         let says = async |what: &'static str| {
             world.until(what, |cloud| cloud.child("memcached").message.contains(what).then(|| cloud.clone())).await
         };
+        // It was nobody's when it was looked at first.
+        says("it would change conf.memcached.memory").await;
+        sets.patch(name, &PatchParams::default(), &labelled(json!("caches"))).await.unwrap();
+        let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "memcached"]);
+        assert!(refused.starts_with("osdpl: memcached can't be taken over: Flux drives it"), "{refused}");
+        world.annotate(ADOPT, json!("memcached")).await;
         let refused = says("is labelled for HelmRelease caches/caches").await;
         assert_eq!(refused.reason(), reason::FOREIGN);
         assert_eq!(world.labels_on_records().await, BTreeSet::new());

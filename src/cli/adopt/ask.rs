@@ -1,39 +1,93 @@
 //! Asking the operator to take releases over: an annotation, which it takes away when that is done.
 
+mod standing;
+
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use super::Arguments;
 use crate::api::{ADOPT, OpenStackDeployment};
-use crate::cli::common::{Target, readable};
+use crate::catalog::Catalog;
+use crate::cli::common::{Target, readable, unknown};
 use crate::cli::output;
+use crate::cluster::Cluster;
+use crate::desired::select;
+use standing::{Look, Standing};
 
 impl Arguments {
     pub(super) async fn ask(self) -> anyhow::Result<ExitCode> {
         let client = self.cluster.client().await?;
         let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster };
         let deployment = target.find(&client).await?;
-        let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-        let catalog = self.catalog.load_from(&client, &namespace, None).await?;
-        if let Some(unknown) = self.releases.iter().find(|name| catalog.release(name).is_none()) {
-            bail!("the catalogue has no release {unknown:?}; releases go by the catalogue's names, see `osdpl plan`");
+        let catalog = self.catalog.load_from(&client, &deployment.namespace().unwrap_or_default(), None).await?;
+        let asked = if self.all { None } else { Some(self.releases) };
+        let open = open(&client, &deployment, &catalog, asked.as_deref()).await?;
+        if open.is_empty() {
+            return Ok(ExitCode::SUCCESS);
         }
-        let asked = if self.all { vec!["all".to_owned()] } else { self.releases };
-        let before = deployment.annotations().get(ADOPT).into_iter().flat_map(|text| text.split(','));
-        let names: BTreeSet<&str> = before.chain(asked.iter().map(String::as_str)).collect();
-        let value = names.into_iter().collect::<Vec<_>>().join(",");
-        let api: Api<OpenStackDeployment> = Api::namespaced(client, &namespace);
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {ADOPT: value}}}));
-        api.patch(&name, &PatchParams::default(), &patch).await.map_err(readable)?;
+        let names = if self.all { vec!["all".to_owned()] } else { open.clone() };
+        annotate(client, &deployment, &names).await?;
         output::line(format_args!(
             "the operator takes over {}: what runs as wanted is in sync from then on, and what does not waits for approval; see `osdpl plan`",
-            asked.join(", ")
+            open.join(", ")
         ));
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The releases that are still to be taken over, of those asked for or of all that run. What is osdpl's already is told.
+///
+/// # Errors
+/// A name that nothing can be done with, all of them at once, before anything is written.
+async fn open(
+    client: &Client,
+    deployment: &OpenStackDeployment,
+    catalog: &Catalog,
+    asked: Option<&[String]>,
+) -> anyhow::Result<Vec<String>> {
+    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+    let selection = select(&name, &namespace, &deployment.spec, catalog);
+    let cluster = Cluster::reader(client.clone());
+    let look = Look::new(&cluster, deployment, &selection).await?;
+    let names = asked.map_or_else(|| selection.releases.keys().cloned().collect(), <[String]>::to_vec);
+    let (mut open, mut ours, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        if catalog.release(&name).is_none() {
+            return Err(unknown(catalog, &name));
+        }
+        match look.standing(&name).await? {
+            Standing::Open => open.push(name),
+            Standing::Ours(revision) => ours.push(format!("{name} (revision {revision})")),
+            Standing::Absent(_) if asked.is_none() => {}
+            Standing::Absent(why) | Standing::Refused(why) => {
+                refused.push(format!("{name} can't be taken over: {why}"));
+            }
+        }
+    }
+    if asked.is_some() && !refused.is_empty() {
+        bail!("{}", refused.join("\n"));
+    }
+    refused.iter().for_each(output::line);
+    if !ours.is_empty() {
+        output::line(format_args!("osdpl's already, nothing to do: {}", ours.join(", ")));
+    } else if open.is_empty() && refused.is_empty() {
+        output::line("no release of this cloud runs yet: there is nothing to take over");
+    }
+    Ok(open)
+}
+
+/// Adds names to those that are asked for already.
+async fn annotate(client: Client, deployment: &OpenStackDeployment, names: &[String]) -> anyhow::Result<()> {
+    let before = deployment.annotations().get(ADOPT).into_iter().flat_map(|text| text.split(','));
+    let names: BTreeSet<&str> = before.chain(names.iter().map(String::as_str)).collect();
+    let value = names.into_iter().collect::<Vec<_>>().join(",");
+    let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {ADOPT: value}}}));
+    api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
+    Ok(())
 }

@@ -107,6 +107,7 @@ fn given(found: &Found, wanted: &DesiredRelease) -> Values {
 fn secrets(described: &Description) -> Vec<String> {
     let texts = |content: &Content| match content {
         Content::Text(text) => vec![text.clone()],
+        Content::Open(_) => Vec::new(),
         Content::Values(values) => {
             leaves(values).into_iter().filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()
         }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::effects::Effects;
 use super::look::ChartSaid;
+use super::warnings::{self, Warning};
 use crate::adopt::{Description, Known};
 use crate::catalog::Level;
 use crate::difference::{Difference, Effect};
@@ -26,6 +27,11 @@ pub struct Shown {
     pub openstack_release: String,
     pub presets: Vec<String>,
     pub findings: Vec<String>,
+    /// Passwords that everyone knows.
+    pub shipped: Vec<Warning>,
+    /// What is said of the cloud's Ceph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceph: Option<String>,
     /// The names of the Secrets that the spec refers to.
     pub secrets: Vec<String>,
     /// Whether charts were at hand: without, that the operator's are those which run is taken for granted.
@@ -45,10 +51,14 @@ pub struct Seen {
     pub effects: BTreeMap<String, Effects>,
     /// Whether charts were at hand.
     pub has_charts: bool,
+    /// Passwords that everyone knows.
+    pub shipped: Vec<Warning>,
+    /// What is said of the cloud's Ceph.
+    pub ceph: Option<String>,
 }
 
 impl Shown {
-    pub fn new(known: &Known<'_>, described: &Description, mut seen: Seen, warnings: Vec<String>) -> Self {
+    pub fn new(known: &Known<'_>, described: &Description, mut seen: Seen) -> Self {
         let lines = known.releases.iter().map(|(name, found)| Line::new(name, found, described, &mut seen)).collect();
         let left = known.strangers.iter().map(|(key, why)| Left { release: key.to_string(), why: why.clone() });
         let findings = described.findings.iter().map(|finding| {
@@ -61,7 +71,9 @@ impl Shown {
             left: left.collect(),
             openstack_release: described.spec.openstack_release.clone(),
             presets: described.spec.presets.clone(),
-            findings: findings.chain(warnings).collect(),
+            findings: findings.collect(),
+            shipped: seen.shipped,
+            ceph: seen.ceph,
             secrets: described.secrets.keys().cloned().collect(),
             charts: seen.has_charts,
         }
@@ -87,6 +99,10 @@ impl Shown {
         }
         for finding in &self.findings {
             let _ = writeln!(text, "{finding}");
+        }
+        text.push_str(&warnings::told(&self.shipped));
+        if let Some(note) = &self.ceph {
+            let _ = writeln!(text, "{note}");
         }
         let presets =
             if self.presets.is_empty() { "no preset".into() } else { format!("presets {}", self.presets.join(", ")) };

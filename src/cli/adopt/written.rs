@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::adopt::{Content, Description};
+use crate::adopt::Description;
 use crate::yaml;
 
 /// Only its owner reads it: there are passwords in it.
@@ -17,6 +17,8 @@ pub struct Written<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
     pub described: &'a Description,
+    /// What is said of the cloud's Ceph.
+    pub note: Option<&'a str>,
 }
 
 impl Written<'_> {
@@ -46,7 +48,10 @@ impl Written<'_> {
         }
         text.push_str("# It is paused and takes nothing over: look at `osdpl plan`, name what to take over with `osdpl adopt RELEASE…`, and set\n");
         text.push_str("# `paused` to false when all is as it should be.\n");
-        let Self { name, namespace, described } = self;
+        let Self { name, namespace, described, note } = self;
+        for line in note.iter().flat_map(|note| wrapped(note)) {
+            let _ = writeln!(text, "# {line}");
+        }
         text.push_str(&yaml::write(&json!({
             "apiVersion": "osdpl.dev/v1alpha1",
             "kind": "OpenStackDeployment",
@@ -57,13 +62,9 @@ impl Written<'_> {
     }
 
     fn secrets(&self) -> Vec<Value> {
-        let data = |content: &Content| match content {
-            Content::Text(text) => text.clone(),
-            Content::Values(values) => yaml::write(&Value::Object(values.clone())),
-        };
         let secrets = self.described.secrets.iter().map(|(name, keys)| {
             let data: Map<String, Value> =
-                keys.iter().map(|(key, content)| (key.clone(), data(content).into())).collect();
+                keys.iter().map(|(key, content)| (key.clone(), content.text().into())).collect();
             json!({
                 "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
                 "metadata": {"name": name, "namespace": self.namespace}, "stringData": data,
@@ -81,4 +82,19 @@ fn bare(spec: Value) -> Value {
         (!value.as_object().is_some_and(Map::is_empty) && !value.is_null()).then_some((key, value))
     });
     Value::Object(kept.collect())
+}
+
+/// Lines that are no longer than lines of YAML should be.
+fn wrapped(text: &str) -> Vec<String> {
+    const WIDEST: usize = 140;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().filter(|line| line.is_empty() || line.len() + word.len() < WIDEST);
+        match line {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => drop(write!(line, " {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }

@@ -1,6 +1,6 @@
 //! How revisions that others made stand to what is wanted, asked once for a preview.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::adopt::Compared;
 use crate::cluster::{Cluster, Error};
@@ -16,6 +16,7 @@ pub async fn compare(
 ) -> Result<BTreeMap<String, Compared>, Error> {
     let mut compared = BTreeMap::new();
     let keep = |name: &str, one: Compared| drop(compared.insert(name.to_owned(), one));
-    observed.likeness = likenesses(cluster, (desired, observed), &Likenesses::new(), false, keep).await?;
+    observed.likeness =
+        likenesses(cluster, (desired, observed), (&Likenesses::new(), &BTreeSet::new()), false, keep).await?;
     Ok(compared)
 }
