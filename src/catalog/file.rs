@@ -158,7 +158,7 @@ pub struct Check {
     pub level: Level,
     /// The field of the spec to look at.
     pub field: String,
-    /// What is wrong and what to do.
+    /// What is wrong and what to do; `${…}` as in values, so that it can name what it is about.
     pub message: String,
 }
 

@@ -8,7 +8,7 @@ use super::services::{self, Chosen};
 use super::{ExternalService, Finding, Selection, features, overrides, per_node, roles};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level, did_you_mean};
-use crate::expr::{Expression, Scope};
+use crate::expr::{Expression, Scope, Template};
 use crate::observed::Key;
 use crate::values::Values;
 
@@ -173,8 +173,16 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     }
     for check in all {
         if holds(Some(&check.when), &scope, &check.field, &mut selection.findings) {
-            let finding = Finding { level: check.level, field: check.field.clone(), message: check.message.clone() };
-            selection.findings.push(finding);
+            let message = told(&check.message, &scope);
+            selection.findings.push(Finding { level: check.level, field: check.field.clone(), message });
         }
     }
+}
+
+/// A message with its expressions evaluated; as it is written where one can't be.
+fn told(message: &str, scope: &Scope) -> String {
+    let whole = Values::from_iter([("message".to_owned(), message.into())]);
+    let evaluated = Template::compile(&whole).and_then(|template| template.evaluate(scope));
+    let text = evaluated.ok().and_then(|(values, _)| Some(values.get("message")?.as_str()?.to_owned()));
+    text.unwrap_or_else(|| message.to_owned())
 }

@@ -25,6 +25,10 @@ const UNLISTED: &[(&str, &str)] = &[
         "pod.security_context.cinder_backup.container.cinder_backup.runAsGroup",
         "a whole security context, which the toolkit takes as it is",
     ),
+    (
+        "pod.security_context.glance.container.glance_api.privileged",
+        "a whole security context, which the toolkit takes as it is",
+    ),
     ("release_uuid", "an annotation of every pod that the values leave null"),
 ];
 

@@ -31,7 +31,48 @@ fn images_go_where_they_are_told() {
             &[
                 ("glance", "storage", json!("cinder")),
                 ("glance", "conf.glance.glance_store.default_backend", json!("cinder")),
+                ("glance", "pod.security_context.glance.container.glance_api.privileged", json!(true)),
             ],
+        ),
+    ]);
+}
+
+#[test]
+fn images_have_several_stores_at_once_with_what_each_mounts() {
+    let ceph = json!({"backend": "ceph"});
+    let (mounts, enabled) = ("pod.mounts.glance_api.glance_api.volumes", "conf.glance.DEFAULT.enabled_backends");
+    let mounted = |sources: &[&Value]| json!([{"name": "ceph", "projected": {"defaultMode": 292, "sources": sources}}]);
+    let (pvc, rbd, cinder) =
+        (json!({"type": "pvc", "default": true}), json!({"type": "ceph"}), json!({"type": "cinder"}));
+    let file = json!({"configMap": {"name": "ceph-etc", "items": [{"key": "ceph.conf", "path": "ceph.conf"}]}});
+    let images = json!({"secret": {"name": "images-rbd-keyring",
+        "items": [{"key": "keyring", "path": "ceph.client.glance.keyring"}]}});
+    let volumes = json!({"secret": {"name": "cinder-volume-rbd-keyring", "optional": true,
+        "items": [{"key": "keyring", "path": "ceph.client.cinder.keyring"}]}});
+    sets(&[
+        (
+            json!({"images": {"backends": [pvc, rbd]}, "storage": ceph}),
+            &[
+                ("glance", "storage", json!("pvc")),
+                ("glance", enabled, json!("file:file,http:http,rbd:rbd")),
+                ("glance", "conf.glance.glance_store.default_backend", json!("file")),
+                ("glance", mounts, mounted(&[&file, &images])),
+            ],
+        ),
+        (
+            json!({"images": {"backends": [{"type": "ceph", "default": true}, cinder]}, "storage": ceph,
+                "volumes": {"backends": [{"name": "fast", "type": "lvm", "volumeGroup": "vg0"}]}}),
+            &[
+                ("glance", "storage", json!("cinder")),
+                ("glance", enabled, json!("file:file,http:http,rbd:rbd,cinder:cinder")),
+                ("glance", "conf.glance.glance_store.default_backend", json!("rbd")),
+                ("glance", "pod.useHostNetwork.api", json!(true)),
+                ("glance", mounts, mounted(&[&file, &images, &volumes])),
+            ],
+        ),
+        (
+            json!({"images": {"backends": [cinder]}, "storage": ceph}),
+            &[("glance", mounts, mounted(&[&file, &volumes]))],
         ),
     ]);
 }
@@ -111,7 +152,18 @@ fn what_images_can_t_be_is_refused_with_cause_and_remedy() {
     says(&[
         (images(json!({"backends": [{"type": "pvc"}, {"type": "swift"}]})), field, &["exactly one", "set default"]),
         (images(json!({"backends": [default, {"type": "swift", "default": true}]})), field, &["exactly one"]),
-        (images(json!({"backends": [default, {"type": "cinder"}]})), field, &["mounts what one of", "swift beside it"]),
+        (
+            images(json!({"backends": [default, {"type": "cinder"}]})),
+            field,
+            &["IPC namespace", "take one of the two away"],
+        ),
+        (images(json!({"backends": [default, {"type": "pvc"}]})), field, &["named twice", "once"]),
+        (
+            json!({"features": {"images": {"backends": [default, {"type": "ceph"}]},
+                   "storage": {"backend": "ceph", "ceph": {"mode": "rook", "rook": {"access": "admin"}}}}}),
+            field,
+            &["for storage rbd alone", "leastPrivilege"],
+        ),
         (images(json!({"backends": [{"type": "ceph"}]})), field, &["the cloud has none", "storage.backend to ceph"]),
         (
             json!({"features": {"images": {"backends": [{"type": "cinder"}]}}, "services": {"cinder": {"enabled": false}}}),
