@@ -2,6 +2,7 @@
 
 mod added;
 mod adopt;
+mod beforehand;
 mod ceph;
 mod claims;
 mod crds;
@@ -29,6 +30,7 @@ pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQ
 pub use evict::Evicted;
 pub use inputs::{Inputs, Reference};
 pub use nodes::NODE_MANAGER;
+pub use beforehand::secrets_beforehand;
 pub use remove::Leftovers;
 pub use rook::{Asked, RookWatch, STORE};
 pub use run::Made;
