@@ -150,7 +150,7 @@ impl Held {
 }
 
 /// Whether it can't be watched with these rights. What else goes wrong is tried again.
-fn is_refusal(error: &watcher::Error) -> bool {
+pub(super) fn is_refusal(error: &watcher::Error) -> bool {
     let refused = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
     match error {
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => refused(error),
