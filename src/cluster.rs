@@ -8,6 +8,7 @@ mod claims;
 mod crds;
 mod credentials;
 mod deployments;
+mod ending;
 mod evict;
 mod external;
 mod inputs;
