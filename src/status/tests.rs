@@ -208,3 +208,21 @@ fn a_warning_is_an_event_once_and_stays_in_readys_message_and_the_column_is_shor
     let (_, events) = reported_of(Some(&first), &long, &spec(), &observed, &[warning], NOW);
     assert_eq!(told(&events), [""; 0]);
 }
+
+#[test]
+fn of_many_warnings_those_that_are_told_are_events_once() {
+    let warning = |number: usize| {
+        let message = format!("spec.a[{number}] is without effect");
+        Finding { level: Level::Warning, field: "spec.a".into(), message }
+    };
+    let warnings: Vec<Finding> = (0..11).map(warning).collect();
+    let plan = plan(&[("front", Step::Ready)]);
+    let report = |before: Option<&_>, findings: &[Finding]| {
+        let (status, events) = reported_of(before, &plan, &spec(), &recorded("deployed"), findings, NOW);
+        (status, events.iter().filter(|event| event.reason == "SpecWarning").count())
+    };
+    let (first, events) = report(None, &warnings);
+    assert_eq!(events, 10);
+    assert_eq!(report(Some(&first), &warnings).1, 0, "nothing is new");
+    assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last is told now");
+}
