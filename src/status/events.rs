@@ -109,7 +109,7 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 }
 
 /// Another answer of Ready. What is merely on its way is spoken of where it takes Ready, or a pause, away.
-fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
+pub fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
         return None;
