@@ -14,6 +14,9 @@ use crate::release;
 use crate::values::Values;
 use crate::yaml;
 
+/// Shorter numbers are no secrets.
+const LONGEST_PORT: usize = 5;
+
 /// What our own Secrets hold, and what those hold that specs name.
 ///
 /// # Errors
@@ -79,13 +82,15 @@ fn words(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
     found.into_iter().collect()
 }
 
-/// All texts within a value.
+/// All texts within a value, and long numbers.
 fn collect(value: Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) => found.push(text),
         Value::Array(items) => items.into_iter().for_each(|item| collect(item, found)),
         Value::Object(fields) => fields.into_iter().for_each(|(_, value)| collect(value, found)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        // Shorter ones would be taken out of every address.
+        Value::Number(number) => found.extend(Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT)),
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -116,8 +121,10 @@ mod tests {
         assert!(!words.contains("monitors"), "{words:?}");
         let mine = secret(&json!({"pw": encoded("hunter2"), "user": encoded("admin")}));
         assert_eq!(named(&mine, &words), ["hunter2"], "a user's name is a common word");
-        let more = secret(&json!({"values.yaml": encoded("conf: {users: [{name: a, password: hunter3}]}")}));
-        assert!(named(&more, &words).contains(&"hunter3".to_owned()));
+        let more =
+            secret(&json!({"values.yaml": encoded("conf: {users: [{name: a, password: hunter3, pin: 12345678}]}")}));
+        let more = named(&more, &words);
+        assert!(more.contains(&"hunter3".to_owned()) && more.contains(&"12345678".to_owned()), "{more:?}");
         let other = secret(&json!({"token": encoded("hunter4")}));
         assert_eq!(named(&other, &words), ["hunter4"], "the catalogue may know the key");
     }
