@@ -2,11 +2,13 @@
 
 mod added;
 mod adopt;
+mod beforehand;
 mod ceph;
 mod claims;
 mod crds;
 mod credentials;
 mod deployments;
+mod ending;
 mod evict;
 mod external;
 mod inputs;
@@ -21,12 +23,17 @@ mod run;
 mod site;
 mod sweep;
 
+use std::sync::{Arc, Mutex};
+
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, PostParams};
 use kube::runtime::events::{Recorder, Reporter};
 
 pub use added::{addition, additions};
+pub use beforehand::secrets_beforehand;
 pub use credentials::{Credentials, Edits as SecretEdits, Question as CredentialQuestion};
 pub use evict::Evicted;
+pub use external::Externals;
 pub use inputs::{Inputs, Reference};
 pub use nodes::NODE_MANAGER;
 pub use remove::Leftovers;
@@ -76,6 +83,11 @@ fn ends(status: &kube::core::Status) -> bool {
     causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
+#[allow(clippy::disallowed_methods, reason = "the shell's clock: how long an answer counts")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 trait Explain<T> {
     fn because(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
@@ -94,6 +106,8 @@ pub struct Cluster {
     asks_once: kube::Client,
     recorder: Recorder,
     only_reads: bool,
+    /// What is known of external services.
+    external: Arc<Mutex<external::AllLooked>>,
 }
 
 impl Cluster {
@@ -101,7 +115,7 @@ impl Cluster {
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, asks_once) = (Recorder::new(client.clone(), reporter), client.clone());
-        Self { client, asks_once, recorder, only_reads: false }
+        Self { client, asks_once, recorder, only_reads: false, external: Arc::default() }
     }
 
     /// The same gate, with a client for evictions that takes "too many requests" for an answer: kube's own repeats what was refused so for minutes.

@@ -9,6 +9,7 @@ mod changes;
 mod charts;
 mod extend;
 mod external;
+mod failing;
 mod fence;
 mod gather;
 mod hosts;
@@ -81,6 +82,8 @@ pub struct Context {
     deployments: std::sync::OnceLock<Store<OpenStackDeployment>>,
     /// What the cloud means for nodes that are taken out.
     setting: tokio::sync::watch::Sender<Option<Arc<crate::maintenance::Setting>>>,
+    /// How many passes in a row failed.
+    failed: std::sync::atomic::AtomicU32,
 }
 
 /// What a [`Context`] is made of.
@@ -108,7 +111,20 @@ impl Context {
         let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
         let (memory, deployments) = (Mutex::default(), std::sync::OnceLock::new());
         let setting = tokio::sync::watch::Sender::new(None);
-        Self { cluster, book, tasks, runner, inputs, charts, scrubber, metrics, memory, deployments, setting }
+        Self {
+            cluster,
+            book,
+            tasks,
+            runner,
+            inputs,
+            charts,
+            scrubber,
+            metrics,
+            memory,
+            deployments,
+            setting,
+            failed: 0.into(),
+        }
     }
 }
 
@@ -152,39 +168,45 @@ fn failed(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Acti
     Action::requeue(Duration::from_secs(3))
 }
 
-/// One pass for one resource.
+/// One pass for one resource, and a word in its status where that fails.
 ///
 /// # Errors
 /// When the API server refuses what the pass can't go on without; everything else is said in the status.
 pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Context>) -> Result<Action, Error> {
+    let outcome = pass(&deployment, &context).await;
+    context.tell_failure(&deployment, outcome.as_ref().err()).await;
+    outcome
+}
+
+async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
     let _measured = context.metrics.pass();
     let mut memory = context.memory.lock().await;
-    if let Some(older) = context.older(&deployment) {
-        return context.yield_to(&deployment, &older).await;
+    if let Some(older) = context.older(deployment) {
+        return context.yield_to(deployment, &older).await;
     }
     if !context.extend(&deployment.namespace().unwrap_or_default(), &mut memory).await {
         // What the spec names may be in a ConfigMap that was not read yet; the first answer pokes.
         return Ok(Action::await_change());
     }
     if deployment.metadata.deletion_timestamp.is_some() {
-        return context.teardown(&deployment, &mut memory).await;
+        return context.teardown(deployment, &mut memory).await;
     }
-    if context.cluster.set_finalizer(&deployment, true).await? {
+    if context.cluster.set_finalizer(deployment, true).await? {
         return Ok(Action::await_change());
     }
     let catalog = context.catalog();
-    let first = gather::selection(&deployment, &deployment.spec, &catalog);
+    let first = gather::selection(deployment, &deployment.spec, &catalog);
     context.inputs.watch(&named::references(&deployment.spec, &catalog, &first));
     ceph::watch(&context.inputs, &deployment.spec);
     if context.inputs.is_reading() {
         // Nothing is planned from objects that were not read yet; the first answer pokes.
         return Ok(Action::await_change());
     }
-    let mut wish = context.gather(&deployment, first, &mut memory).await?;
+    let mut wish = context.gather(deployment, first, &mut memory).await?;
     context.attend(&wish);
     context.probe(&wish);
-    context.hosts(&deployment, &mut wish, &mut memory).await;
-    context.settle(&deployment, &wish);
+    context.hosts(deployment, &mut wish, &mut memory).await;
+    context.settle(deployment, &wish);
     let now = now();
     let empty = Desired::default();
     let desired = if wish.refused { &empty } else { &*wish.desired };
@@ -197,8 +219,8 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
     context.guard(&plan, &mut wish, &mut memory).await;
     let repairs = spent::repairs(&plan, &wish.policy);
     context.act(&mut plan, &wish, &mut memory).await;
-    let rolled = context.roll(&deployment, &plan, &wish, &mut memory).await;
-    context.spend(&deployment, &plan, &wish, (repairs, &rolled)).await?;
+    let rolled = context.roll(deployment, &plan, &wish, &mut memory).await;
+    context.spend(deployment, &plan, &wish, (repairs, &rolled)).await?;
     plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
     if wish.refused {
         plan = gather::frozen(&wish.desired, &wish.observed);
@@ -209,7 +231,7 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
         return Ok(wake(&plan, &wish, now));
     }
     let changes = context.changes(&plan, &wish, &mut memory).await?;
-    let later = context.publish(&deployment, &wish, &plan, (&changes, &rolled.rollouts), None, &mut memory).await?;
+    let later = context.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, &mut memory).await?;
     plan.wake = plan.wake.into_iter().chain(later).min();
     Ok(wake(&plan, &wish, now))
 }

@@ -9,12 +9,14 @@ mod crons;
 mod drift;
 mod endpoints;
 mod events;
+mod failing;
 mod rollouts;
 mod verdict;
 
 use k8s_openapi::jiff::Timestamp;
 
 pub use events::{About, Event, forgotten, mapping, not_forgotten, restored};
+pub use failing::failing;
 pub use rollouts::line as rollout_line;
 
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};

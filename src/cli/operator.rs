@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::common::{CatalogOption, readable};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, secrets_beforehand};
 use crate::controller::{self, Book, ChartSource, Context, Fence, Parts};
 use crate::helm::{self, Instance, Program, Runner};
 use crate::http::Cloud;
@@ -83,7 +83,9 @@ impl Arguments {
         let fence = Fence::new(instance);
         fence.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
         let poke = Arc::new(Notify::new());
-        let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
+        // The first logs are read before the first pass, and shown as they were scrubbed then.
+        let secrets = secrets_beforehand(&client).await.context("finding out what must not show")?;
+        let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(secrets)));
         let judge = fence.clone();
         let owner: crate::tasks::OwnerOf = Arc::new(move |instance: &str| judge.owner(instance));
         let tolerated = Some(Arc::new(catalog.tolerated.clone()));

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use super::Inputs;
+use super::own::is_refusal;
 use crate::catalog::{Addition, LABEL};
 
 /// Namespace and name.
@@ -24,6 +25,8 @@ struct Held {
     arriving: BTreeSet<Name>,
     /// Whether the watch has told everything once, or was refused.
     heard: bool,
+    /// Why they can't be listed, where nothing was told because of that.
+    refused: Option<String>,
 }
 
 /// The watch.
@@ -70,6 +73,10 @@ impl Added {
         let own = held.maps.iter().filter(|((place, _), _)| place == namespace);
         held.heard.then(|| own.map(|(_, addition)| addition.clone()).collect())
     }
+
+    fn refused(&self) -> Option<String> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).refused.clone()
+    }
 }
 
 impl Inputs {
@@ -81,6 +88,11 @@ impl Inputs {
     /// What `ConfigMap`s of a namespace add to the catalogue; `None` until they were told.
     pub fn additions(&self, namespace: &str) -> Option<Vec<Addition>> {
         self.added.of(namespace)
+    }
+
+    /// Why it is not known what `ConfigMap`s add to the catalogue, where they may not be listed.
+    pub fn additions_refused(&self) -> Option<String> {
+        self.added.refused()
     }
 }
 
@@ -99,13 +111,19 @@ impl Held {
                 let before = self.maps.len();
                 let arrived = std::mem::take(&mut self.arriving);
                 self.maps.retain(|name, _| arrived.contains(name));
-                !std::mem::replace(&mut self.heard, true) || before != self.maps.len()
+                let is_first = !std::mem::replace(&mut self.heard, true) || self.refused.take().is_some();
+                is_first || before != self.maps.len()
             }
             Ok(watcher::Event::Apply(map)) => self.take(&map),
             Ok(watcher::Event::Delete(map)) => self.maps.remove(&name(&map)).is_some(),
             Err(error) => {
                 tracing::warn!(%error, "ConfigMaps of the catalogue can't be watched");
-                !std::mem::replace(&mut self.heard, true)
+                // What else goes wrong is tried again, and passes wait: without what was added, releases would lose what they have from it.
+                let is_first = is_refusal(&error) && !self.heard;
+                if is_first {
+                    (self.heard, self.refused) = (true, Some(error.to_string()));
+                }
+                is_first
             }
         }
     }
@@ -171,13 +189,36 @@ mod tests {
         assert!(names(&held).is_empty());
     }
 
+    fn refused() -> Result<watcher::Event<ConfigMap>, watcher::Error> {
+        let status = kube::core::Status::failure("configmaps is forbidden", "Forbidden").with_code(403);
+        Err(watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status))))
+    }
+
     #[test]
-    fn a_watch_that_is_refused_holds_nobody_up_and_takes_nothing_away() {
+    fn a_watch_that_breaks_is_waited_for_and_takes_nothing_away() {
         let mut held = Held::default();
-        assert!(held.hear(Err(watcher::Error::NoResourceVersion)));
-        assert!(held.heard);
-        held.hear(Ok(watcher::Event::Apply(map("a", "1"))));
         assert!(!held.hear(Err(watcher::Error::NoResourceVersion)));
-        assert_eq!(names(&held), ["a"]);
+        assert!(!held.heard, "it is tried again");
+        held.hear(Ok(watcher::Event::Init));
+        held.hear(Ok(watcher::Event::InitApply(map("a", "1"))));
+        held.hear(Ok(watcher::Event::InitDone));
+        for broken in [Err(watcher::Error::NoResourceVersion), refused()] {
+            assert!(!held.hear(broken));
+            assert!(held.refused.is_none(), "what was told stands");
+            assert_eq!(names(&held), ["a"]);
+        }
+    }
+
+    #[test]
+    fn a_watch_that_is_refused_says_so_until_it_is_not() {
+        let mut held = Held::default();
+        assert!(held.hear(refused()) && held.heard);
+        assert!(held.refused.as_ref().is_some_and(|why| why.contains("configmaps is forbidden")), "{:?}", held.refused);
+        assert!(!held.hear(refused()), "it is told once");
+        held.hear(Ok(watcher::Event::Init));
+        assert!(
+            held.hear(Ok(watcher::Event::InitDone)) && held.refused.is_none(),
+            "nothing was added, and that is news"
+        );
     }
 }

@@ -57,7 +57,10 @@ impl Cluster {
         let mut different = Vec::new();
         for object in objects {
             let held = match object.kind {
-                Kind::ConfigMap => Held::of(self.read::<ConfigMap>(object).await?, deployment),
+                Kind::ConfigMap => match inputs.own_maps().known(&object.namespace, &object.name) {
+                    Some(known) => Held::of(Some(known), deployment),
+                    None => Held::of(self.read::<ConfigMap>(object).await?, deployment),
+                },
                 Kind::Secret | Kind::Opaque => match inputs.own().known(&object.namespace, &object.name) {
                     Some(known) => Held::of(Some(known), deployment),
                     None => Held::of(self.read::<Secret>(object).await?, deployment),
@@ -83,7 +86,8 @@ impl Cluster {
             self.ensure_namespace(&object.namespace).await?;
             match object.kind {
                 Kind::ConfigMap => {
-                    self.apply::<ConfigMap>(object, deployment, json!({"data": object.data})).await?;
+                    let body = json!({"data": object.data});
+                    inputs.own_maps().put(self.apply::<ConfigMap>(object, deployment, body).await?);
                 }
                 Kind::Secret | Kind::Opaque => {
                     let encoded = |text: &String| STANDARD.encode(text);

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::core::PartialObjectMeta;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Api;
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, ResourceExt};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::added::Added;
-use super::own::OwnSecrets;
+use super::ending::{Terminating, namespaces};
+use super::own::{Own, OwnSecrets};
 use super::rook::RookWatch;
-use crate::api::{MANAGED, ValuesKind};
+use crate::api::ValuesKind;
 use crate::desired::Unavailable;
 
 /// An object that the spec names.
@@ -69,35 +69,33 @@ impl Drop for Watched {
     }
 }
 
-/// The watches on the objects that the spec names, on our own Secrets, and on namespaces.
+/// The watches on the objects that the spec names, on our own Secrets and `ConfigMap`s, and on namespaces.
 pub struct Inputs {
     pub(super) client: kube::Client,
     pub(super) poke: Arc<Notify>,
     watched: Mutex<BTreeMap<Reference, Watched>>,
-    terminating: Arc<Mutex<BTreeSet<String>>>,
+    terminating: Arc<Mutex<Terminating>>,
     namespaces: AbortHandle,
     own: OwnSecrets,
     pub(super) added: Added,
-    maps: AbortHandle,
+    maps: Own<ConfigMap>,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
 impl Drop for Inputs {
     fn drop(&mut self) {
         self.namespaces.abort();
-        self.maps.abort();
     }
 }
 
 impl Inputs {
     /// No object is named yet; `poke` is told of every change.
     pub fn new(client: kube::Client, poke: Arc<Notify>) -> Self {
-        let terminating = Arc::default();
+        let terminating = Arc::<Mutex<Terminating>>::default();
         let namespaces =
             tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
-        let own = OwnSecrets::new(client.clone(), Arc::clone(&poke));
+        let (own, maps) = (Own::new(client.clone(), Arc::clone(&poke)), Own::new(client.clone(), Arc::clone(&poke)));
         let added = Added::new(client.clone(), Arc::clone(&poke));
-        let maps = tokio::spawn(maps(client.clone(), Arc::clone(&poke))).abort_handle();
         Self {
             client,
             poke,
@@ -111,9 +109,10 @@ impl Inputs {
         }
     }
 
-    /// Drops what is held of our own Secrets: they were removed, and the watch may tell so only later.
+    /// Drops what is held of our own Secrets and `ConfigMap`s: they were removed, and the watch may tell so only later.
     pub fn forget_own(&self) {
         self.own.forget_all();
+        self.maps.forget_all();
     }
 
     /// Whether a Secret of ours is held.
@@ -126,9 +125,14 @@ impl Inputs {
         &self.own
     }
 
+    /// Our own `ConfigMap`s.
+    pub(super) fn own_maps(&self) -> &Own<ConfigMap> {
+        &self.maps
+    }
+
     /// The namespaces that are being deleted.
     pub fn terminating(&self) -> BTreeSet<String> {
-        self.terminating.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.terminating.lock().unwrap_or_else(PoisonError::into_inner).names.clone()
     }
 
     /// Watches exactly these objects.
@@ -235,41 +239,6 @@ impl Inputs {
         });
         tokio::spawn(task).abort_handle()
     }
-}
-
-/// Keeps the names of the namespaces that are being deleted.
-async fn namespaces(client: kube::Client, terminating: Arc<Mutex<BTreeSet<String>>>, poke: Arc<Notify>) {
-    let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
-    let events = watcher(api, watcher::Config::default()).default_backoff();
-    let mut events = std::pin::pin!(events);
-    while let Some(event) = events.next().await {
-        let mut names = terminating.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = match event {
-            Ok(watcher::Event::Apply(namespace) | watcher::Event::InitApply(namespace)) => {
-                let name = namespace.name_any();
-                if namespace.metadata.deletion_timestamp.is_some() { names.insert(name) } else { names.remove(&name) }
-            }
-            Ok(watcher::Event::Delete(namespace)) => names.remove(&namespace.name_any()),
-            Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => false,
-        };
-        if changed {
-            poke.notify_one();
-        }
-    }
-}
-
-/// Pokes when a `ceph.conf` of ours is touched: what someone deletes is restored at once.
-async fn maps(client: kube::Client, poke: Arc<Notify>) {
-    let api: Api<PartialObjectMeta<ConfigMap>> = Api::all(client);
-    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
-    events
-        .for_each(|event| {
-            if matches!(event, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_))) {
-                poke.notify_one();
-            }
-            std::future::ready(())
-        })
-        .await;
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::Context;
 use super::memory::Memory;
-use crate::catalog::{Addition, Catalog, Extended, Level, Refused, extend};
+use crate::catalog::{Addition, Catalog, Extended, LABEL, Level, Refused, extend};
 use crate::desired::Finding;
 use crate::files;
 
@@ -35,6 +35,8 @@ struct Now {
     /// What of that was right when it was last told: it goes on where a later edit is wrong.
     good: Vec<Addition>,
     findings: Vec<Finding>,
+    /// That nothing can be heard, and why.
+    unknown: Option<Finding>,
 }
 
 impl Book {
@@ -52,7 +54,20 @@ impl Book {
 
     /// What is wrong with what was added.
     pub(super) fn findings(&self) -> Vec<Finding> {
-        self.now().findings.clone()
+        let now = self.now();
+        now.unknown.iter().chain(&now.findings).cloned().collect()
+    }
+
+    /// Takes in that it is not known what is added, and why: releases may run by that, and would lose it, so that nothing is changed.
+    fn doubt(&self, why: Option<&str>) {
+        let unknown = |why| Finding {
+            level: Level::Error,
+            field: "the catalogue".into(),
+            message: format!(
+                "the catalogue: ConfigMaps with the label {LABEL} can't be listed, so that it is not known what they add to it: {why}; nothing is changed until the operator may list and watch them"
+            ),
+        };
+        self.now().unknown = why.map(unknown);
     }
 
     fn now(&self) -> std::sync::MutexGuard<'_, Now> {
@@ -102,7 +117,7 @@ impl Book {
             tracing::warn!(%finding, "what is added to the catalogue is not taken");
         }
         tracing::info!(files = whole.added.len(), "the catalogue was read again");
-        *self.now() = Now { heard: Some(heard), suspect, good, findings };
+        *self.now() = Now { heard: Some(heard), suspect, good, findings, unknown: None };
         self.whole.send_replace(whole);
         true
     }
@@ -193,6 +208,11 @@ impl Context {
     /// Takes in what `ConfigMap`s in the resource's namespace add to the catalogue; `false` while they are being read.
     pub(super) async fn extend(&self, namespace: &str, memory: &mut Memory) -> bool {
         let Some(heard) = self.inputs.additions(namespace) else { return false };
+        let refused = self.inputs.additions_refused();
+        self.book.doubt(refused.as_deref());
+        if refused.is_some() {
+            return true;
+        }
         if self.book.take(heard).await {
             memory.resolved = None;
             memory.changes.clear();
@@ -254,6 +274,17 @@ mod tests {
         assert_eq!(told(&book)[0].0, Level::Error, "what else is added makes it no better");
         assert!(book.take(vec![addition("edge", "preset: edge\ndescription: Right.\n")]).await);
         assert_eq!(told(&book), []);
+    }
+
+    #[tokio::test]
+    async fn where_it_is_not_known_what_is_added_nothing_is_changed_and_the_first_word_is_still_the_first() {
+        let book = book();
+        book.doubt(Some("configmaps is forbidden"));
+        let said = book.findings().pop().unwrap();
+        assert!(said.level == Level::Error && said.message.contains("forbidden; nothing is changed"), "{said}");
+        book.doubt(None);
+        book.take(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n")]).await;
+        assert_eq!(book.findings()[0].level, Level::Error, "what it held before is not known");
     }
 
     #[tokio::test]

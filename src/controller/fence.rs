@@ -13,6 +13,9 @@ use crate::observed::Owner;
 /// The label of the operator's own pods, as the chart sets it.
 const OURS: &str = "app.kubernetes.io/name=osdpl";
 
+/// Those that may still run something. One that was evicted, or ended with its node, stays until somebody deletes it, and has no helm any more.
+const NOT_ENDED: &str = "status.phase!=Failed,status.phase!=Succeeded";
+
 /// Judges the identities in attempt labels.
 #[derive(Clone)]
 pub struct Fence {
@@ -26,13 +29,13 @@ impl Fence {
         Self { instance, pods: Arc::default() }
     }
 
-    /// Looks which pods of the operator exist. One that is gone took its helms with it.
+    /// Looks which pods of the operator live. One that is gone, or has ended, took its helms with it.
     ///
     /// # Errors
     /// When the API server refuses.
     pub async fn refresh(&self, client: &kube::Client) -> Result<(), kube::Error> {
         let api: Api<Pod> = Api::all(client.clone());
-        let pods = api.list_metadata(&ListParams::default().labels(OURS)).await?;
+        let pods = api.list_metadata(&ListParams::default().labels(OURS).fields(NOT_ENDED)).await?;
         let tokens = pods.items.into_iter().filter_map(|pod| pod.metadata.uid.as_deref().map(pod_token)).collect();
         *self.pods.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
         Ok(())

@@ -72,8 +72,10 @@ impl Context {
         let survey = self.survey(spec);
         if !refused {
             let generation = deployment.metadata.generation.unwrap_or_default();
-            learned.facts.site = self.site((spec, generation), &survey.changes, memory).await;
+            let (site, again) = self.site((spec, generation), &survey.changes, memory).await;
+            learned.facts.site = site;
             self.learn((deployment, spec, &selection), &mut observed, memory, &mut learned).await?;
+            learned.wake = learned.wake.into_iter().chain(again).min();
         }
         let Learned { facts, mut problems, wake, pending } = learned;
         let mut wake = wake.into_iter().chain(memory.again(super::now())).min();

@@ -48,9 +48,10 @@ impl Context {
         facts.claim_classes = desired::claim_classes(self.tasks.observe().claims(), &selection.releases);
         let external = self.vacant(&selection.external, observed);
         self.withdraw(&name, &external, memory).await?;
-        let (ready, troubles) = self.cluster.external(&name, &external).await?;
-        observed.external_ready = ready;
-        problems.extend(troubles);
+        let external = self.cluster.external(&name, &external).await;
+        observed.external_ready = external.ready;
+        problems.extend(external.problems);
+        *wake = (*wake).into_iter().chain(external.again).min();
         facts.ceph = super::ceph::declared(&self.inputs, spec, selection);
         // Before anything is done with them that could end in a log.
         self.tell_secrets(facts, memory);

@@ -11,7 +11,7 @@ use crate::observed::{Key, Likeness, Observed, ReleaseSeen, Verdict};
 use crate::plan::Policy;
 use crate::release::{ADOPTED, Source};
 
-/// How long a release that someone else drives is left alone.
+/// How long it counts that someone else drives a release, or that it can't be told: asking again is reading a whole record.
 const AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// The verdicts, by release.
@@ -39,26 +39,30 @@ pub async fn likenesses(
         if release.blocked.is_some() || strict && release.imprint.is_none() {
             continue;
         }
-        let known = known.get(&release.key).filter(|known| {
-            let is_taken = !seen.is_ours() && Policy::names(asked, name);
-            let lasts = !matches!(known.verdict, Verdict::Owned(_) | Verdict::Unknown(_)) && !is_taken;
-            lasts && known.revision == seen.revision && known.inputs == release.inputs
-        });
-        if let Some(known) = known {
+        // What someone says is to be taken over is looked at once more.
+        let is_taken = !seen.is_ours() && Policy::names(asked, name);
+        let counts = |known: &&Likeness| !is_taken && counts(known, (seen.revision, &release.inputs), super::now());
+        if let Some(known) = known.get(&release.key).filter(counts) {
             all.insert(release.key.clone(), known.clone());
             continue;
         }
         let verdict = verdict(cluster, release, seen, |compared| told(name, compared)).await?;
-        let likeness = Likeness { revision: seen.revision, inputs: release.inputs.clone(), verdict };
+        let passes = matches!(verdict, Verdict::Owned(_) | Verdict::Unknown(_));
+        let until = passes.then(|| super::now().checked_add(AGAIN).ok()).flatten();
+        let likeness = Likeness { revision: seen.revision, inputs: release.inputs.clone(), verdict, until };
         all.insert(release.key.clone(), likeness);
     }
     Ok(all)
 }
 
+/// Whether a comparison needs not be made anew.
+fn counts(known: &Likeness, (revision, inputs): (i64, &str), now: Timestamp) -> bool {
+    known.revision == revision && known.inputs == inputs && known.until.is_none_or(|until| now < until)
+}
+
 /// When to look again: no watch tells that another controller has let go.
 pub fn again(all: &Likenesses) -> Option<Timestamp> {
-    let driven = all.values().any(|likeness| matches!(likeness.verdict, Verdict::Owned(_)));
-    driven.then(|| super::now().checked_add(AGAIN).ok()).flatten()
+    all.values().filter_map(|likeness| likeness.until).min()
 }
 
 /// Whether someone else made the newest revision, or did before we took it over.
@@ -88,4 +92,28 @@ async fn verdict(
     let verdict = compared.verdict.clone();
     told(compared);
     Ok(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_watch_tells_counts_for_a_while_and_wakes_when_that_is_over() {
+        let now = Timestamp::UNIX_EPOCH;
+        let until = now.checked_add(AGAIN).ok();
+        let of = |verdict, until| Likeness { revision: 3, inputs: "new".into(), verdict, until };
+        let owned = of(Verdict::Owned("Flux".into()), until);
+        assert!(counts(&owned, (3, "new"), now), "not asked in each pass");
+        assert!(!counts(&owned, (3, "new"), until.unwrap()));
+        assert!(!counts(&owned, (4, "new"), now) && !counts(&owned, (3, "newer"), now));
+        let same = of(Verdict::Same, None);
+        assert!(counts(&same, (3, "new"), until.unwrap()), "that stays so");
+        let of_all = |all: &[&Likeness]| {
+            let key = |at: usize| Key::new("openstack", at.to_string());
+            again(&all.iter().enumerate().map(|(at, one)| (key(at), (*one).clone())).collect())
+        };
+        assert_eq!(of_all(&[&same, &owned]), until);
+        assert_eq!(of_all(&[&same]), None);
+    }
 }

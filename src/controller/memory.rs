@@ -8,12 +8,13 @@ use k8s_openapi::jiff::Timestamp;
 use super::hosts::Hosted;
 use super::likeness::Likenesses;
 use super::rollout::Rolled;
+use super::site::Networks;
 use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
 use crate::desired::{Desired, Facts};
 use crate::helm::Outcome;
-use crate::observed::{Failed, Key, Range, ReleaseSeen, Repaired, RunningSeen};
+use crate::observed::{Failed, Key, ReleaseSeen, Repaired, RunningSeen};
 
 /// The operator's memory. Losing it costs nothing but a retry that comes sooner.
 #[derive(Default)]
@@ -48,7 +49,7 @@ pub struct Memory {
     /// What Rook has made, as it was asked for; `None` until all is there.
     pub rook: Option<Vec<Manifest>>,
     /// The networks of Services, as they were read for a generation of the spec.
-    pub services: Option<(i64, Vec<Range>)>,
+    pub services: Networks,
     /// Every key of Ceph that was ever seen, valid or not.
     pub keys: BTreeSet<String>,
     /// What was done about Nova's hosts.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::FutureExt as _;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::Context;
 use super::memory::Memory;
@@ -13,6 +14,9 @@ use crate::nodes::{self, Change};
 use crate::observed::{Range, Site};
 use crate::rule;
 use crate::tasks::Seen;
+
+/// How long it takes until networks that could not be read are asked for again.
+const AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// What is seen of it, and the networks of Services.
 pub fn site(
@@ -66,22 +70,58 @@ impl Context {
         site
     }
 
-    /// The cluster as it is now. The networks of Services hardly ever change: they are read when a spec is new, and only where it names networks.
+    /// The cluster as it is now, and when to look again. The networks of Services hardly ever change: they are read when a spec is new, and only
+    /// where it names networks; what could not be read is no answer.
     pub(super) async fn site(
         &self,
         (spec, generation): (&OpenStackDeploymentSpec, i64),
         changes: &BTreeMap<String, Change>,
         memory: &mut Memory,
-    ) -> Site {
-        if rule::names_networks(spec) && memory.services.as_ref().is_none_or(|(known, _)| *known != generation) {
-            let read = self.cluster.service_networks().await;
-            let read = read.unwrap_or_else(|error| {
-                tracing::info!(%error, "whether networks overlap those of Services is not known");
-                Vec::new()
-            });
-            memory.services = Some((generation, read));
+    ) -> (Site, Option<Timestamp>) {
+        if rule::names_networks(spec) && memory.services.is_due(generation, super::now()) {
+            match self.cluster.service_networks().await {
+                Ok(read) => memory.services = Networks { generation: Some(generation), read, again: None },
+                Err(error) => {
+                    tracing::info!(%error, "whether networks overlap those of Services is not known yet");
+                    memory.services.again = super::now().checked_add(AGAIN).ok();
+                }
+            }
         }
-        let services = memory.services.as_ref().map(|(_, ranges)| ranges.clone()).unwrap_or_default();
-        site((spec, &self.catalog()), &self.tasks.observe(), changes, services)
+        let again = memory.services.again.filter(|_| rule::names_networks(spec));
+        (site((spec, &self.catalog()), &self.tasks.observe(), changes, memory.services.read.clone()), again)
+    }
+}
+
+/// The networks of Services, as they were read.
+#[derive(Default)]
+pub struct Networks {
+    /// The generation of the spec for which they were read last.
+    generation: Option<i64>,
+    read: Vec<Range>,
+    /// When to try again what could not be read.
+    again: Option<Timestamp>,
+}
+
+impl Networks {
+    fn is_due(&self, generation: i64, now: Timestamp) -> bool {
+        self.generation != Some(generation) && self.again.is_none_or(|again| again <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_that_could_not_be_read_are_asked_for_again_and_those_that_were_are_not() {
+        let now = Timestamp::UNIX_EPOCH;
+        let mut networks = Networks::default();
+        assert!(networks.is_due(1, now));
+        networks.again = Some(now.checked_add(AGAIN).unwrap());
+        assert!(!networks.is_due(1, now), "not in each pass");
+        assert!(networks.is_due(1, now.checked_add(AGAIN).unwrap()));
+        networks = Networks { generation: Some(1), ..Networks::default() };
+        assert!(!networks.is_due(1, now));
+        assert!(networks.is_due(2, now), "another spec");
     }
 }

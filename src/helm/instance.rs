@@ -34,8 +34,7 @@ pub enum Verdict {
     Dead,
     /// It, or a child of its, is alive: hands off.
     Alive,
-    /// It ran in another pod: dead when the API server has no pod whose [`pod_token`] is this, or when that pod's operator
-    /// container has ended.
+    /// It ran in another pod: dead when the API server has no pod whose [`pod_token`] is this, or when that pod has ended.
     Pod(String),
     /// Not ours, or from another machine: only waiting helps.
     Unknown,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use k8s_openapi::jiff::Timestamp;
+
 /// How many paths of values a sentence names.
 const NAMED: usize = 6;
 
@@ -14,6 +16,8 @@ pub struct Likeness {
     pub inputs: String,
     /// What came of it.
     pub verdict: Verdict,
+    /// Until when that counts, where no watch tells that it has changed.
+    pub until: Option<Timestamp>,
 }
 
 /// What came of a comparison.

@@ -112,7 +112,12 @@ pub enum Wait {
         hook: Option<String>,
     },
     /// For a helm that is not ours, or an operator that still lives.
-    Locked(String),
+    Locked {
+        /// Until when that is respected, where that ends: no watch tells.
+        until: Option<Timestamp>,
+        /// Who holds it.
+        message: String,
+    },
     /// For a person's approval.
     Approval(Why),
     /// For time to pass after a failure.
@@ -159,6 +164,7 @@ impl Step {
     pub fn wake(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
+            Self::Wait(Wait::Locked { until, .. }) => *until,
             _ => None,
         }
     }
@@ -281,5 +287,5 @@ pub(super) fn locked(seen: &ReleaseSeen, until: Option<Timestamp>) -> Wait {
         None => "another operator process that still lives".to_owned(),
         Some(until) => format!("a helm that is not ours (it is taken for dead at {until:.0})"),
     };
-    Wait::Locked(format!("revision {} is {}, held by {who}", seen.revision, seen.status))
+    Wait::Locked { until, message: format!("revision {} is {}, held by {who}", seen.revision, seen.status) }
 }

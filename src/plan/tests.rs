@@ -1,3 +1,5 @@
+use k8s_openapi::jiff::SignedDuration;
+
 use super::*;
 use crate::desired::Blocked;
 use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
@@ -89,6 +91,18 @@ fn every_state_has_its_step() {
     ] {
         assert_eq!(world().see("store", seen).says("store"), expected);
     }
+}
+
+#[test]
+fn a_foreign_lock_that_runs_out_wakes_the_plan_and_one_of_an_operator_that_lives_does_not() {
+    let locked = |revision, owner| {
+        let mut seen = seen("pending-upgrade");
+        seen.attempt = Some(AttemptSeen { instance: "x".into(), revision, owner });
+        world().see("store", seen).plan().wake
+    };
+    let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
+    assert_eq!(locked(2, Owner::Us), Some(until), "nothing else tells when it is time");
+    assert_eq!(locked(3, Owner::Alive), None);
 }
 
 #[test]

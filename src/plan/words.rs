@@ -74,7 +74,7 @@ impl fmt::Display for Wait {
             ),
             Self::Helm { verb, hook: Some(hook), .. } => write!(formatter, "helm {verb} runs: {hook}"),
             Self::Helm { verb, .. } => write!(formatter, "helm {verb} runs"),
-            Self::Locked(text) | Self::Blocked { message: text, .. } => formatter.write_str(text),
+            Self::Locked { message, .. } | Self::Blocked { message, .. } => formatter.write_str(message),
             Self::Approval(why) => write!(formatter, "{why}: waits for approval (osdpl approve)"),
             Self::Backoff { until, count: 1, message } => {
                 write!(formatter, "failed once, next try at {until:.0}: {message}")

@@ -11,7 +11,7 @@ use crate::ceph::{Declared, Unready};
 use crate::plan::{Step, Wait};
 
 /// How many warnings a condition tells: it is no list to work off.
-const WARNINGS: usize = 10;
+pub const WARNINGS: usize = 10;
 
 /// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
 pub fn warnings(report: &Report<'_>, children: &Children) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Report;
+use super::conditions::WARNINGS;
 use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
 use crate::credentials::Restored;
@@ -108,7 +109,7 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 }
 
 /// Another answer of Ready. What is merely on its way is spoken of where it takes Ready, or a pause, away.
-fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
+pub fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
         return None;
@@ -127,11 +128,15 @@ fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -
     }
 }
 
-/// Warnings about the spec that Ready's message did not have yet.
+/// Warnings about the spec that Ready's message tells and did not have yet: what it never tells would be news each time.
 fn warned(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning).map(ToString::to_string);
-    warnings.filter(|text| !known.contains(text.as_str())).map(|text| event(true, "SpecWarning", text)).collect()
+    warnings
+        .take(WARNINGS)
+        .filter(|text| !known.contains(text.as_str()))
+        .map(|text| event(true, "SpecWarning", text))
+        .collect()
 }
 
 /// Services that others need, when they become part of the cloud.

@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use k8s_openapi::jiff::SignedDuration;
+
 use super::*;
 use crate::api::{Phase, reason};
 use crate::catalog::Level;
@@ -207,4 +209,44 @@ fn a_warning_is_an_event_once_and_stays_in_readys_message_and_the_column_is_shor
     assert!(first.message.chars().count() <= 200 && first.message.ends_with("word…"), "{}", first.message);
     let (_, events) = reported_of(Some(&first), &long, &spec(), &observed, &[warning], NOW);
     assert_eq!(told(&events), [""; 0]);
+}
+
+#[test]
+fn of_many_warnings_those_that_are_told_are_events_once() {
+    let warning = |number: usize| {
+        let message = format!("spec.a[{number}] is without effect");
+        Finding { level: Level::Warning, field: "spec.a".into(), message }
+    };
+    let warnings: Vec<Finding> = (0..11).map(warning).collect();
+    let plan = plan(&[("front", Step::Ready)]);
+    let report = |before: Option<&_>, findings: &[Finding]| {
+        let (status, events) = reported_of(before, &plan, &spec(), &recorded("deployed"), findings, NOW);
+        (status, events.iter().filter(|event| event.reason == "SpecWarning").count())
+    };
+    let (first, events) = report(None, &warnings);
+    assert_eq!(events, 10);
+    assert_eq!(report(Some(&first), &warnings).1, 0, "nothing is new");
+    assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last is told now");
+}
+
+#[test]
+fn a_pass_that_fails_takes_ready_away_and_leaves_the_rest_and_the_next_that_works_gives_it_back() {
+    let all_is_well = plan(&[("front", Step::Ready)]);
+    let (ready, _) = reported(None, &all_is_well, NOW);
+    let why = "listing external services: services is forbidden";
+    let (failed, events) = failing(Some(&ready), 3, why, LATER);
+    assert_eq!(condition(&failed, "Ready"), ("False", "InputsMissing"));
+    assert_eq!(condition(&failed, "Stalled"), ("True", "InputsMissing"));
+    assert_eq!(
+        failed.message,
+        format!(
+            "{why}; until this works nothing is looked at or changed, and what else this status says is from before (it is tried again every few seconds)"
+        )
+    );
+    assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
+    assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");
+    let (again, events) = failing(Some(&failed), 3, why, LATER.checked_add(SignedDuration::from_secs(3)).unwrap());
+    assert_eq!((again, events), (failed.clone(), Vec::new()), "it is written once");
+    let (well, _) = reported(Some(&failed), &all_is_well, LATER);
+    assert_eq!(condition(&well, "Ready"), ("True", "Ready"));
 }

@@ -161,9 +161,9 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
         // A helm that is not ours ends, or is taken for dead: nobody has to do anything.
-        Step::Wait(Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused | Wait::Blocked { .. } | Wait::Locked(_)) => {
-            Some(step_text(step))
-        }
+        Step::Wait(
+            Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused | Wait::Blocked { .. } | Wait::Locked { .. },
+        ) => Some(step_text(step)),
         Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
     });
     if waits.is_empty() {

@@ -19,7 +19,7 @@ use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 pub(super) use store::Health;
-use store::{Batch, Change, Store, add};
+use store::{Batch, Change, Overview, Store, add};
 
 use super::partial::{
     Claim, Class, CronJob, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet,
@@ -222,11 +222,10 @@ async fn paint(
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shared.store().forget_fetches();
     loop {
-        let (picture, wanted, silent, soon) = {
+        let (Overview { picture, wanted, silent }, soon) = {
             let mut store = shared.store();
             store.now = now();
-            let silent = store.has_mounts() || store.has_silent();
-            (store.picture(), store.wanted_logs(FETCHES.saturating_sub(fetches.len())), silent, store.next_loss())
+            (store.look_over(FETCHES.saturating_sub(fetches.len())), store.next_loss())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
         // At the start the whole picture is awaited, so that a restart shows what was shown before.

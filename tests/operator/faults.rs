@@ -85,7 +85,7 @@ fn a_node_that_is_lost_degrades_what_is_bound_to_it_and_leaves_the_rest_as_it_is
 #[test]
 fn a_crash_loop_is_told_with_the_exit_code_and_the_scrubbed_end_of_the_log() {
     story("crash-loop", async |world| {
-        let _operator = world.operator().start().await;
+        let operator = world.operator().start().await;
         world.apply(&services(&["mariadb", "memcached"])).await;
         world.until_ready().await;
         let password = world.credentials("mariadb").await["root"].clone();
@@ -101,6 +101,19 @@ fn a_crash_loop_is_told_with_the_exit_code_and_the_scrubbed_end_of_the_log() {
         let degraded = cloud.condition("Degraded").unwrap();
         assert_eq!((degraded.status.as_str(), degraded.message), ("True", format!("memcached/server: {why}")));
 
+        assert!(operator.stop().await.success());
+        let _operator = world.operator().start().await;
+        let mut paused = services(&["mariadb", "memcached"]);
+        paused["paused"] = json!(true);
+        world.apply(&paused).await;
+        let status = world.until_reason(reason::PAUSED).await.status();
+        assert_eq!(
+            status.health["memcached"]["server"].reason, why,
+            "what reads a log before the first pass knows secrets as well"
+        );
+        assert_eq!(status.causes[0].message, format!("memcached/server: {why}"));
+
+        world.apply(&services(&["mariadb", "memcached"])).await;
         world.cluster().mend("crash").await.unwrap();
         assert_eq!(world.until_ready().await.status().causes, []);
     });

@@ -119,8 +119,27 @@ fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_make
         let outside = |host: &str, credential: &str, key: &str| json!({"enabled": true, "external": {"host": host}, "credentials": {credential: {"name": "outside", "key": key}}});
         spec["services"]["mariadb"] = outside("192.0.2.7", "root", "database");
         spec["services"]["rabbitmq"] = outside("192.0.2.8", "admin", "broker");
+        let foreign = json!({"metadata": {"name": "mariadb"}, "spec": {"ports": [{"name": "mysql", "port": 3306}]}});
+        let foreign: Service = serde_json::from_value(foreign).unwrap();
+        let foreign = world.api::<Service>().create(&PostParams::default(), &foreign).await.unwrap();
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
+        let waiting = world.until_reason(reason::INPUTS).await;
+        let said = waiting.condition("Ready").unwrap().message;
+        assert!(
+            said.starts_with(&format!(
+                "spec.services.mariadb.external: Service {}/mariadb is not ours",
+                world.namespace
+            )),
+            "{said}"
+        );
+        let kept = world.api::<Service>().get("mariadb").await.unwrap();
+        assert_eq!(
+            (kept.spec, kept.metadata.uid),
+            (foreign.spec, foreign.metadata.uid),
+            "nothing of somebody else is taken"
+        );
+        world.api::<Service>().delete("mariadb", &DeleteParams::default()).await.unwrap();
         let cloud = world.until_ready().await;
         assert_eq!(cloud.status().releases, "2/2");
         let endpoints = world.api::<Endpoints>().get("mariadb").await.unwrap();

@@ -15,7 +15,7 @@ fn theirs() -> ReleaseSeen {
 
 /// The store as someone else made it, compared.
 fn compared(seen: ReleaseSeen, verdict: Verdict) -> World {
-    let likeness = Likeness { revision: 3, inputs: "new".into(), verdict };
+    let likeness = Likeness { revision: 3, inputs: "new".into(), verdict, until: None };
     let known = move |world: &mut World| {
         drop(world.observed.likeness.insert(Key::new("openstack", "store"), likeness));
     };

@@ -25,6 +25,7 @@ use crate::health::node::Presence;
 use crate::health::pod::{OwnerKind, Unready};
 use crate::health::{cron, job};
 use crate::observed::{Cause, Claim, Class, CronSeen, JobSeen, Key, Node, Run, Trouble, Workload};
+use crate::tasks::health::logs::Wanted;
 use crate::tasks::health::said::Subject;
 use crate::tasks::partial::{Job, Partial};
 use crate::tasks::shard::Shard;
@@ -52,6 +53,16 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) classes: Option<Vec<Class>>,
     /// By name; none where nodes may not be listed.
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
+}
+
+/// What one look at everything brings.
+pub(super) struct Overview {
+    /// None until everything was listed.
+    pub(super) picture: Option<Health>,
+    /// Whether anything waits without a word.
+    pub(super) silent: bool,
+    /// Logs that are to be fetched.
+    pub(super) wanted: Vec<Wanted>,
 }
 
 /// A Job: one of a revision, or one that a `CronJob` made.
@@ -114,21 +125,33 @@ impl Store {
             && self.nodes.iter().all(Shard::is_settled)
     }
 
+    /// What is seen by now; at most so many logs are asked for.
+    pub(super) fn look_over(&mut self, most: usize) -> Overview {
+        let pods = self.pods_by_owner();
+        let silent = mounts::has_mounts(&pods) || !self.silent(&pods).is_empty();
+        let (picture, failures) = (self.pictured(&pods), self.failures(&pods));
+        Overview { picture, silent, wanted: self.wanted_logs(failures, most) }
+    }
+
     /// The picture, once everything was listed.
     pub(super) fn picture(&self) -> Option<Health> {
+        self.pictured(&self.pods_by_owner())
+    }
+
+    fn pictured(&self, pods: &Pods<'_>) -> Option<Health> {
         if !self.is_listed() {
             return None;
         }
-        let (pods, facts) = (self.pods_by_owner(), self.facts());
+        let facts = self.facts();
         let workloads = self.workloads.iter().flat_map(Shard::entries);
         let mut workloads: Vec<Workload> =
-            workloads.map(|(_, workload)| afflicted(workload, of(&pods, &of_workload(workload)), &facts)).collect();
+            workloads.map(|(_, workload)| afflicted(workload, of(pods, &of_workload(workload)), &facts)).collect();
         let jobs = self.revised_jobs();
-        let mut jobs: Vec<JobSeen> = jobs.map(|job| explained(job, of(&pods, &of_job(job)), &facts)).collect();
+        let mut jobs: Vec<JobSeen> = jobs.map(|job| explained(job, of(pods, &of_job(job)), &facts)).collect();
         let (victims, lost) =
-            self.scene(&workloads, &jobs, &pods, &facts, |scene| (traced(scene), on_lost_nodes(scene)));
+            self.scene(&workloads, &jobs, pods, &facts, |scene| (traced(scene), on_lost_nodes(scene)));
         tell(&mut workloads, &mut jobs, &victims);
-        let (crons, failing) = self.crons(&pods, &facts);
+        let (crons, failing) = self.crons(pods, &facts);
         let victims: Vec<Victim> = victims.into_iter().flatten().chain(lost).chain(failing).collect();
         let claims = facts.claims.values().filter(|claim| claim.release.is_some()).map(|claim| (*claim).clone());
         let (claims, causes) = (claims.collect(), crate::cause::roots(&victims));

@@ -1,5 +1,7 @@
 //! What runs again and again: `CronJobs`, and the Jobs that they made.
 
+use std::collections::BTreeMap;
+
 use super::{Batch, Store, of};
 use crate::api::CauseObject;
 use crate::cause::{Chain, Facts, Link, Pods, Victim};
@@ -11,28 +13,32 @@ use crate::tasks::shard::Shard;
 impl Store {
     /// The `CronJobs`, and those of them that fail.
     pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<CronSeen>, Vec<Victim>) {
-        let (mut all, mut victims) = (Vec::new(), Vec::new());
+        let (mut all, mut victims, mut runs) = (Vec::new(), Vec::new(), self.runs());
         for (_, cron) in self.crons.iter().flat_map(Shard::entries) {
             let told = |run: &str| {
                 let pod = of(pods, &(cron.namespace.as_str(), OwnerKind::Job, run)).first()?;
                 Some(facts.told(&cron.namespace, pod)?.trouble).filter(|trouble| trouble.stuck)
             };
-            let found = cron::trouble(cron, self.runs(cron), |run| told(run).map(|trouble| trouble.message));
+            let runs = runs.remove(&(cron.namespace.as_str(), cron.name.as_str())).unwrap_or_default();
+            let goes_on = runs.iter().any(|(_, run)| matches!(run.end, RunEnd::Running { .. }));
+            let last = cron::last(&runs);
+            let found = cron::trouble(cron, runs, |run| told(run).map(|trouble| trouble.message));
             let trouble = found.as_ref().map(|(message, _)| Trouble { stuck: false, message: message.clone() });
             victims.extend(found.map(|(message, run)| victim(cron, message, run)));
-            let goes_on = self.runs(cron).iter().any(|(_, run)| matches!(run.end, RunEnd::Running { .. }));
-            let last = cron::last(&self.runs(cron));
             all.push(CronSeen { trouble, last, running: cron.running || goes_on, ..cron.clone() });
         }
         (all, victims)
     }
 
-    fn runs(&self, cron: &CronSeen) -> Vec<(&str, &Run)> {
-        let own = self.jobs.iter().flat_map(Shard::entries).filter_map(|((namespace, name), batch)| match batch {
-            Batch::Run(run) if *namespace == cron.namespace && run.cron == cron.name => Some((name.as_str(), run)),
-            Batch::Run(_) | Batch::Job(_) => None,
-        });
-        own.collect()
+    /// The Jobs that each `CronJob` made, by its namespace and name.
+    fn runs(&self) -> BTreeMap<(&str, &str), Vec<(&str, &Run)>> {
+        let mut all: BTreeMap<(&str, &str), Vec<(&str, &Run)>> = BTreeMap::new();
+        for ((namespace, name), batch) in self.jobs.iter().flat_map(Shard::entries) {
+            if let Batch::Run(run) = batch {
+                all.entry((namespace, &run.cron)).or_default().push((name, run));
+            }
+        }
+        all
     }
 }
 

@@ -1,7 +1,7 @@
 //! The logs that explain what fails: which are wanted, and which were had.
 
 use super::{Store, of_job, of_workload};
-use crate::cause::Place;
+use crate::cause::{Place, Pods};
 use crate::tasks::health::logs::{Log, Wanted};
 use crate::tasks::shard::Shard;
 
@@ -33,8 +33,7 @@ impl Store {
     }
 
     /// At most so many logs that are missing to explain what fails. Those of pods that are gone are forgotten.
-    pub(in crate::tasks::health) fn wanted_logs(&mut self, most: usize) -> Vec<Wanted> {
-        let wanted = self.failures();
+    pub(super) fn wanted_logs(&mut self, wanted: Vec<Wanted>, most: usize) -> Vec<Wanted> {
         self.logs.retain(|uid, _| wanted.iter().any(|wanted| wanted.uid == *uid));
         let mut missing = Vec::new();
         for wanted in wanted {
@@ -46,8 +45,7 @@ impl Store {
     }
 
     /// The failed container of the pod that each failing Job and workload is explained with: one pod of each tells it all.
-    fn failures(&self) -> Vec<Wanted> {
-        let pods = self.pods_by_owner();
+    pub(super) fn failures(&self, pods: &Pods<'_>) -> Vec<Wanted> {
         let jobs = self.revised_jobs().filter(|job| !job.complete);
         let workloads = self.workloads.iter().flat_map(Shard::entries);
         let places = jobs.map(of_job).chain(workloads.map(|(_, workload)| of_workload(workload)));

@@ -1,6 +1,7 @@
 //! What pods mount whose containers are not created: asked for only when that takes longer than it does when all is well.
 
 use super::Store;
+use crate::cause::Pods;
 use crate::health::pod::Mount;
 use crate::tasks::health::mounts::{Found, Sought};
 
@@ -24,12 +25,12 @@ pub(super) fn is_due(looks: u32, in_flight: bool, found: bool) -> bool {
     !in_flight && looks > 1 && (found || (looks - 1).is_power_of_two())
 }
 
-impl Store {
-    /// Whether containers of any pod are being created.
-    pub(in crate::tasks::health) fn has_mounts(&self) -> bool {
-        self.pods_by_owner().values().any(|pods| pods.first().is_some_and(|pod| !pod.wants.mounts.is_empty()))
-    }
+/// Whether containers of any pod are being created.
+pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
+    pods.values().any(|pods| pods.first().is_some_and(|pod| !pod.wants.mounts.is_empty()))
+}
 
+impl Store {
     /// Takes one more look at the pods that each owner is told by, and returns those whose mounts are to be asked for now.
     pub(in crate::tasks::health) fn look(&mut self) -> Vec<Sought> {
         let pods = self.pods_by_owner();

@@ -23,12 +23,11 @@ pub(super) struct Silence {
 
 impl Store {
     /// Whatever waits and does not say why.
-    fn silent(&self) -> Vec<Subject> {
-        let pods = self.pods_by_owner();
+    pub(super) fn silent(&self, pods: &Pods<'_>) -> Vec<Subject> {
         let subject =
             |kind, namespace: &str, name: &str| Subject { kind, namespace: namespace.into(), name: name.into() };
         let workloads = self.workloads.iter().flat_map(Shard::entries).map(|(_, workload)| workload);
-        let workloads = workloads.filter(|workload| lacks_pods(workload, &pods)).filter_map(|workload| {
+        let workloads = workloads.filter(|workload| lacks_pods(workload, pods)).filter_map(|workload| {
             let kind = match workload.kind {
                 // Its conditions tell.
                 WorkloadKind::Deployment => return None,
@@ -44,16 +43,11 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Whether anything waits without a word.
-    pub(in crate::tasks::health) fn has_silent(&self) -> bool {
-        !self.silent().is_empty()
-    }
-
     /// Takes one more look at them, and returns those of which is to be asked now what is said.
     pub(in crate::tasks::health) fn listen(&mut self) -> Vec<Subject> {
         let mut before = std::mem::take(&mut self.silences);
         let mut due = Vec::new();
-        for subject in self.silent() {
+        for subject in self.silent(&self.pods_by_owner()) {
             let mut known = before.remove(&subject).unwrap_or_default();
             known.looks = known.looks.saturating_add(1);
             if is_due(known.looks, known.in_flight, known.said.is_some()) {

@@ -106,7 +106,7 @@ fn a_failing_job_is_explained_by_its_pod_and_the_end_of_its_log() {
     assert_eq!(job_trouble(&store), None);
     add_pod(&mut store, "p1", "Job", &crashed(1));
     assert_eq!(job_trouble(&store).as_deref(), Some("p1: container main fails: exit code 1"));
-    let wanted = store.wanted_logs(2);
+    let wanted = store.look_over(2).wanted;
     assert_eq!(wanted.iter().map(|wanted| wanted.pod.as_str()).collect::<Vec<_>>(), ["p1"]);
     store.keep_log(log("no route to mariadb"));
     let expected = "p1: container main fails: exit code 1; its log ends: no route to mariadb";
@@ -130,7 +130,7 @@ fn a_complete_job_has_no_trouble_and_no_log_is_wanted_for_it() {
     add_job(&mut store, &json!({"conditions": [{"type": "Complete", "status": "True"}]}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
     assert_eq!(job_trouble(&store), None);
-    assert_eq!(store.wanted_logs(2), []);
+    assert_eq!(store.look_over(2).wanted, []);
 }
 
 #[test]
@@ -138,12 +138,12 @@ fn a_log_is_fetched_once_for_each_failure_and_the_old_one_stays_until_then() {
     let mut store = listed();
     add_job(&mut store, &json!({}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
-    assert_eq!(store.wanted_logs(2).len(), 1);
-    assert_eq!(store.wanted_logs(2), []);
+    assert_eq!(store.look_over(2).wanted.len(), 1);
+    assert_eq!(store.look_over(2).wanted, []);
     store.keep_log(log("first"));
-    assert_eq!(store.wanted_logs(2), []);
+    assert_eq!(store.look_over(2).wanted, []);
     add_pod(&mut store, "p1", "Job", &crashed(2));
-    assert_eq!(store.wanted_logs(2).len(), 1);
+    assert_eq!(store.look_over(2).wanted.len(), 1);
     assert!(job_trouble(&store).unwrap().ends_with("first"));
     store.keep_log(log("second"));
     assert!(job_trouble(&store).unwrap().ends_with("second"));
@@ -155,10 +155,10 @@ fn a_log_that_cannot_be_had_is_asked_for_a_few_times_only() {
     add_job(&mut store, &json!({}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
     for _ in 0..ATTEMPTS {
-        assert_eq!(store.wanted_logs(2).len(), 1);
+        assert_eq!(store.look_over(2).wanted.len(), 1);
         store.keep_log(Log { uid: "p1".into(), text: None });
     }
-    assert_eq!(store.wanted_logs(2), []);
+    assert_eq!(store.look_over(2).wanted, []);
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn no_more_logs_are_fetched_at_a_time_than_allowed() {
     let mut store = listed();
     add_job(&mut store, &json!({}));
     add_pod(&mut store, "p1", "Job", &crashed(1));
-    assert_eq!(store.wanted_logs(0), []);
-    assert_eq!(store.wanted_logs(1).len(), 1);
+    assert_eq!(store.look_over(0).wanted, []);
+    assert_eq!(store.look_over(1).wanted.len(), 1);
 }
 
 #[test]
@@ -185,13 +185,13 @@ fn a_workload_that_crashes_is_told_with_its_log_and_other_numbers_in_it_are_no_n
     let mut store = listed();
     add_deployment(&mut store, 0);
     add_pod(&mut store, "p1", "api", &crashed(1));
-    assert_eq!(store.wanted_logs(2).len(), 1);
+    assert_eq!(store.look_over(2).wanted.len(), 1);
     store.keep_log(log("10:00:01 [pid 7] no memory"));
     let told = store.picture();
     let message = told.as_ref().unwrap().workloads[0].trouble.as_ref().unwrap().message.clone();
     assert_eq!(message, "p1: container main fails: exit code 1; its log ends: 10:00:01 [pid 7] no memory");
     add_pod(&mut store, "p1", "api", &crashed(2));
-    assert_eq!(store.wanted_logs(2).len(), 1);
+    assert_eq!(store.look_over(2).wanted.len(), 1);
     store.keep_log(log("10:05:01 [pid 8] no memory"));
     assert_eq!(store.picture(), told);
 }
@@ -207,7 +207,7 @@ fn the_mounts_of_a_pod_are_asked_for_when_it_takes_long_and_again_ever_more_seld
         "status": {"containerStatuses": [creating()]},
     });
     store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
-    assert!(store.has_mounts());
+    assert!(store.look_over(0).silent);
     let mut looks = || {
         let sought = store.look();
         for sought in &sought {

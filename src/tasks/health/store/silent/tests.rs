@@ -89,7 +89,7 @@ fn a_deployment_tells_by_its_condition() {
         workload::observe(WorkloadKind::Deployment, &object.metadata, &object.spec, &object.status)
     };
     store.workloads[0].take(object(deployment), read);
-    assert!(!store.has_silent());
+    assert!(!store.look_over(0).silent);
     assert_eq!(troubles(&store), [(format!("no pod can be created: forbidden: {QUOTA}"), true)]);
 }
 

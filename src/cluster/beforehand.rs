@@ -1,0 +1,139 @@
+//! The secrets that are known before a pass was made: after a start logs of failing Jobs are read at once, and while a spec is refused, or a resource
+//! is being deleted, no pass learns any.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+
+use super::{Error, Explain};
+use crate::api::{MANAGED, OpenStackDeployment, OpenStackDeploymentSpec};
+use crate::release;
+use crate::values::Values;
+use crate::yaml;
+
+/// Shorter numbers are no secrets.
+const LONGEST_PORT: usize = 5;
+
+/// What our own Secrets hold, and what those hold that specs name.
+///
+/// # Errors
+/// When the API server refuses.
+pub async fn secrets_beforehand(client: &Client) -> Result<BTreeSet<String>, Error> {
+    let own = ListParams::default().labels(MANAGED);
+    let own =
+        Api::<Secret>::all(client.clone()).list(&own).await.because(|| "listing Secrets of the operator".into())?;
+    let mut found: BTreeSet<String> = own.items.iter().flat_map(ours).collect();
+    let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
+    let deployments =
+        deployments.list(&ListParams::default()).await.because(|| "listing OpenStackDeployments".into())?;
+    let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
+    for deployment in deployments {
+        let (namespace, words) = (deployment.namespace().unwrap_or_default(), words(&deployment.spec));
+        let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+        let what = || format!("listing Secrets in {namespace}");
+        let there = api.list_metadata(&others).await.because(what)?.items.into_iter().map(|secret| secret.name_any());
+        for name in there.filter(|name| words.contains(name)) {
+            let secret = api.get_opt(&name).await.because(|| format!("reading Secret {namespace}/{name}"))?;
+            found.extend(secret.iter().flat_map(|secret| named(secret, &words)));
+        }
+    }
+    Ok(found)
+}
+
+/// What a Secret of ours holds. What gateways are told of Keystone are common words, but for the password.
+fn ours(secret: &Secret) -> Vec<String> {
+    let is_open = |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
+    texts(secret).filter(|(key, _)| !is_open(key)).map(|(_, text)| text).collect()
+}
+
+/// What is in those keys of a Secret that the spec names, or could mean without a word; in all of them where it names none.
+fn named(secret: &Secret, words: &BTreeSet<String>) -> Vec<String> {
+    let all: Vec<_> = texts(secret).collect();
+    let is_named = |key: &str| key == "values.yaml" || words.contains(key);
+    let none = !all.iter().any(|(key, _)| is_named(key));
+    let mut found = Vec::new();
+    for (key, text) in all.into_iter().filter(|(key, _)| none || is_named(key)) {
+        let values: Result<Option<Values>, _> = yaml::parse(&key, &text);
+        for (_, value) in values.ok().flatten().unwrap_or_default() {
+            collect(value, &mut found);
+        }
+        found.push(text);
+    }
+    found
+}
+
+fn texts(secret: &Secret) -> impl Iterator<Item = (String, String)> {
+    let data = secret.data.iter().flatten();
+    data.filter_map(|(key, bytes)| Some((key.clone(), String::from_utf8(bytes.0.clone()).ok()?)))
+}
+
+/// Every text of a spec, names of Secrets and of their keys among them, but for the name of Ceph's: addresses are in it, and its keys are in Secrets of
+/// ours once anything has them.
+fn words(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
+    let mut spec = serde_json::to_value(spec).unwrap_or_default();
+    if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
+        ceph.remove("secret");
+    }
+    let mut found = Vec::new();
+    collect(spec, &mut found);
+    found.into_iter().collect()
+}
+
+/// All texts within a value, and long numbers.
+fn collect(value: Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.into_iter().for_each(|item| collect(item, found)),
+        Value::Object(fields) => fields.into_iter().for_each(|(_, value)| collect(value, found)),
+        // Shorter ones would be taken out of every address.
+        Value::Number(number) => found.extend(Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn secret(data: &Value) -> Secret {
+        serde_json::from_value(json!({"metadata": {"name": "mine"}, "stringData": {}, "data": data})).unwrap()
+    }
+
+    /// `text` in base64.
+    fn encoded(text: &str) -> String {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.encode(text)
+    }
+
+    #[test]
+    fn of_secrets_that_a_spec_names_the_named_keys_and_all_within_values_are_known() {
+        let spec = json!({"openstackRelease": "2026.1", "services": {"keystone": {
+            "credentials": {"admin": {"name": "mine", "key": "pw"}},
+            "releases": {"keystone": {"valuesFrom": [{"kind": "Secret", "name": "more"}]}},
+        }}, "features": {"storage": {"ceph": {"secret": {"name": "monitors"}}}}});
+        let words = words(&serde_json::from_value(spec).unwrap());
+        assert!(words.contains("mine") && words.contains("pw") && words.contains("more"), "{words:?}");
+        assert!(!words.contains("monitors"), "{words:?}");
+        let mine = secret(&json!({"pw": encoded("hunter2"), "user": encoded("admin")}));
+        assert_eq!(named(&mine, &words), ["hunter2"], "a user's name is a common word");
+        let more =
+            secret(&json!({"values.yaml": encoded("conf: {users: [{name: a, password: hunter3, pin: 12345678}]}")}));
+        let more = named(&more, &words);
+        assert!(more.contains(&"hunter3".to_owned()) && more.contains(&"12345678".to_owned()), "{more:?}");
+        let other = secret(&json!({"token": encoded("hunter4")}));
+        assert_eq!(named(&other, &words), ["hunter4"], "the catalogue may know the key");
+    }
+
+    #[test]
+    fn what_our_own_secrets_hold_is_known_but_for_common_words() {
+        let ours = ours(&secret(
+            &json!({"admin": encoded("hunter2"), "OS_REGION_NAME": encoded("RegionOne"), "OS_PASSWORD": encoded("hunter3")}),
+        ));
+        assert_eq!(ours, ["hunter3", "hunter2"]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Whether an operator that left something behind still lives, by its pod.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams};
+use osdpl::controller::Fence;
+use osdpl::helm::Instance;
+use osdpl::observed::Owner;
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operators_pod_that_was_evicted_holds_nothing_any_more() {
+    let world = World::new("tasks-fence").await;
+    // No scheduler has that name: the pod stays as it is made.
+    let pod: Pod = world
+        .create(json!({
+            "metadata": {"name": "osdpl", "labels": {"app.kubernetes.io/name": "osdpl"}},
+            "spec": {"schedulerName": "none", "containers": [{"name": "osdpl", "image": "osdpl"}]},
+        }))
+        .await;
+    let before = format!("p{}.abcdef", pod.metadata.uid.unwrap().replace('-', ""));
+    let fence = Fence::new(Instance::of_this_process(Some("another-pod")).unwrap());
+    let client = world.api::<Pod>().into_client();
+    fence.refresh(&client).await.unwrap();
+    assert_eq!(fence.owner(&before), Owner::Alive);
+
+    let evicted = Patch::Merge(json!({"status": {"phase": "Failed", "reason": "Evicted"}}));
+    world.api::<Pod>().patch_status("osdpl", &PatchParams::default(), &evicted).await.unwrap();
+    fence.refresh(&client).await.unwrap();
+    assert_eq!(fence.owner(&before), Owner::Dead);
+}
