@@ -102,7 +102,7 @@ fn a_release_that_someone_installs_again_right_after_its_end_is_not_waited_for_f
     let later = asked.checked_add(OVERDUE).unwrap();
     assert!(!memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(asked).is_empty());
     assert_eq!(memory.again(asked), Some(later));
-    assert_eq!(memory.overdue(later), [key.clone()]);
+    assert_eq!(memory.overdue(later), std::slice::from_ref(&key));
     memory.reread(&key, Some((1, "deployed".into())), later);
     assert!(memory.catching_up[&key].is_done(Some(&seen)) && memory.overdue(later).is_empty());
 }
