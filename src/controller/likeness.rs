@@ -39,9 +39,12 @@ pub async fn likenesses(
         if release.blocked.is_some() || strict && release.imprint.is_none() {
             continue;
         }
-        // What someone says is to be taken over is looked at once more.
+        // What someone says is to be taken over is looked at once more, but what is looked at again anyway not in each pass.
         let is_taken = !seen.is_ours() && Policy::names(asked, name);
-        let counts = |known: &&Likeness| !is_taken && counts(known, (seen.revision, &release.inputs), super::now());
+        let counts = |known: &&Likeness| {
+            let lasts = !is_taken || known.until.is_some();
+            lasts && counts(known, (seen.revision, &release.inputs), super::now())
+        };
         if let Some(known) = known.get(&release.key).filter(counts) {
             all.insert(release.key.clone(), known.clone());
             continue;
