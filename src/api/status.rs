@@ -36,7 +36,8 @@ pub struct OpenStackDeploymentStatus {
     /// The hash with which `osdpl approve` lets the waiting changes go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled.
+    /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` where the spec names a Ceph, `RolledOut` where there
+    /// were rollouts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Who plays which role, where the spec names roles.
@@ -113,7 +114,7 @@ pub struct RoleStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildStatus {
-    /// Helm's word (`deployed`, `pending-upgrade`, …) or ours (`waiting`, `absent`, `unmanaged`).
+    /// Helm's word (`deployed`, `pending-upgrade`, …) or ours (`starting`, `absent`, `unmanaged`).
     pub status: String,
     /// Whether the release is in sync and its workloads and this revision's Jobs are done.
     pub ready: bool,

@@ -157,10 +157,7 @@ impl Store<'_> {
                     continue;
                 }
             };
-            if let Some(held) = secret.as_mut().filter(|_| outdated) {
-                write::renew(held, &name.1);
-                changed = true;
-            }
+            changed |= secret.as_mut().is_some_and(|held| write::renew(held, &name.1));
             if stored.as_ref() != Some(&value) {
                 if edited && stored.is_some() {
                     put_back.push(name.1.clone());

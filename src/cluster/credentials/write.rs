@@ -87,11 +87,12 @@ pub fn is_outdated(secret: &Secret, key: &str) -> bool {
     outdated(secret).contains(key)
 }
 
-/// Takes the mark from a key.
-pub fn renew(secret: &mut Secret, key: &str) {
+/// Takes the mark from a key; returns whether it had one.
+pub fn renew(secret: &mut Secret, key: &str) -> bool {
     let mut keys = outdated(secret);
-    keys.remove(key);
+    let was_marked = keys.remove(key);
     mark(secret, keys);
+    was_marked
 }
 
 /// Marks the keys that hold something else than is given; returns whether one was not marked before.
@@ -135,7 +136,7 @@ mod tests {
         assert!(!outdate(&mut secret, &given("a")));
         let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| is_outdated(secret, key));
         assert_eq!(marked(&secret), [true, false, false]);
-        renew(&mut secret, "root");
+        assert!(renew(&mut secret, "root") && !renew(&mut secret, "root"));
         assert_eq!(marked(&secret), [false; 3]);
         assert!(!secret.annotations().contains_key(OUTDATED));
     }
