@@ -1,8 +1,9 @@
 //! Two manifests of a release, before and after an upgrade: which objects come and go, which change and in which fields, whose pods are made anew,
 //! and what Kubernetes refuses to change, so that it must be recreated.
 //!
-//! Pure room. Both sides are what a chart rendered, so nothing is compared with what the API server fills in. What is secret never leaves this room:
-//! contents of Secrets are said to change and not how, and everything else goes through a scrubber.
+//! Pure room. Both sides are what a chart rendered, so nothing is compared with what the API server fills in, but for fields that can't be changed:
+//! there its defaults decide. What is secret never leaves this room: contents of Secrets are said to change and not how, and everything else goes
+//! through a scrubber.
 //!
 //! ```text
 //! object   one object, as a manifest has it       fields   the fields in which two values differ
@@ -43,17 +44,19 @@ pub enum Effect {
     RestartsPodsOnDelete,
     /// A hook that runs anew at each upgrade does it in another way now.
     RunsAnew,
-    /// Kubernetes refuses to change these fields: it must be deleted first, with its pods.
+    /// Kubernetes refuses to change these fields: it must be deleted first.
     Recreated {
         /// `spec.selector` and the like.
         fields: Vec<String>,
+        /// Whether it is of a kind that has pods, which go with it.
+        pods: bool,
     },
 }
 
 impl Effect {
     /// Whether pods that run are ended by it, now or when someone deletes them.
     pub fn ends_pods(&self) -> bool {
-        matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { .. })
+        matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
 }
 
@@ -71,7 +74,7 @@ impl fmt::Display for Effect {
                 formatter.write_str("changes, and its pods restart when they are deleted (updateStrategy OnDelete)")
             }
             Self::RunsAnew => formatter.write_str("runs anew, changed"),
-            Self::Recreated { fields } => {
+            Self::Recreated { fields, pods: _ } => {
                 write!(formatter, "must be recreated: {} can't be changed", fields.join(", "))
             }
         }
@@ -123,23 +126,26 @@ pub fn differences(before: &[Object], after: &[Object], scrubber: &Scrubber) -> 
     found
 }
 
-/// Of two with one identity the last counts, as for helm.
+/// What takes part in an upgrade: helm leaves hooks of other moments alone. Of two with one identity the last counts, as for helm.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
-    objects.iter().map(|object| (object.id(), object)).collect()
+    let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
+    taking_part.map(|object| (object.id(), object)).collect()
 }
 
 /// What becomes of an object that differs.
 fn effect(old: &Object, new: &Object) -> Effect {
+    let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {
-        return Effect::RunsAnew;
+        // helm makes hooks anew, whatever differs, and waits for those that end.
+        return if matches!(kind, "Job" | "Pod") { Effect::RunsAnew } else { Effect::Changed };
     }
+    let keeps_pods = matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");
     let fields = fixed::refused(old, new);
     if !fields.is_empty() {
-        return Effect::Recreated { fields };
+        return Effect::Recreated { fields, pods: keeps_pods || kind == "Job" };
     }
     let template = |object: &Object| object.at(&["spec", "template"]).cloned();
-    let runs_pods = matches!(new.id().kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");
-    if !runs_pods || template(old) == template(new) {
+    if !keeps_pods || template(old) == template(new) {
         return Effect::Changed;
     }
     match new.at(&["spec", "updateStrategy", "type"]).and_then(Value::as_str) {

@@ -82,7 +82,7 @@ pub fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     found.extend(cron::judge(cloud));
     found.extend(connections::judge(cloud));
     found.extend(domain::judge(cloud.spec));
-    found.extend(address::judge(cloud.spec, cloud.site()));
+    found.extend(address::judge(cloud));
     found.extend(controllers::judge(cloud));
     found.extend(classes::judge(cloud));
     found

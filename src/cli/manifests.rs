@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, bail};
 use kube::Client;
+use kube::client::APIGroupDiscovery;
 use serde_json::Value;
 
 use super::common::readable;
 use super::place::Place;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
-use crate::charts::Store;
+use crate::charts::{Chart, Store, Wanted};
 use crate::controller::wanted;
 use crate::desired::DesiredRelease;
 use crate::difference::{Object, objects};
@@ -44,9 +45,9 @@ impl Renderer {
     /// For this cluster: charts ask for its version, and for what it serves.
     pub async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
         let version = client.apiserver_version().await.map_err(readable).context("reading the cluster's version")?;
-        let groups = client.list_api_groups().await.map_err(readable).context("listing the cluster's APIs")?;
-        let versions = groups.groups.into_iter().flat_map(|group| group.versions).map(|version| version.group_version);
-        let capabilities = Capabilities { kubernetes: Some(version.git_version), versions: versions.collect() };
+        let groups =
+            client.list_api_groups_aggregated().await.map_err(readable).context("listing the cluster's APIs")?;
+        let capabilities = Capabilities { kubernetes: Some(version.git_version), versions: served(&groups.items) };
         Ok(Self { capabilities, ..self })
     }
 
@@ -58,8 +59,8 @@ impl Renderer {
         is_upgrade: bool,
         scrubber: &Scrubber,
     ) -> anyhow::Result<Vec<Object>> {
-        let (wanted, _) = wanted(&self.store, spec, catalog, name).context("the catalogue does not have it")?;
-        let chart = self.store.obtain(&wanted).await?;
+        let (wanted, digest) = wanted(&self.store, spec, catalog, name).context("the catalogue does not have it")?;
+        let chart = obtain(&self.store, &wanted, digest).await?;
         let values = Value::Object(release.values.clone());
         let (release, capabilities) = (&release.key, &self.capabilities);
         let template = Template { release, chart: &chart.path, values: &values, is_upgrade, capabilities };
@@ -67,6 +68,38 @@ impl Renderer {
         let contents = contents(&manifest).map_err(|problem| anyhow::anyhow!("what helm renders: {problem}"))?;
         Ok(objects(contents, release))
     }
+}
+
+/// A chart, which must have the digest that was added to the catalogue's lock, where one was.
+pub async fn obtain(store: &Store, wanted: &Wanted, digest: Option<&String>) -> anyhow::Result<Chart> {
+    let chart = store.obtain(wanted).await?;
+    let found = chart.digest.to_string();
+    if let Some(digest) = digest.filter(|digest| **digest != found) {
+        bail!(
+            "chart {} {} has the digest {found}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
+            chart.name,
+            chart.version
+        );
+    }
+    Ok(chart)
+}
+
+/// Groups with their versions, and with each kind of theirs, as helm puts them into `.Capabilities.APIVersions` (its `GetVersionSet`): charts ask for either.
+fn served(groups: &[APIGroupDiscovery]) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for group in groups {
+        let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
+        for version in &group.versions {
+            let place = format!("{name}/{}", version.version.as_deref().unwrap_or_default());
+            let below = version.resources.iter().flat_map(|resource| &resource.subresources);
+            let below = below.map(|resource| &resource.response_kind);
+            let kinds = version.resources.iter().map(|resource| &resource.response_kind).chain(below);
+            let kinds = kinds.filter_map(|kind| kind.as_ref()?.kind.as_deref());
+            found.extend(kinds.filter(|kind| !kind.is_empty()).map(|kind| format!("{place}/{kind}")));
+            found.insert(place);
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// Knows the secrets that a release's manifest may show: `secrets` are all that the cloud has, `recorded` what the release was given before.
@@ -99,5 +132,49 @@ fn texts(value: &Value) -> Vec<String> {
         Value::Array(items) => items.iter().flat_map(texts).collect(),
         Value::Object(map) => map.values().flat_map(texts).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::charts::pull::NoPull;
+    use crate::charts::{Lock, Source};
+
+    #[test]
+    fn charts_can_ask_for_a_kind_and_not_for_its_group_alone() {
+        let kind = |kind: &str| json!({"responseKind": {"kind": kind}});
+        let mut scaler = kind("VerticalPodAutoscaler");
+        scaler["subresources"] = json!([kind("Scale"), {"subresource": "status"}]);
+        let group = json!({
+            "metadata": {"name": "autoscaling.k8s.io"},
+            "versions": [{"version": "v1", "resources": [scaler, {"resource": "unnamed"}]}, {"version": "v1beta2"}],
+        });
+        assert_eq!(
+            served(&[serde_json::from_value(group).unwrap()]),
+            [
+                "autoscaling.k8s.io/v1",
+                "autoscaling.k8s.io/v1/Scale",
+                "autoscaling.k8s.io/v1/VerticalPodAutoscaler",
+                "autoscaling.k8s.io/v1beta2"
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_chart_has_the_digest_that_was_added_to_the_lock() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
+        let store = Store::new(cache.path(), Source::Folder(folder), Lock::default(), Arc::new(NoPull));
+        let wanted = Wanted::locked("memcached");
+        let digest = obtain(&store, &wanted, None).await.unwrap().digest.to_string();
+        assert!(obtain(&store, &wanted, Some(&digest)).await.is_ok());
+        let refused = obtain(&store, &wanted, Some(&"sha256:0".to_owned())).await.unwrap_err().to_string();
+        assert!(refused.contains(&digest) && refused.contains("the lock that was added"), "{refused}");
     }
 }

@@ -4,12 +4,13 @@ mod chart;
 mod folder;
 mod real;
 mod script;
+mod sound;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use kube::ResourceExt;
 use serde_json::Value;
@@ -26,11 +27,16 @@ use crate::desired::{Desired, DesiredRelease, layers, redacted};
 use crate::difference;
 use crate::helm::Version;
 use crate::observed::Site;
+use crate::scrub::Scrubber;
 use crate::values::{Layer, Origin, Path, Values, get, leaves, set};
 use crate::yaml;
 use folder::Folder;
 
 #[derive(Args)]
+#[command(
+    mut_arg("kubeconfig", |option| option.requires("credentials")),
+    mut_arg("context", |option| option.requires("credentials"))
+)]
 pub struct Arguments {
     /// The resource's file; `-` for standard input.
     #[arg(long, short, required_unless_present = "credentials", conflicts_with = "name")]
@@ -51,7 +57,7 @@ pub struct Arguments {
     #[arg(long)]
     manifests: bool,
     /// Of which helm the commands are for, where the operator does not say it.
-    #[arg(long, value_name = "3|4", value_parser = clap::value_parser!(u32).range(3..=4))]
+    #[arg(long, value_name = "3|4", value_parser = clap::value_parser!(u32).range(3..=4), requires = "out")]
     helm_major: Option<u32>,
     #[command(flatten)]
     resource: ResourceOption,
@@ -71,6 +77,8 @@ struct Cloud {
     /// The Jobs that are deleted before an upgrade, by release.
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
+    /// Where its credentials were read, where they are real.
+    home: Option<script::Home>,
     /// What must not show in manifests.
     secrets: Vec<String>,
     /// Where the values of each release are secrets that someone wrote, and not made up.
@@ -97,11 +105,18 @@ impl Arguments {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
         };
-        let cloud = if self.credentials { self.standing().await? } else { self.alone()? };
-        let chosen = self.chosen(&cloud.desired)?;
+        let cloud = if self.credentials { Box::pin(self.standing()).await? } else { self.alone()? };
+        if let Some(file) = &self.file {
+            sound::judge(file, &cloud.catalog)?;
+        }
+        let chosen = self.chosen(&cloud.desired);
+        let chosen = chosen.map_err(|error| anyhow!(Scrubber::new(&cloud.secrets).scrub(&error.to_string())))?;
         let renderer = if self.manifests { Some(Renderer::open(&self.place).await?) } else { None };
         match (&self.out, folder) {
-            (Some(_), Some(folder)) => self.write(&folder, &cloud, &chosen, renderer.as_ref()).await?,
+            (Some(_), Some(folder)) => {
+                let written = self.write(&folder, &cloud, &chosen, renderer.as_ref()).await;
+                written.with_context(|| format!("{folder} is not whole, and may hold real credentials: remove it"))?;
+            }
             (Some(folder), None) => {
                 self.write(&Folder::open(folder, false)?, &cloud, &chosen, renderer.as_ref()).await?;
             }
@@ -135,6 +150,7 @@ impl Arguments {
             name: deployment.name_any(),
             jobs,
             helm: Version { major: self.helm_major.unwrap_or(4), minor: 0 },
+            home: None,
             secrets: secrets(&facts).into_iter().map(Into::into).collect(),
             spec: deployment.spec,
             catalog,
@@ -190,15 +206,20 @@ impl Arguments {
         let charts = chart::Charts::new(&self.place, cloud).await?;
         let depths = cloud.desired.depths();
         let mut script = script::Script::new(cloud, self.secrets());
-        for (name, release) in chosen {
+        // One that can't be had is told of before anything secret is written.
+        let mut taken = Vec::new();
+        for (name, _) in chosen {
+            taken.push(charts.of(name, folder).await?);
+        }
+        script::clear(folder, chosen, renderer.is_some())?;
+        for ((name, release), chart) in chosen.iter().zip(&taken) {
             let values = format!("{name}.yaml");
             folder.write(&values, yaml::write(&self.shown(cloud, name, release)).as_bytes(), false)?;
             if let Some(renderer) = renderer {
                 let text = manifest(renderer, cloud, name, release).await?;
                 folder.write(&format!("{name}.manifest.yaml"), text.as_bytes(), false)?;
             }
-            let chart = charts.of(name, folder).await?;
-            script.add(name, release, depths[name], &values, &chart);
+            script.add(name, release, depths[name], &values, chart);
         }
         folder.write(script::NAME, script.text().as_bytes(), true)?;
         let real = if self.credentials { ", with the real credentials: remove it when you are done" } else { "" };

@@ -1,6 +1,6 @@
 //! The fields in which two objects differ, without what is secret in them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -106,18 +106,13 @@ impl Walk<'_> {
 
     /// Items that have names are told by them, others by their place, and where there are more or fewer of those, the list is one value.
     fn lists(&mut self, at: &str, old: &[Value], new: &[Value]) {
-        let both = NAMES.iter().find_map(|key| Some((named(old, key)?, named(new, key)?)));
+        let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {
-            let names: Vec<&str> = old.iter().map(|(name, _)| *name).collect();
-            let order: Vec<&str> = new.iter().map(|(name, _)| *name).filter(|name| names.contains(name)).collect();
-            let find = |items: &[(&str, &Value)], name: &str| {
-                items.iter().find(|(known, _)| *known == name).map(|(_, item)| (*item).clone())
-            };
-            let added = new.iter().map(|(name, _)| *name).filter(|name| !names.contains(name));
-            for name in names.iter().copied().chain(added) {
-                self.values(&format!("{at}[{name}]"), find(&old, name).as_ref(), find(&new, name).as_ref());
+            let added = new.order.iter().filter(|name| !old.items.contains_key(*name));
+            for name in old.order.iter().chain(added) {
+                self.values(&format!("{at}[{name}]"), old.items.get(name).copied(), new.items.get(name).copied());
             }
-            let kept: Vec<&str> = names.into_iter().filter(|name| order.contains(name)).collect();
+            let (kept, order) = (old.also_in(&new), new.also_in(&old));
             if kept != order {
                 let told = |names: Vec<&str>| Some(Value::from(names));
                 let path = format!("{at} (order)");
@@ -144,11 +139,24 @@ impl Walk<'_> {
     }
 }
 
-/// The items by their names; `None` where one has none, or two have the same.
-fn named<'a>(items: &'a [Value], key: &str) -> Option<Vec<(&'a str, &'a Value)>> {
-    let all = items.iter().map(|item| Some((item.get(key)?.as_str()?, item))).collect::<Option<Vec<_>>>()?;
-    let different: BTreeSet<&str> = all.iter().map(|(name, _)| *name).collect();
-    (different.len() == all.len()).then_some(all)
+/// Items of a list by their names.
+struct Named<'a> {
+    order: Vec<&'a str>,
+    items: BTreeMap<&'a str, &'a Value>,
+}
+
+impl<'a> Named<'a> {
+    /// `None` where one has no name, or two have the same.
+    fn of(items: &'a [Value], key: &str) -> Option<Self> {
+        let order = items.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
+        let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect();
+        (items.len() == order.len()).then_some(Self { order, items })
+    }
+
+    /// The names that another list has too, in the order of this one.
+    fn also_in(&self, other: &Self) -> Vec<&'a str> {
+        self.order.iter().copied().filter(|name| other.items.contains_key(name)).collect()
+    }
 }
 
 /// A value with its texts hidden, its keys not.

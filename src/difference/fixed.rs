@@ -1,7 +1,7 @@
 //! Fields that Kubernetes refuses to change (`k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of 1.36; of custom resources nothing is
 //! known).
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Object;
 
@@ -11,11 +11,25 @@ enum Rule {
     Field(&'static [&'static str]),
     /// All below `spec` but these.
     SpecBut(&'static [&'static str]),
-    /// This one, once it is set.
-    OnceSet(&'static [&'static str]),
+    /// `spec.clusterIP`. Each Service gets one when it is made, so that saying one later is a change; where it is no longer said, it stays
+    /// (`pkg/registry/core/service`, `patchAllocatedValues`).
+    ClusterAddress,
     /// These, where the object says `immutable: true`.
     WhereImmutable(&'static [&'static str]),
 }
+
+/// What the API server sets, before it compares, where a manifest says nothing (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`): group, kind, field, value.
+const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
+    ("apps", "StatefulSet", &["spec", "podManagementPolicy"], "OrderedReady"),
+    ("batch", "Job", &["spec", "completionMode"], "NonIndexed"),
+    ("", "PersistentVolumeClaim", &["spec", "volumeMode"], "Filesystem"),
+    ("", "Secret", &["type"], "Opaque"),
+    ("rbac.authorization.k8s.io", "RoleBinding", &["roleRef", "apiGroup"], "rbac.authorization.k8s.io"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding", &["roleRef", "apiGroup"], "rbac.authorization.k8s.io"),
+    ("storage.k8s.io", "StorageClass", &["reclaimPolicy"], "Delete"),
+    ("storage.k8s.io", "StorageClass", &["volumeBindingMode"], "Immediate"),
+    ("scheduling.k8s.io", "PriorityClass", &["preemptionPolicy"], "PreemptLowerPriority"),
+];
 
 /// The fixed fields by group and kind.
 const RULES: &[(&str, &str, &[Rule])] = &[
@@ -45,7 +59,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
             Rule::Field(&["spec", "completionMode"]),
         ],
     ),
-    ("", "Service", &[Rule::OnceSet(&["spec", "clusterIP"])]),
+    ("", "Service", &[Rule::ClusterAddress]),
     ("", "PersistentVolumeClaim", &[Rule::SpecBut(&["resources", "volumeAttributesClassName"])]),
     ("", "ConfigMap", &[Rule::WhereImmutable(&["data", "binaryData", "immutable"])]),
     ("", "Secret", &[Rule::Field(&["type"]), Rule::WhereImmutable(&["data", "stringData", "immutable"])]),
@@ -69,18 +83,55 @@ const RULES: &[(&str, &str, &[Rule])] = &[
 pub fn refused(old: &Object, new: &Object) -> Vec<String> {
     let id = new.id();
     let rules = RULES.iter().filter(|(group, kind, _)| *group == id.group && *kind == id.kind);
-    rules.flat_map(|(_, _, rules)| *rules).flat_map(|rule| rule.refused(old, new)).collect()
+    let mut rules = rules.flat_map(|(_, _, rules)| *rules).peekable();
+    if rules.peek().is_none() {
+        return Vec::new();
+    }
+    let (old, new) = (filled(old), filled(new));
+    rules.flat_map(|rule| rule.refused(&old, &new)).collect()
+}
+
+/// All that is said of an object, and what the API server adds of fixed fields.
+fn filled(object: &Object) -> Value {
+    let id = object.id();
+    let mut all = object.content().clone();
+    for (_, _, keys, value) in DEFAULTS.iter().filter(|(group, kind, ..)| *group == id.group && *kind == id.kind) {
+        add(&mut all, keys, (*value).into());
+    }
+    if (id.group.as_str(), id.kind.as_str()) == ("batch", "Job") && object.at(&["spec", "parallelism"]).is_none() {
+        // With a parallelism alone it is a queue, which ends with its first pod.
+        add(&mut all, &["spec", "completions"], 1.into());
+    }
+    let templates = all.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
+    for template in templates.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+        add(template, &["spec", "volumeMode"], "Filesystem".into());
+    }
+    Value::Object(all)
+}
+
+/// Sets a field that is not set; what it would stand in must be there.
+fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
+    let Some((last, above)) = keys.split_last() else { return };
+    let parent = above.iter().try_fold(object, |map, key| map.get_mut(*key)?.as_object_mut());
+    if let Some(parent) = parent {
+        parent.entry(*last).or_insert(value);
+    }
+}
+
+/// What stands below these keys.
+fn at<'a>(object: &'a Value, keys: &[&str]) -> Option<&'a Value> {
+    keys.iter().try_fold(object, |value, key| value.get(*key))
 }
 
 impl Rule {
-    fn refused(&self, old: &Object, new: &Object) -> Vec<String> {
-        let differs = |keys: &[&str]| old.at(keys) != new.at(keys);
+    fn refused(&self, old: &Value, new: &Value) -> Vec<String> {
+        let differs = |keys: &[&str]| at(old, keys) != at(new, keys);
         match self {
             Self::Field(keys) if differs(keys) => vec![keys.join(".")],
-            Self::OnceSet(keys) if old.at(keys).is_some() && differs(keys) => vec![keys.join(".")],
+            Self::ClusterAddress if sets_address(old, new) => vec!["spec.clusterIP".to_owned()],
             Self::SpecBut(free) => {
-                let keys = |object: &Object| -> Vec<String> {
-                    let spec = object.at(&["spec"]).and_then(Value::as_object);
+                let keys = |object: &Value| -> Vec<String> {
+                    let spec = object.get("spec").and_then(Value::as_object);
                     spec.into_iter().flat_map(|spec| spec.keys().cloned()).collect()
                 };
                 let mut all = [keys(old), keys(new)].concat();
@@ -89,10 +140,21 @@ impl Rule {
                 all.retain(|key| !free.contains(&key.as_str()) && differs(&["spec", key]));
                 all.into_iter().map(|key| format!("spec.{key}")).collect()
             }
-            Self::WhereImmutable(keys) if old.at(&["immutable"]) == Some(&Value::Bool(true)) => {
+            Self::WhereImmutable(keys) if at(old, &["immutable"]) == Some(&Value::Bool(true)) => {
                 keys.iter().filter(|key| differs(&[key])).map(|key| (*key).to_owned()).collect()
             }
-            Self::Field(_) | Self::OnceSet(_) | Self::WhereImmutable(_) => Vec::new(),
+            Self::Field(_) | Self::ClusterAddress | Self::WhereImmutable(_) => Vec::new(),
         }
     }
+}
+
+/// Whether a Service is to have another address than it has; one that only names a host (`ExternalName`) has none.
+fn sets_address(old: &Value, new: &Value) -> bool {
+    let [before, after] = [old, new].map(|service| text(service, "clusterIP"));
+    let is_name = [old, new].into_iter().any(|service| text(service, "type") == "ExternalName");
+    !after.is_empty() && before != after && !is_name
+}
+
+fn text<'a>(service: &'a Value, key: &str) -> &'a str {
+    at(service, &["spec", key]).and_then(Value::as_str).unwrap_or_default()
 }

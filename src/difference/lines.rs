@@ -2,44 +2,116 @@
 
 /// The most lines that are shown of one text.
 const MOST: usize = 20;
+/// The most pairs of lines that are compared; of texts beyond that all lines between the first and the last that differ go and come.
+const PAIRS: usize = 1 << 22;
 
-/// What goes (`-`) and comes (`+`) between the first and the last line that differ; what is more than a few is counted.
+/// What a line is that is not on both sides.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Goes,
+    Comes,
+}
+
+/// What goes (`-`) and comes (`+`), as few lines as can be; what is more than a few is counted, and both signs are shown.
 pub fn between(before: &str, after: &str) -> Vec<String> {
-    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
     let most = old.len().min(new.len()) - start;
     let end = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(left, right)| left == right).count();
-    let of = |lines: &[&str], sign: char| -> Vec<String> {
-        lines[start..lines.len() - end].iter().map(|line| format!("{sign} {line}")).collect()
-    };
-    let mut shown = [of(&old, '-'), of(&new, '+')].concat();
-    if shown.is_empty() {
+    let all = changes(&old[start..old.len() - end], &new[start..new.len() - end]);
+    if all.is_empty() {
         // Only the end of the last line is another.
         return vec!["(the newline at the end)".to_owned()];
     }
-    let more = shown.len().saturating_sub(MOST);
-    shown.truncate(MOST);
+    let count = |sign| all.iter().filter(|(known, _)| *known == sign).count();
+    let (mut gone, mut come) = shares(count(Sign::Goes), count(Sign::Comes));
+    let mut shown = Vec::new();
+    for (sign, line) in &all {
+        let (left, mark) = if *sign == Sign::Goes { (&mut gone, '-') } else { (&mut come, '+') };
+        if *left > 0 {
+            *left -= 1;
+            // A carriage return that alone differs would not be seen.
+            shown.push(format!("{mark} {}", line.replace('\r', "\\r")));
+        }
+    }
+    let more = all.len() - shown.len();
     if more > 0 {
         shown.push(format!("… and {more} lines more"));
     }
     shown
 }
 
+/// How many of the lines that go and come are shown: one sign leaves to the other what it does not need.
+fn shares(goes: usize, comes: usize) -> (usize, usize) {
+    let gone = goes.min((MOST / 2).max(MOST.saturating_sub(comes)));
+    (gone, comes.min(MOST - gone))
+}
+
+/// The lines that are not in the longest sequence that both sides have, in their order.
+fn changes<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Sign, &'a str)> {
+    let width = new.len() + 1;
+    // How long that sequence is from each pair of places on.
+    let mut common: Vec<u32> = Vec::new();
+    if old.len().saturating_mul(new.len()) <= PAIRS {
+        common.resize((old.len() + 1) * width, 0);
+        for (i, left) in old.iter().enumerate().rev() {
+            for (j, right) in new.iter().enumerate().rev() {
+                let (down, aside) = (common[(i + 1) * width + j], common[i * width + j + 1]);
+                let both = common[(i + 1) * width + j + 1] + 1;
+                common[i * width + j] = if left == right { both } else { down.max(aside) };
+            }
+        }
+    }
+    let length = |i: usize, j: usize| common.get(i * width + j).copied().unwrap_or_default();
+    let (mut i, mut j, mut found) = (0, 0, Vec::new());
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && !common.is_empty() && old[i] == new[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if i < old.len() && (j == new.len() || length(i + 1, j) >= length(i, j + 1)) {
+            found.push((Sign::Goes, old[i]));
+            i += 1;
+        } else {
+            found.push((Sign::Comes, new[j]));
+            j += 1;
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_both_begin_and_end_with_is_left_out() {
-        assert_eq!(between("a\nb\nc\n", "a\nx\ny\nc\n"), ["- b", "+ x", "+ y"]);
-        assert_eq!(between("a\n", "a\na\n"), ["+ a"]);
-        assert_eq!(between("a\nb", "a\nb\n"), ["(the newline at the end)"]);
+    fn numbered(count: usize, line: impl Fn(usize) -> String) -> String {
+        (1..=count).map(|number| line(number) + "\n").collect()
     }
 
     #[test]
-    fn many_lines_are_counted() {
-        let long: String = (0..30).flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
-        let shown = between("", &long);
+    fn what_both_sides_have_is_left_out() {
+        assert_eq!(between("a\nb\nc\n", "a\nx\ny\nc\n"), ["- b", "+ x", "+ y"]);
+        assert_eq!(between("a\n", "a\na\n"), ["+ a"]);
+        assert_eq!(between("a\nb", "a\nb\n"), ["(the newline at the end)"]);
+        assert_eq!(between("a\r\nb\n", "a\nb\n"), ["- a\\r", "+ a"]);
+        let before = numbered(60, |number| format!("line{number}"));
+        let after = before.replace("line2\n", "other2\n").replace("line50\n", "other50\n");
+        assert_eq!(between(&before, &after), ["- line2", "+ other2", "- line50", "+ other50"]);
+    }
+
+    #[test]
+    fn many_lines_are_counted_and_both_signs_are_shown() {
+        let long = |word: &str| numbered(30, |number| format!("{word}{number}"));
+        let shown = between("", &long("new"));
         assert_eq!((shown.len(), shown.last().map(String::as_str)), (MOST + 1, Some("… and 10 lines more")));
+        let shown = between(&long("old"), &long("new"));
+        let of = |sign: char| shown.iter().filter(|line| line.starts_with(sign)).count();
+        assert_eq!((of('-'), of('+'), shown.last().map(String::as_str)), (10, 10, Some("… and 40 lines more")));
+        let shown = between(&long("old"), &numbered(4, |number| format!("new{number}")));
+        assert_eq!(shown.iter().filter(|line| line.starts_with('+')).count(), 4);
+    }
+
+    #[test]
+    fn texts_too_long_to_compare_go_and_come_whole() {
+        let long = |word: &str| numbered(3000, |number| if number % 2 == 0 { "same".into() } else { word.to_owned() });
+        assert_eq!(between(&long("a"), &long("b")).last().map(String::as_str), Some("… and 5978 lines more"));
     }
 }

@@ -121,6 +121,12 @@ impl Object {
         self.moments().is_some()
     }
 
+    /// Whether helm makes it anew at upgrades.
+    pub fn is_hook_of_upgrades(&self) -> bool {
+        let is_one = |moment: &str| ["pre-upgrade", "post-upgrade"].contains(&moment.trim().to_lowercase().as_str());
+        self.moments().is_some_and(|moments| moments.split(',').any(is_one))
+    }
+
     /// Whether all that it says is secret.
     pub fn is_secret(&self) -> bool {
         self.id.kind == "Secret" && self.id.group.is_empty()

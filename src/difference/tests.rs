@@ -102,7 +102,7 @@ fn what_kubernetes_refuses_to_change_must_be_recreated() {
             "spec.volumeClaimTemplates",
         ),
         ("Job", "batch", spec("template", json!({"a": 1})), spec("template", json!({"a": 2})), "spec.template"),
-        ("Service", "", spec("clusterIP", json!("None")), json!({"spec": {}}), "spec.clusterIP"),
+        ("Service", "", json!({"spec": {}}), spec("clusterIP", json!("None")), "spec.clusterIP"),
         (
             "PersistentVolumeClaim",
             "",
@@ -135,7 +135,8 @@ fn what_kubernetes_refuses_to_change_must_be_recreated() {
     let free = [
         ("StatefulSet", "apps", spec("replicas", json!(1)), spec("replicas", json!(2))),
         ("Job", "batch", spec("backoffLimit", json!(1)), spec("backoffLimit", json!(2))),
-        ("Service", "", json!({"spec": {}}), spec("clusterIP", json!("None"))),
+        ("Service", "", spec("clusterIP", json!("None")), json!({"spec": {}})),
+        ("Service", "", spec("type", json!("ExternalName")), spec("clusterIP", json!("None"))),
         ("PersistentVolumeClaim", "", spec("resources", json!(1)), spec("resources", json!(2))),
         ("ConfigMap", "", json!({"data": {"a": "1"}}), json!({"data": {"a": "2"}})),
         ("Deployment", "example.org", spec("selector", json!(1)), spec("selector", json!(2))),
@@ -146,12 +147,67 @@ fn what_kubernetes_refuses_to_change_must_be_recreated() {
 }
 
 #[test]
-fn a_hooks_job_is_made_anew_by_helm_itself() {
-    let job = |image: &str| {
-        let metadata = json!({"name": "db-sync", "annotations": {"helm.sh/hook": "post-install,post-upgrade"}});
-        object("Job", "batch", json!({"metadata": metadata, "spec": {"template": {"image": image}}}))
+fn a_default_that_is_written_out_is_no_other_value_of_a_field_that_is_fixed() {
+    let spec = |field: &str, value: Value| json!({"spec": {field: value}});
+    let claims =
+        |spec: Value| json!({"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}]}});
+    let role = |rest: Value| json!({"roleRef": rest});
+    let rbac = "rbac.authorization.k8s.io";
+    let defaults = [
+        ("Secret", "", json!({}), json!({"type": "Opaque"})),
+        ("StorageClass", "storage.k8s.io", json!({}), json!({"reclaimPolicy": "Delete"})),
+        ("StorageClass", "storage.k8s.io", json!({}), json!({"volumeBindingMode": "Immediate"})),
+        ("PriorityClass", "scheduling.k8s.io", json!({}), json!({"preemptionPolicy": "PreemptLowerPriority"})),
+        ("Job", "batch", json!({"spec": {}}), spec("completions", json!(1))),
+        ("Job", "batch", json!({"spec": {}}), spec("completionMode", json!("NonIndexed"))),
+        ("StatefulSet", "apps", json!({"spec": {}}), spec("podManagementPolicy", json!("OrderedReady"))),
+        ("StatefulSet", "apps", claims(json!({})), claims(json!({"volumeMode": "Filesystem"}))),
+        ("PersistentVolumeClaim", "", json!({"spec": {}}), spec("volumeMode", json!("Filesystem"))),
+        ("RoleBinding", rbac, role(json!({"name": "a"})), role(json!({"name": "a", "apiGroup": rbac}))),
+    ];
+    for (kind, group, unsaid, said) in &defaults {
+        let [unsaid, said] = [unsaid, said].map(|rest| object(kind, group, rest.clone()));
+        for (old, new) in [(&unsaid, &said), (&said, &unsaid)] {
+            assert_eq!(told(old, new)[0], format!("{kind} changes"), "{new}");
+        }
+    }
+    let queue = object("Job", "batch", spec("parallelism", json!(2)));
+    let counted = object("Job", "batch", json!({"spec": {"parallelism": 2, "completions": 1}}));
+    assert_eq!(told(&queue, &counted)[0], "Job must be recreated: spec.completions can't be changed");
+    let block = spec("volumeMode", json!("Block"));
+    let claim = |rest: Value| object("PersistentVolumeClaim", "", rest);
+    assert_eq!(
+        told(&claim(json!({"spec": {}})), &claim(block))[0],
+        "PersistentVolumeClaim must be recreated: spec.volumeMode can't be changed"
+    );
+}
+
+#[test]
+fn pods_end_with_what_is_recreated_where_its_kind_has_some() {
+    let ends = |kind: &str, group: &str, field: &str| {
+        let of =
+            |value: &str| parsed(&json!([object(kind, group, json!({field: {"selector": value, "name": value}}))]));
+        let found = differences(&of("a"), &of("b"), &Scrubber::default());
+        assert!(matches!(found[0].effect, Effect::Recreated { .. }), "{}", found[0]);
+        found[0].effect.ends_pods()
     };
-    assert_eq!(told(&job("a"), &job("b"))[0], "Job runs anew, changed");
+    assert!(ends("Deployment", "apps", "spec") && ends("Job", "batch", "spec"));
+    assert!(!ends("RoleBinding", "rbac.authorization.k8s.io", "roleRef"));
+}
+
+#[test]
+fn a_hooks_job_is_made_anew_by_helm_itself_and_hooks_of_other_moments_have_no_part_in_upgrades() {
+    let hook = |kind: &str, moments: &str, image: &str| {
+        let metadata = json!({"name": "db-sync", "annotations": {"helm.sh/hook": moments}});
+        object(kind, "batch", json!({"metadata": metadata, "spec": {"template": {"image": image}}}))
+    };
+    let of = |kind: &str, moments: &str| told(&hook(kind, moments, "a"), &hook(kind, moments, "b"));
+    assert_eq!(of("Job", "post-install,post-upgrade")[0], "Job runs anew, changed");
+    assert_eq!(of("Job", "Pre-Upgrade")[0], "Job runs anew, changed");
+    assert_eq!(of("ConfigMap", "pre-upgrade")[0], "ConfigMap changes", "which does not run");
+    assert_eq!([of("Job", "pre-delete"), of("Secret", "pre-install")], [Vec::<String>::new(), Vec::new()]);
+    let came = differences(&[], &parsed(&json!([hook("Job", "pre-delete", "a")])), &Scrubber::default());
+    assert_eq!(came, [], "no upgrade makes it");
 }
 
 #[test]

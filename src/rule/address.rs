@@ -4,9 +4,11 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::Judged;
+use super::{Cloud, Judged};
 use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::Level;
 use crate::observed::Site;
+use crate::values::Values;
 
 /// Keys below which networks are allowed to overlap: they say who may come in, not what is where.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
@@ -57,31 +59,42 @@ pub fn check_network(text: &str) -> Result<(), String> {
 
 /// Whether the features of a spec name any network at all.
 pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
-    !named(spec).is_empty()
+    !named(&spec.features).is_empty()
 }
 
-/// The networks of the spec's features, by their fields.
-fn named(spec: &OpenStackDeploymentSpec) -> Vec<(String, String, Network)> {
+/// The networks of features, by their fields.
+fn named(features: &Values) -> Vec<(String, String, Network)> {
     let mut networks = Vec::new();
-    let features = spec.features.iter().filter(|(name, _)| !ALLOWED.contains(&name.as_str()));
+    let features = features.iter().filter(|(name, _)| !ALLOWED.contains(&name.as_str()));
     features.for_each(|(name, value)| walk(value, &super::schema::below("spec.features", name), &mut networks));
     networks
 }
 
-/// Networks of the spec's features that overlap each other, or those of the cluster's own pods and Services.
-///
-/// The latter is no reason to refuse a cloud that may run so for years: what is behind a tunnel need not be met by pods.
-pub(super) fn judge(spec: &OpenStackDeploymentSpec, site: &Site) -> Vec<Judged> {
-    let networks = named(spec);
+/// Networks of the cloud's features, whoever set them, that overlap each other, or those of the cluster's own pods and Services.
+pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
+    judged(&cloud.selection.features, &cloud.spec.features, cloud.site())
+}
+
+/// Refused is only what the user himself has written twice: another preset, or a cluster's own networks, are no reason to refuse a cloud that may run
+/// so for years. What is behind a tunnel need not be met by pods.
+fn judged(features: &Values, written: &Values, site: &Site) -> Vec<Judged> {
+    let (mut networks, written) = (named(features), named(written));
+    // What is refused elsewhere is no feature, and judged all the same.
+    let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
+    let refused: Vec<_> = refused.collect();
+    networks.extend(refused);
+    let is_written = |field: &String| written.iter().any(|(own, ..)| own == field);
     let own: Vec<_> = site.networks.iter().filter_map(|range| Some((Network::parse(&range.cidr)?, range))).collect();
     let mut found = Vec::new();
     for (index, (field, text, network)) in networks.iter().enumerate() {
-        let clash = networks[..index].iter().find(|(_, _, other)| network.overlaps(other));
+        let clashes = || networks[..index].iter().filter(|(_, _, other)| network.overlaps(other));
+        let clash = clashes().find(|(other, ..)| is_written(other)).or_else(|| clashes().next());
         found.extend(clash.map(|(other, theirs, _)| {
             let message = format!(
                 "{text} overlaps {theirs} of {other}: packets for one would go to the other; choose another range"
             );
-            Judged::error("address", field.clone(), message)
+            let level = if is_written(field) && is_written(other) { Level::Error } else { Level::Warning };
+            Judged { level, ..Judged::warning("address", field.clone(), message) }
         }));
         let clash = own.iter().find(|(other, _)| network.overlaps(other));
         found.extend(clash.map(|(_, range)| {
@@ -116,6 +129,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::observed::Range;
 
     #[test]
     fn networks_overlap_where_one_holds_the_other() {
@@ -144,17 +158,31 @@ mod tests {
     fn two_networks_of_the_features_that_overlap_are_told_once() {
         let features = json!({"octavia": {"network": {"cidr": "10.10.0.0/16"}}, "network": {"external": [{"cidr": "10.10.3.0/24"}]},
                               "networkPolicies": {"clients": ["10.0.0.0/8"]}});
-        let spec: OpenStackDeploymentSpec =
-            serde_json::from_value(json!({"openstackRelease": "2026.1", "features": features})).unwrap();
-        let found: Vec<_> = judge(&spec, &Site::default())
-            .into_iter()
-            .map(|judged| format!("{}: {}", judged.field, judged.message))
-            .collect();
+        let features = features.as_object().unwrap();
+        let spec = OpenStackDeploymentSpec { features: features.clone(), ..OpenStackDeploymentSpec::default() };
+        assert!(names_networks(&spec) && !names_networks(&OpenStackDeploymentSpec::default()));
+        let said = |written: &Values| -> Vec<_> {
+            let found = judged(features, written, &Site::default()).into_iter();
+            found.map(|judged| format!("{} {}: {}", judged.level.word(), judged.field, judged.message)).collect()
+        };
+        let brought = said(json!({"octavia": features["octavia"]}).as_object().unwrap());
+        assert_eq!((brought.len(), brought[0].starts_with("warning spec.features.")), (1, true), "{brought:?}");
         assert_eq!(
-            found,
+            said(features),
             [
-                "spec.features.octavia.network.cidr: 10.10.0.0/16 overlaps 10.10.3.0/24 of spec.features.network.external[0].cidr: packets for one would go to the other; choose another range"
+                "error spec.features.octavia.network.cidr: 10.10.0.0/16 overlaps 10.10.3.0/24 of spec.features.network.external[0].cidr: packets for one would go to the other; choose another range"
             ]
         );
+    }
+
+    #[test]
+    fn a_network_of_the_clusters_own_is_warned_of() {
+        let features = json!({"network": {"tunnelNetwork": "10.96.10.0/24"}});
+        let range = Range { what: "Services".into(), cidr: "10.96.0.0/12".into() };
+        let site = Site { networks: vec![range], ..Site::default() };
+        let found = judged(features.as_object().unwrap(), &Values::new(), &site);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].level, found[0].field.as_str()), (Level::Warning, "spec.features.network.tunnelNetwork"));
+        assert!(found[0].message.starts_with("10.96.10.0/24 overlaps 10.96.0.0/12 of Services: "), "{found:?}");
     }
 }

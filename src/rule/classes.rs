@@ -25,12 +25,12 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     missing.chain(unshared(cloud, classes)).collect()
 }
 
-/// The classes that are asked for: the spec's, where claims are made at all, and those that the user's values name.
+/// The classes that are asked for: the spec's, where it reaches a release that can make claims, and those that the user's values name.
 fn asked(cloud: &Cloud<'_>) -> BTreeMap<String, String> {
     let mut asked = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
-    if !is_local && !cloud.values.is_empty() {
-        let class = cloud.spec.storage_class.as_deref().unwrap_or(USUAL);
+    let class = cloud.spec.storage_class.as_deref().unwrap_or(USUAL);
+    if !is_local && reaches(cloud, class) {
         asked.insert("spec.storageClass".to_owned(), class.to_owned());
     }
     for (release, layers) in cloud.layers {
@@ -44,6 +44,15 @@ fn asked(cloud: &Cloud<'_>) -> BTreeMap<String, String> {
         }
     }
     asked
+}
+
+/// Whether the values of any release name the class of the spec, and not in the user's own words.
+fn reaches(cloud: &Cloud<'_>, class: &str) -> bool {
+    cloud.values.iter().any(|(release, values)| {
+        let mut named =
+            leaves_named(values, |key| KEYS.contains(&key)).into_iter().filter(|(_, value)| *value == class);
+        named.any(|(path, _)| cloud.decided(release, &path).0.is_some_and(|origin| place(origin).is_none()))
+    })
 }
 
 fn missing(class: &str, classes: &[Class]) -> Option<String> {

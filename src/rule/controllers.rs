@@ -16,12 +16,16 @@ const CONTROL_PLANE: &str = "openstack-control-plane";
 const ENABLED: &str = "enabled";
 /// The kind of anti-affinity that leaves a pod waiting rather than beside its like (`pod.affinity.anti.type` of the charts' values).
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+/// Where nodes are given their labels.
+const LABELLED: &str = "spec.nodes.roles";
 /// How many are named.
 const SHOWN: usize = 3;
 
 /// How servers that are more than their nodes fare.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
+    /// None starts.
+    Nowhere,
     /// Some never start.
     Wait,
     /// Some share a node, and the majority goes with it.
@@ -68,7 +72,11 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
 }
 
 fn message((key, value): &(String, String), nodes: usize, fate: Fate, servers: &[(u64, String)]) -> String {
-    let named: Vec<String> = servers.iter().take(SHOWN).map(|(count, what)| format!("{count} {what}")).collect();
+    let named = servers.iter().take(SHOWN).map(|(count, what)| match count {
+        1 => what.clone(),
+        _ => format!("{count} {what}"),
+    });
+    let named: Vec<String> = named.collect();
     let more = servers.len().saturating_sub(SHOWN);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let there = match nodes {
@@ -76,16 +84,15 @@ fn message((key, value): &(String, String), nodes: usize, fate: Fate, servers: &
         1 => format!("1 node carries {key}={value}"),
         _ => format!("{nodes} nodes carry {key}={value}"),
     };
-    let then = match fate {
-        _ if nodes == 0 => "none of them starts",
-        Fate::Wait => "each needs one of its own, so that the others wait for ever",
-        Fate::Outvoted => "some share a node, and with it the majority is lost",
-        Fate::Idle => "those that share a node are lost with it, and the others have nothing from them",
+    let fewer =
+        format!("give more nodes the label ({LABELLED}), or want fewer (a smaller size, without the preset ha)");
+    let (then, remedy) = match fate {
+        Fate::Nowhere => ("none of them starts", format!("give nodes the label ({LABELLED})")),
+        Fate::Wait => ("each needs one of its own, so that the others wait for ever", fewer),
+        Fate::Outvoted => ("some share a node, and with it the majority is lost", fewer),
+        Fate::Idle => ("those that share a node are lost with it, and the others have nothing from them", fewer),
     };
-    format!(
-        "{}{more} are wanted, and {there}: {then}; give more nodes the label (spec.nodes.roles), or want fewer (a smaller size, without the preset ha)",
-        named.join(", ")
-    )
+    format!("{}{more} are wanted, and {there}: {then}; {remedy}", named.join(", "))
 }
 
 /// The servers of a release that are more than the nodes for them.
@@ -108,7 +115,7 @@ fn servers(
     path: &Path,
     apart: Option<&Apart>,
 ) -> Option<Servers> {
-    let count = get(values, path)?.as_u64().filter(|count| *count > 1)?;
+    let count = get(values, path)?.as_u64().filter(|count| *count > 0)?;
     let name = path.keys().last()?;
     let labels = apart.map_or_else(|| ["labels", name.as_str()].into_iter().collect(), |apart| apart.labels.clone());
     let said = |key: &str| {
@@ -125,13 +132,16 @@ fn servers(
         return None;
     }
     let fate = match apart {
+        _ if nodes == 0 => Fate::Nowhere,
         _ if is_required(values, name) => Fate::Wait,
         Some(_) => Fate::Outvoted,
         None => Fate::Idle,
     };
     let what =
         apart.map_or_else(|| format!("pods of {name} of {release}"), |apart| format!("{} ({release})", apart.what));
-    Some(Servers { field: cloud.field(release, path), label, nodes, fate, what, count })
+    // Where no node has the label, it is the nodes that lack it, and not each of the servers that is one too many.
+    let field = if nodes == 0 { LABELLED.to_owned() } else { cloud.field(release, path) };
+    Some(Servers { field, label, nodes, fate, what, count })
 }
 
 /// Whether the pods insist on nodes without their like.

@@ -81,6 +81,11 @@ impl Schemas {
             Kind::NodeMaintenance => &self.maintenance,
         }
     }
+
+    /// What the API server would refuse of an object: of its names, its fields and their values.
+    pub fn judge(&self, kind: Kind, object: &Value) -> Vec<Judged> {
+        by_server(kind, object, self.of(kind))
+    }
 }
 
 /// What objects are judged by.
@@ -125,11 +130,34 @@ impl Question<'_> {
     }
 }
 
+/// A part of a DNS name as objects may have it (`k8s.io/apimachinery/pkg/util/validation`, DNS-1123).
+fn is_label(text: &str) -> bool {
+    let is_end = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let ends = [text.chars().next(), text.chars().next_back()];
+    ends.into_iter().all(|end| end.is_some_and(is_end)) && text.chars().all(|letter| is_end(letter) || letter == '-')
+}
+
 /// What the API server would say.
 fn by_server(kind: Kind, object: &Value, schema: &Value) -> Vec<Judged> {
     let mut found = fields::unknown_fields(schema, object);
-    if object["metadata"]["name"].as_str().is_none_or(str::is_empty) {
-        found.push(Judged::error("schema", "metadata.name", "Required value; give the resource a name, such as cloud"));
+    match object["metadata"]["name"].as_str() {
+        None | Some("") => {
+            let message = "Required value; give the resource a name, such as cloud";
+            found.push(Judged::error("schema", "metadata.name", message));
+        }
+        Some(name) if !(name.len() <= 253 && name.split('.').all(is_label)) => {
+            let message = format!(
+                "{name:?} is no name: lower case letters, digits, '-' and '.', with a letter or digit at both ends; choose another, such as cloud"
+            );
+            found.push(Judged::error("schema", "metadata.name", message));
+        }
+        Some(_) => {}
+    }
+    if let Some(name) = object["metadata"]["namespace"].as_str().filter(|name| name.len() > 63 || !is_label(name)) {
+        let message = format!(
+            "{name:?} is no namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; name one that is there, such as openstack"
+        );
+        found.push(Judged::error("schema", "metadata.namespace", message));
     }
     // `status` is the operator's.
     if object["spec"].is_null() {

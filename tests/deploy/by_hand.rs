@@ -94,6 +94,11 @@ fn charts_at_hand_lie_beside_the_commands_and_each_release_is_run_in_its_namespa
     assert!(output.status.success(), "{output:?}");
     let lines: Vec<&str> = log.lines().collect();
     let [namespace, helm] = lines.as_slice() else { panic!("{log}") };
+    // Another folder of that name, where CDPATH has `cd` look first.
+    std::fs::create_dir_all(home.path().join("other/out")).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["out/install.sh", "none"]).current_dir(home.path()).env("CDPATH", home.path().join("other"));
+    assert!(complaint(&shell.output().unwrap()).starts_with("there is no release none here; there are memcached"));
     assert_eq!(*namespace, "kubectl get namespace openstack secret");
     let (before, archive) = helm.split_once(" --namespace openstack -- memcached ").unwrap();
     let pinned = "helm upgrade --install --reset-values --skip-crds ";
@@ -139,4 +144,52 @@ fn manifests_are_what_helm_renders_without_what_is_secret_and_the_same_each_time
     assert_eq!(read("keystone.manifest.yaml"), manifest);
     let lacking = complaint(&render("minimal", &folder, &["--manifests"]));
     assert!(lacking.contains("name those of the operator with --charts"), "{lacking}");
+}
+
+#[test]
+fn what_an_earlier_run_wrote_of_other_releases_goes_and_the_rest_of_a_folder_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("out");
+    assert!(render("minimal", &folder, &[]).status.success());
+    std::fs::write(folder.join("glance.manifest.yaml"), "").unwrap();
+    std::fs::write(folder.join("notes.yaml"), "mine").unwrap();
+    assert!(render("minimal", &folder, &["keystone"]).status.success());
+    let mut names: Vec<String> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["install.sh", "keystone.yaml", "notes.yaml"]);
+}
+
+#[test]
+fn what_the_api_server_would_refuse_becomes_no_command() {
+    let home = tempfile::tempdir().unwrap();
+    let render = |metadata: &str, services: &str| {
+        let file = home.path().join("cloud.yaml");
+        let text = format!(
+            "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {metadata}\nspec: {{openstackRelease: '2026.1', presets: [compute], services: {services}}}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let folder = home.path().join("out");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.args(["render", "-f"]).arg(&file).arg("--out").arg(&folder).env_remove("KUBECONFIG");
+        let output = command.output().unwrap();
+        (complaint(&output), folder.join("install.sh").exists())
+    };
+    let (said, is_there) = render("{name: \"cloud\\ntouch /tmp/x #\"}", "{}");
+    assert!(
+        said.contains("metadata.name: ") && said.contains("the resource is refused: 1 error") && !is_there,
+        "{said}"
+    );
+    let (said, is_there) = render("{name: cloud}", "{keystone: {releases: {keystone: {namespace: $(touch /tmp/x)}}}}");
+    assert!(said.contains("spec.services.keystone.releases.keystone.namespace: ") && !is_there, "{said}");
+}
+
+#[test]
+fn an_option_that_would_be_ignored_is_refused() {
+    for (option, value) in [("--helm-major", "3"), ("--kubeconfig", "none"), ("--context", "none")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.current_dir(path("")).args(["render", "-f", "deploy/samples/minimal.yaml", option, value]);
+        let refused = complaint(&command.output().unwrap());
+        assert!(refused.contains("the following required arguments were not provided"), "{option}: {refused}");
+    }
 }

@@ -75,10 +75,17 @@ fn a_majority_on_one_node_and_none_at_all_are_told_apart() {
     );
     assert_eq!(
         said(own, &nodes(&[("openstack-control-plane", 0)])),
-        [format!(
-            "warning {at}: 3 database servers (mariadb) are wanted, and no node carries openstack-control-plane=enabled: none of them starts; {FEWER}"
-        )]
+        [
+            "warning spec.nodes.roles: 3 database servers (mariadb), RabbitMQ servers (rabbitmq) are wanted, and no node carries openstack-control-plane=enabled: none of \
+             them starts; give nodes the label (spec.nodes.roles)"
+        ]
     );
+    let one = said("presets: [compute]", &nodes(&[("openstack-control-plane", 0)]));
+    assert!(
+        one[0].starts_with("warning spec.nodes.roles: RabbitMQ servers (rabbitmq), database servers (mariadb) are"),
+        "one that can't run is one too many: {one:?}"
+    );
+    assert_eq!(said("presets: [compute]", &nodes(&[("openstack-control-plane", 1)])), Vec::<String>::new());
     let elsewhere = "services: {mariadb: {releases: {mariadb: {values: {labels: {server: {node_selector_key: db}}, pod: {replicas: {server: 3}}}}}}}";
     let found = said(elsewhere, &nodes(&[("openstack-control-plane", 1), ("db", 3)]));
     assert_eq!(found, Vec::<String>::new(), "they run elsewhere");
@@ -113,6 +120,8 @@ fn a_class_that_is_not_there_is_told_with_those_that_are() {
     let without_default = classes(&[class("fast", "example.com/disks", false)]);
     assert_eq!(said("storageClass: default", &without_default).len(), 1, "which has none by default");
     assert_eq!(said("features: {storage: {backend: local}}", &none), Vec::<String>::new(), "no claim is made");
+    let claimless = "presets: []\nservices: {memcached: {enabled: true}}";
+    assert_eq!(said(claimless, &none), Vec::<String>::new(), "of that class none is made");
     let own = "storageClass: fast\nservices: {mariadb: {releases: {mariadb: {values: {volume: {class_name: slow}}}}}}";
     let found = said(own, &known);
     assert_eq!(found.len(), 1, "{found:?}");

@@ -9,6 +9,7 @@ use super::folder::Folder;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::charts::Store;
+use crate::cli::manifests::obtain;
 use crate::cli::place::Place;
 use crate::controller::wanted;
 use crate::helm::ChartReference;
@@ -55,7 +56,7 @@ impl<'a> Charts<'a> {
             let told = format!("chart {} {} of {}{digest}", request.chart, request.version, request.repository);
             return Ok(Taken { reference: reference(&request), told, crds: None });
         }
-        let chart = self.store.obtain(&wanted).await?;
+        let chart = obtain(&self.store, &wanted, digest).await.with_context(|| format!("release {name}"))?;
         let archive = format!("{}-{}.tgz", chart.name, chart.version);
         let content = std::fs::read(&chart.path).with_context(|| format!("reading {}", chart.path.display()))?;
         let charts = folder.below(FOLDER)?;

@@ -56,12 +56,32 @@ impl Folder {
             (false, true) => 0o755,
         };
         // A file that was there would keep its rights, and a link would be followed.
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(what),
-            Ok(()) | Err(_) => {}
-        }
+        self.remove(name)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(what)?;
         file.write_all(content).with_context(what)
+    }
+}
+
+impl Folder {
+    /// What a file in it says, where it is there and text.
+    pub fn read(&self, name: &str) -> anyhow::Result<Option<String>> {
+        let path = self.path.join(name);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+        }
+    }
+
+    /// Removes a file, where it is there.
+    pub fn remove(&self, name: &str) -> anyhow::Result<()> {
+        let path = self.path.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("removing {}", path.display()))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }
 

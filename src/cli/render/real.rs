@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, Client, ResourceExt};
 
+use super::script::Home;
 use super::{Arguments, Cloud};
 use crate::catalog::Catalog;
 use crate::cli::common::readable;
@@ -22,9 +23,13 @@ impl Arguments {
         let (resource, file) = (&self.resource, self.file.as_deref());
         let question = Question { resource, file, catalog: &self.catalog, place: &self.place };
         let Live { client, deployment, catalog, preview, .. } = question.look().await?;
+        let mut preview = preview;
+        for finding in &mut preview.desired.findings {
+            finding.message = preview.scrubber.scrub(&finding.message);
+        }
         told(&preview.desired)?;
         for unknown in &preview.unknown {
-            eprintln!("unknown: {unknown}");
+            eprintln!("unknown: {}", preview.scrubber.scrub(unknown));
         }
         are_stored(&client, &preview, &catalog).await?;
         let major = u32::try_from(preview.facts.helm_major).unwrap_or(4);
@@ -34,12 +39,23 @@ impl Arguments {
             jobs: jobs(&preview),
             secrets: secrets(&preview.facts).into_iter().map(Into::into).collect(),
             helm: Version { major: self.helm_major.unwrap_or(major), minor: 0 },
+            home: Some(home(&client, preview.selection.namespace.clone()).await?),
             spec: preview.spec,
             catalog,
             desired: preview.desired,
             written: BTreeMap::new(),
         })
     }
+}
+
+/// What tells this cluster from others.
+async fn home(client: &Client, namespace: String) -> anyhow::Result<Home> {
+    let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
+    let found = found.map_err(readable).with_context(|| {
+        format!("reading the namespace {namespace}, whose UID keeps install.sh from other clusters: have someone grant you get of it")
+    })?;
+    let uid = found.uid().with_context(|| format!("the namespace {namespace} has no UID"))?;
+    Ok(Home { namespace, uid })
 }
 
 /// The Jobs that the operator would delete before it upgrades.

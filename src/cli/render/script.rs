@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::chart::Taken;
+use super::folder::Folder;
 use super::{Cloud, Secrets};
 use crate::controller::upgrade;
 use crate::desired::DesiredRelease;
@@ -15,8 +16,8 @@ pub const NAME: &str = "install.sh";
 
 /// What makes a script of the commands: all releases or those that are named, and none without its credentials.
 const HEAD: &str = r#"set -eu
-cd "$(dirname "$0")"
-all=" @ALL@ "
+CDPATH= cd -- "$(dirname -- "$0")"
+all=@ALL@
 for name in "$@"; do
   case "$all" in *" $name "*) ;; *) echo "there is no release $name here; there are$all" >&2; exit 2 ;; esac
 done
@@ -30,6 +31,57 @@ complete() {
 }
 namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create namespace "$1"; }
 "#;
+
+/// How each script begins; what does not is none of ours.
+const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
+
+/// What would have helm speak to another cluster than kubectl.
+const ELSEWHERE: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
+                         HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
+
+/// The cluster that credentials were read from, by the one thing in it that whoever may read them can see.
+pub struct Home {
+    /// The resource's namespace.
+    pub namespace: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+impl Home {
+    /// Goes no further in any other cluster: credentials would be installed there, and Jobs deleted.
+    fn guard(&self) -> String {
+        let (namespace, uid) = (word(&self.namespace), word(&self.uid));
+        let refused = format!(
+            "the namespace {} of this cluster is not the one that these values were read from: choose their cluster (KUBECONFIG, kubectl config use-context); nothing was done",
+            self.namespace
+        );
+        format!(
+            "{ELSEWHERE}\nif [ \"$(kubectl get namespace {namespace} --output 'jsonpath={{.metadata.uid}}')\" != {uid} ]; then\n  echo {} >&2\n  exit 2\nfi\n",
+            word(&refused)
+        )
+    }
+}
+
+/// Removes what an earlier script was written with and this one is not: there may be credentials in it.
+pub fn clear(folder: &Folder, chosen: &[(&str, &DesiredRelease)], with_manifests: bool) -> anyhow::Result<()> {
+    for name in folder.read(NAME)?.iter().flat_map(|text| releases(text)) {
+        let is_chosen = chosen.iter().any(|(chosen, _)| *chosen == name);
+        if !is_chosen {
+            folder.remove(&format!("{name}.yaml"))?;
+        }
+        if !is_chosen || !with_manifests {
+            folder.remove(&format!("{name}.manifest.yaml"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The releases of a script of ours.
+fn releases(text: &str) -> impl Iterator<Item = &str> {
+    let all = text.lines().filter(|_| text.starts_with(BEGIN)).find_map(|line| line.strip_prefix("all="));
+    let names = all.map(|all| all.trim_matches(['"', '\''])).into_iter().flat_map(str::split_whitespace);
+    names.filter(|name| !name.contains('/'))
+}
 
 /// A script in the making.
 pub struct Script<'a> {
@@ -53,14 +105,15 @@ impl<'a> Script<'a> {
         }
         let needs: Vec<String> = release.needs.keys().map(ToString::to_string).collect();
         let needs = if needs.is_empty() { String::new() } else { format!("; needs {}", needs.join(", ")) };
-        let _ = writeln!(body, "\n# {name}: {}{needs}", chart.told);
-        let _ = writeln!(body, "if wanted {name}; then\n  complete {values}\n  namespace {}", release.key.namespace);
+        let _ = writeln!(body, "\n# {}", comment(&format!("{name}: {}{needs}", chart.told)));
+        let namespace = word(&release.key.namespace);
+        let _ = writeln!(body, "if wanted {}; then\n  complete {}\n  namespace {namespace}", word(name), word(values));
         if let Some(crds) = &chart.crds {
-            let _ = writeln!(body, "  kubectl apply --server-side -f {}", quoted(OsStr::new(crds)));
+            let _ = writeln!(body, "  kubectl apply --server-side -f {}", word(crds));
         }
         let jobs = self.cloud.jobs.get(name).map(Vec::as_slice).unwrap_or_default();
         if !jobs.is_empty() {
-            let namespace = &release.key.namespace;
+            let jobs: Vec<String> = jobs.iter().map(|job| word(job)).collect();
             let _ =
                 writeln!(body, "  kubectl --namespace {namespace} delete jobs --ignore-not-found {}", jobs.join(" "));
         }
@@ -73,11 +126,10 @@ impl<'a> Script<'a> {
     }
 
     pub fn text(&self) -> String {
-        let Cloud { namespace, name, helm, .. } = self.cloud;
-        let major = helm.major;
-        let mut text = format!(
-            "#!/bin/sh\n# OpenStackDeployment {namespace}/{name}: what osdpl would run with helm {major}, those releases first that others need.\n"
-        );
+        let Cloud { namespace, name, helm, home, .. } = self.cloud;
+        let (major, whose) = (helm.major, comment(&format!("{namespace}/{name}")));
+        let mut text =
+            format!("{BEGIN}{whose}: what osdpl would run with helm {major}, those releases first that others need.\n");
         text.push_str("# All of it: ./install.sh; some releases: ./install.sh keystone glance. While the operator runs, pause these first (`paused: true`).\n");
         text.push_str("# Labels are left out: by them the operator knows revisions of its own. helm does not wait for pods: before the next depth\n");
         text.push_str("# look whether what it needs is there. CRDs of a chart out of a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
@@ -89,8 +141,9 @@ impl<'a> Script<'a> {
                 text.push_str("echo 'these credentials are made up, and known to everybody: nothing is installed with them' >&2\nexit 1\n");
             }
         }
-        text.push_str(&HEAD.replace("@ALL@", &self.names.join(" ")));
+        text.push_str(&HEAD.replace("@ALL@", &word(&format!(" {} ", self.names.join(" ")))));
         let _ = writeln!(text, "export {}={}", DRIVER.0, DRIVER.1);
+        text.push_str(&home.as_ref().map(Home::guard).unwrap_or_default());
         text.push_str(&self.body);
         text
     }
@@ -98,6 +151,15 @@ impl<'a> Script<'a> {
 
 fn words(depth: usize) -> &'static str {
     if depth == 0 { "what needs no other release" } else { "what needs something of the depths before" }
+}
+
+/// What ends no line, and so no comment.
+fn comment(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+fn word(text: &str) -> String {
+    quoted(OsStr::new(text))
 }
 
 /// As a shell takes it for one word.
@@ -112,6 +174,8 @@ fn quoted(argument: &OsStr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -126,5 +190,32 @@ mod tests {
         ] {
             assert_eq!(quoted(OsStr::new(word)), written);
         }
+    }
+
+    #[test]
+    fn in_another_cluster_than_that_of_the_credentials_nothing_is_done() {
+        let home = Home { namespace: "open stack".into(), uid: "9b2c".into() };
+        let run = |uid: &str| {
+            let kubectl = format!(
+                "kubectl() {{ [ \"$*\" = \"get namespace open stack --output jsonpath={{.metadata.uid}}\" ] && echo {uid}; }}"
+            );
+            let script =
+                format!("set -eu\n{kubectl}\n{}echo \"went on $HELM_DRIVER${{HELM_KUBECONTEXT-}}\"", home.guard());
+            let mut shell = Command::new("sh");
+            let output =
+                shell.args(["-c", &script]).envs([("HELM_DRIVER", "secret"), ("HELM_KUBECONTEXT", "prod")]).output();
+            let output = output.unwrap();
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            (output.status.code(), text(output.stdout), text(output.stderr))
+        };
+        assert_eq!(run("9b2c"), (Some(0), "went on secret\n".into(), String::new()));
+        let (code, said, why) = run("other");
+        assert_eq!((code, said.as_str()), (Some(2), ""));
+        assert!(why.starts_with("the namespace open stack of this cluster is not the one"), "{why}");
+    }
+
+    #[test]
+    fn a_comment_ends_no_line() {
+        assert_eq!(comment("openstack/cloud\ntouch /tmp/x\r#"), "openstack/cloud touch /tmp/x #");
     }
 }

@@ -31,7 +31,7 @@ fn shown(releases: Vec<Line>, charts: bool) -> Shown {
 
 #[test]
 fn of_each_release_it_is_told_what_would_become_of_it_and_of_all_in_a_sentence() {
-    let recreated = Effect::Recreated { fields: vec!["spec.selector".into()] };
+    let recreated = Effect::Recreated { fields: vec!["spec.selector".into()], pods: true };
     let effects = Effects {
         values: vec![change("1", "2"), change("<redacted>", "<redacted>")],
         objects: vec![
