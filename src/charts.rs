@@ -30,6 +30,7 @@ mod metadata;
 mod problem;
 mod prune;
 pub mod pull;
+pub mod reads;
 mod seen;
 mod source;
 mod stock;

@@ -17,10 +17,10 @@ mod cross_cutting;
 mod digests;
 #[path = "catalogue/features.rs"]
 mod features;
+#[path = "catalogue/keys.rs"]
+mod keys;
 #[path = "catalogue/sizes.rs"]
 mod sizes;
-#[path = "catalogue/unlisted.rs"]
-mod unlisted;
 
 use std::collections::BTreeSet;
 
@@ -52,6 +52,9 @@ fn what_is_built_into_the_program_is_what_these_tests_look_at() {
     assert_eq!(texts(&built_in), texts(&given));
 }
 
+/// A value of a chart within a chart, of whose tree it is not known that there is one: it was written before trees told so.
+const WITHIN: &str = "cortex-postgres.auth.password";
+
 #[test]
 fn every_value_goes_to_a_key_that_its_chart_reads() {
     let catalog = catalogue();
@@ -60,8 +63,8 @@ fn every_value_goes_to_a_key_that_its_chart_reads() {
         for body in catalog.bodies(name) {
             let values = body.values();
             let set = values::leaves(&values).into_iter().map(|(path, _)| path).chain(body.unset.iter().cloned());
-            let keys = catalog.keys().get(&release.chart).unwrap();
-            let unread = set.filter(|path| matches!(known(keys, path), Known::No(_)) && !unlisted::is_unlisted(path));
+            let known = |path: &values::Path| known(&catalog, &release.chart, path).unwrap();
+            let unread = set.filter(|path| matches!(known(path), Known::No(_)) && path.to_string() != WITHIN);
             wrong.extend(unread.map(|path| format!("{name}: {path}")));
         }
     }

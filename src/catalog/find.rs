@@ -28,6 +28,25 @@ impl Catalog {
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
+    /// Whether values of the catalogue's own have a key of this name somewhere; what someone added does not count.
+    pub fn writes(&self, key: &str) -> bool {
+        // Values are kept as canonical JSON, in which nothing but a key looks so.
+        let written = format!("{}:", canonical(&key.into()));
+        let has = |body: &Body| body.source.contains(&written);
+        let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));
+        let releases = services.flat_map(|service| service.releases.values());
+        let fragments = releases.clone().flat_map(|release| &release.fragments).chain(&self.shared);
+        let fragments = fragments
+            .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
+            .chain(self.presets.values().flat_map(|preset| &preset.fragments))
+            .chain(self.features.values().flat_map(|feature| &feature.fragments));
+        let mut ours = fragments.filter(|fragment| !self.added.contains_key(&fragment.file));
+        let any = |fragment: &Fragment| {
+            fragment.named.values().any(has) || fragment.every.as_ref().is_some_and(|every| has(&every.whole))
+        };
+        ours.any(any) || releases.map(|release| &release.base).any(has)
+    }
+
     /// A digest over everything that could set values of a release, whatever the spec, to which more can be added: it changes when the
     /// catalogue does, never when a spec does.
     pub(crate) fn said(&self, release: &str) -> Digest {

@@ -1,4 +1,4 @@
-//! What keys a chart knows: the tree of its `values.yaml`, paths and types without the values.
+//! What keys a chart knows: the tree of its `values.yaml`, paths and types without the values, and what its templates read beside those.
 //!
 //! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps those of the charts that it was
 //! asked about for as long as it lives: hence sorted slices (a `BTreeMap` makes room for eleven entries at once) and types in place of
@@ -15,6 +15,12 @@ use serde_json::Value;
 use super::Text;
 use crate::values::Path;
 use crate::yaml;
+
+/// How a tree writes a key that templates read and `values.yaml` does not have.
+pub const READ: &str = "read";
+
+/// The key, in a map, that says of all others that they may be read.
+pub const ANY_KEY: &str = "*";
 
 /// The keys of charts, those of each read when they are first asked for.
 #[derive(Debug, Default)]
@@ -77,6 +83,8 @@ pub enum KeyTree {
     Leaf(KeyType),
     /// A map with known keys, sorted by them.
     Map(Box<[(Box<str>, KeyTree)]>),
+    /// The templates read it, and whatever is below; the chart has no default.
+    Read,
 }
 
 /// What a chart's default is.
@@ -136,15 +144,42 @@ impl KeyTree {
         self.find(path.keys()).is_some()
     }
 
-    /// The part of the tree at these keys.
+    /// The part of the tree at these keys, where the chart's own values have it.
     pub fn find(&self, keys: &[String]) -> Option<&Self> {
-        keys.iter().try_fold(self, |tree, key| match tree {
-            Self::Map(map) => {
-                let place = map.binary_search_by(|(known, _)| known.as_ref().cmp(key.as_str()));
-                place.ok().map(|index| &map[index].1)
-            }
-            Self::Leaf(_) => None,
-        })
+        keys.iter().try_fold(self, |tree, key| tree.below(key)).filter(|tree| tree.has_default())
+    }
+
+    /// What is below one key, be it a default or read alone.
+    pub fn below(&self, key: &str) -> Option<&Self> {
+        let Self::Map(map) = self else { return None };
+        let place = map.binary_search_by(|(known, _)| known.as_ref().cmp(key));
+        place.ok().map(|index| &map[index].1)
+    }
+
+    /// Whether the chart's own values have this, or something of it.
+    pub fn has_default(&self) -> bool {
+        match self {
+            Self::Leaf(_) => true,
+            Self::Read => false,
+            Self::Map(map) => map.is_empty() || map.iter().any(|(_, tree)| tree.has_default()),
+        }
+    }
+
+    /// Whether templates may read any key of this map.
+    pub fn is_open(&self) -> bool {
+        self.below(ANY_KEY).is_some_and(|any| *any == Self::Read)
+    }
+
+    /// The names of a map's keys, with those that are read alone.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
+        map.iter().map(|(key, _)| key.as_ref()).filter(|key| *key != ANY_KEY)
+    }
+
+    /// Whether a key has this name, wherever it stands.
+    pub fn names_anywhere(&self, name: &str) -> bool {
+        let Self::Map(map) = self else { return false };
+        map.iter().any(|(key, tree)| key.as_ref() == name || tree.names_anywhere(name))
     }
 }
 
@@ -161,10 +196,14 @@ impl<'de> Visitor<'de> for Tree {
     type Value = KeyTree;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a map of keys, or one of map, list, string, number, boolean and \"null\" (in quotes)")
+        formatter
+            .write_str("a map of keys, or one of map, list, string, number, boolean, \"null\" (in quotes) and read")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<KeyTree, E> {
+        if name == READ {
+            return Ok(KeyTree::Read);
+        }
         KeyType::deserialize(serde::de::value::StrDeserializer::new(name)).map(KeyTree::Leaf)
     }
 

@@ -11,12 +11,11 @@ use super::archive;
 use super::contents::{Contents, within_chart};
 use super::digest::Digest;
 use super::error::Error;
-use super::keys;
 use super::lock::Lock;
 use super::metadata::{self, Metadata, is_name, is_version};
 use super::problem::Problem;
+use super::reads::{self, Reads};
 use super::source;
-use crate::catalog::KeyTree;
 use crate::release::{dependencies, imprint};
 
 /// A chart that some release needs.
@@ -131,12 +130,12 @@ impl Chart {
         Ok(values.unwrap_or_default())
     }
 
-    /// The chart's keys and their types. Reads the archive.
+    /// The keys that the chart's templates read. Reads the archive.
     ///
     /// # Errors
-    /// As [`Self::default_values`].
-    pub fn key_tree(&self) -> Result<KeyTree, Error> {
-        self.default_values().map(|values| keys::tree(&values))
+    /// When the archive is gone or damaged since.
+    pub fn reads(&self) -> Result<Reads, Error> {
+        Ok(reads::reads(self.contents()?.files()))
     }
 
     /// The files in the `crds/` folders of the chart and of the charts within it, each YAML (or JSON) of one or more documents,

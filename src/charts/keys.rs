@@ -1,33 +1,37 @@
-//! A chart's key tree, made from its `values.yaml`: the keys and the types of their defaults, without the defaults.
+//! A chart's key tree: the keys and the types of the defaults that its `values.yaml` has, without the defaults, and the keys that its templates
+//! read beside those.
 //!
-//! Written to `values/keys/<chart>.json` and read by the catalogue ([`KeyTree`]), so that values can be checked where no chart
-//! is at hand: a map is a map of its keys, a leaf is the name of its type, and `map` is a map that is empty by default. JSON, because no hand
-//! writes it, and reading as much YAML would be most of what a command computes.
+//! Written to `values/keys/<chart>.json` and read by the catalogue ([`crate::catalog::KeyTree`]), so that values can be checked where no chart
+//! is at hand: a map is a map of its keys, a leaf is the name of its type, `map` is a map that is empty by default, and `read` a key that templates
+//! read and that has no default; `*` stands for any key of a map that is read whole. JSON, because no hand writes it, and reading as much YAML would
+//! be most of what a command computes.
+
+use std::cmp::Reverse;
 
 use serde::Serialize;
-
-use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::{Map, Value};
 
-use crate::catalog::{KeyTree, KeyType};
-
-/// The tree of a chart's default values.
-pub fn tree(defaults: &Value) -> KeyTree {
-    match defaults {
-        Value::Object(map) if !map.is_empty() => {
-            KeyTree::map(map.iter().map(|(key, value)| (key.as_str().into(), tree(value))))
-        }
-        leaf => KeyTree::Leaf(KeyType::of(leaf)),
-    }
-}
+use super::reads::Reads;
+use crate::catalog::{ANY_KEY, KeyType, READ};
 
 /// The text of `values/keys/<chart>.json`: sorted, one key a line, so that two of them differ where the charts do.
 ///
 /// # Errors
 /// When it is no JSON, which a tree of values always is.
-pub fn to_json(defaults: &Value) -> serde_json::Result<String> {
+pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
+    let mut tree = types(defaults);
+    if !tree.is_object() {
+        tree = Value::Object(Map::new());
+    }
+    // The deepest first: a map that is read key by key is known by its keys.
+    let mut sorted: Vec<_> = reads.iter().collect();
+    sorted.sort_by_key(|(path, _)| Reverse(path.len()));
+    for (path, is_whole) in sorted {
+        add(&mut tree, path, *is_whole);
+    }
     let mut text = Vec::new();
-    types(defaults).serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b" ")))?;
+    tree.serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b" ")))?;
     text.push(b'\n');
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
@@ -39,5 +43,22 @@ fn types(value: &Value) -> Value {
             Value::Object(map.iter().map(|(key, value)| (key.clone(), types(value))).collect())
         }
         leaf => Value::from(KeyType::of(leaf).name()),
+    }
+}
+
+/// Adds a path that is read. Below a default that is no map, or an empty one, everything is known already.
+fn add(tree: &mut Value, path: &[String], is_whole: bool) {
+    let Value::Object(map) = tree else { return };
+    match path {
+        [] if is_whole => {
+            map.entry(ANY_KEY).or_insert_with(|| READ.into());
+        }
+        [] => {}
+        [last] if !map.contains_key(last) => {
+            map.insert(last.clone(), READ.into());
+        }
+        [first, below @ ..] => {
+            add(map.entry(first.clone()).or_insert_with(|| Value::Object(Map::new())), below, is_whole)
+        }
     }
 }

@@ -132,7 +132,7 @@ impl LockArguments {
 
     fn write_keys(&self, chart: &Chart) -> anyhow::Result<String> {
         let file = self.out.join("keys").join(format!("{}.json", chart.name));
-        write(&file, &keys::to_json(&chart.default_values()?)?)?;
+        write(&file, &keys::to_json(&chart.default_values()?, &chart.reads()?)?)?;
         Ok(file.display().to_string())
     }
 }

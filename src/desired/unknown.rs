@@ -1,12 +1,14 @@
-//! Keys that a chart's own values do not have: helm passes them on and nothing reads them, so that a wrong letter is swallowed in silence.
+//! Keys that a chart neither has in its own values nor reads in its templates: helm passes them on and nothing reads them, so that a wrong
+//! letter is swallowed in silence.
 //!
-//! A warning and no more: templates may read keys that their chart sets no default for, and some maps are the user's to fill.
+//! A warning and no more: what templates read by names that they make up is not known, and some maps are the user's to fill. In those only what
+//! is most likely a slip of the pen is told.
 
-use serde_json::Value;
+mod near;
 
 use super::Finding;
 use crate::catalog::{Catalog, KeyTree, KeyType, Level, did_you_mean};
-use crate::values::{Layer, Origin, Path, Values};
+use crate::values::{Layer, Origin, Path, leaves};
 
 /// How many keys one warning names.
 const NAMED: usize = 5;
@@ -14,7 +16,8 @@ const NAMED: usize = 5;
 /// Keys that charts read without having them: helm's own, the library's, and helm-toolkit's overrides by node (`conf.overrides`).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// Maps whose entries are the user's below this many keys: sections of configuration files, endpoints and who authenticates at them.
+/// Maps whose entries are the user's below this many keys, whatever templates say: sections of configuration files, endpoints and who authenticates
+/// at them.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
 /// Adds a warning for each layer of the user's that sets what no chart knows that the layer is for; one, where it is for several charts.
@@ -28,16 +31,16 @@ pub(super) fn tell(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &
 }
 
 fn warning(layer: &Layer, chart: &str, tree: &KeyTree, catalog: &Catalog) -> Option<Finding> {
-    let (place, unknown) = unknown(layer, tree, catalog)?;
+    let place = place(layer, catalog)?;
+    let unknown = unknown(layer, tree, catalog);
     (!unknown.is_empty()).then(|| finding(place, chart, &unknown))
 }
 
 /// Every unknown key of a user's layer as a warning of its own, by the path below the layer.
 pub fn unknown_keys(layer: &Layer, chart: &str, catalog: &Catalog) -> Vec<(Path, Finding)> {
-    let found = catalog.keys().get(chart).and_then(|tree| unknown(layer, tree, catalog));
-    let (place, unknown) = found.unwrap_or_default();
-    let own = |key: (Vec<String>, String)| (key.0.iter().cloned().collect(), finding(place.clone(), chart, &[key]));
-    unknown.into_iter().map(own).collect()
+    let Some((place, tree)) = place(layer, catalog).zip(catalog.keys().get(chart)) else { return Vec::new() };
+    let own = |key: Unknown| (key.path.iter().cloned().collect(), finding(place.clone(), chart, &[key]));
+    unknown(layer, tree, catalog).into_iter().map(own).collect()
 }
 
 /// Whether a finding is about unknown keys.
@@ -48,96 +51,118 @@ pub fn is_of_unknown_keys(finding: &Finding) -> bool {
 /// What every warning about unknown keys says.
 const NOTHING_READS_IT: &str = "helm is given what is written here, but most likely nothing reads it";
 
-/// Keys with the nearest name of each, as ` did you mean`.
-type Unknown = Vec<(Vec<String>, String)>;
-
-/// Where a user's layer was written, and its unknown keys.
-fn unknown(layer: &Layer, tree: &KeyTree, catalog: &Catalog) -> Option<(String, Unknown)> {
-    let place = match &layer.origin {
-        Origin::Field(field) => field.clone(),
-        Origin::Object(object) => object.clone(),
-        Origin::File { .. } | Origin::Derived(_) => return None,
-    };
-    let mut unknown = Vec::new();
-    walk(&layer.values, tree, &mut Vec::new(), &mut unknown);
-    for path in layer.unset.iter().filter(|path| !knows(tree, path.keys())) {
-        unknown.push((path.keys().to_vec(), String::new()));
+/// Where a layer was written that is not ours: in the resource, an object that it names, or what someone added to the catalogue.
+fn place(layer: &Layer, catalog: &Catalog) -> Option<String> {
+    match &layer.origin {
+        Origin::Field(field) => Some(field.clone()),
+        Origin::Object(object) => Some(object.clone()),
+        Origin::File { file, field } => catalog.added.get(file).map(|stands| format!("{stands} ({field})")),
+        Origin::Derived(_) => None,
     }
-    if place.starts_with("spec.common") {
-        unknown.retain(|(path, _)| !catalog.keys().any(|other| knows(other, path)));
-    }
-    Some((place, unknown))
 }
 
-/// Whether a chart's own values have a key.
+/// A key that a chart does not know.
+struct Unknown {
+    /// Down to the first that it does not know.
+    path: Vec<String>,
+    /// That one.
+    key: String,
+    /// The nearest name, as `, did you mean "replicas"?`.
+    hint: String,
+    /// Whether it stands where the chart takes any key, and is told of because it is a slip.
+    is_slip: bool,
+}
+
+/// A layer's unknown keys.
+fn unknown(layer: &Layer, tree: &KeyTree, catalog: &Catalog) -> Vec<Unknown> {
+    let mut found: Vec<Unknown> = Vec::new();
+    let set = leaves(&layer.values).into_iter().map(|(path, _)| path);
+    for unknown in set.filter_map(|path| look(tree, path.keys())) {
+        if !found.iter().any(|known| known.path == unknown.path) {
+            found.push(unknown);
+        }
+    }
+    for path in &layer.unset {
+        let whole = |unknown| Unknown { path: path.keys().to_vec(), ..unknown };
+        found.extend(look(tree, path.keys()).map(whole));
+    }
+    if layer.origin.to_string().starts_with("spec.common") {
+        found.retain(|unknown| !catalog.keys().any(|other| look(other, &unknown.path).is_none()));
+    }
+    found.retain(|unknown| !unknown.is_slip || !is_a_name(unknown, catalog));
+    found
+}
+
+/// What of a path a chart does not know; `None` where it knows all of it, or leaves it to the user.
+fn look(tree: &KeyTree, path: &[String]) -> Option<Unknown> {
+    let (mut tree, mut is_open) = (tree, false);
+    for (depth, key) in path.iter().enumerate() {
+        if !matches!(tree, KeyTree::Map(_)) || READ_BY_ALL.contains(&key.as_str()) {
+            return None;
+        }
+        is_open |= is_filled_by_users(tree, &path[..depth]);
+        if let Some(below) = tree.below(key) {
+            tree = below;
+            continue;
+        }
+        let hint = if is_open {
+            format!(", did you mean {:?}?", near::slip(key, tree.names())?)
+        } else {
+            did_you_mean(key, tree.names())
+        };
+        return Some(Unknown { path: path[..=depth].to_vec(), key: key.clone(), hint, is_slip: is_open });
+    }
+    None
+}
+
+/// `default` alone stands for entries by component, of which the chart reads any.
+fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
+    let first = path.first().map(String::as_str);
+    tree.is_open()
+        || tree.names().eq(["default"])
+        || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
+}
+
+/// Whether what looks like a slip is a name after all: one that the catalogue writes itself (`ml2_type_vlan`, beside the chart's `ml2_type_vxlan`), or, of
+/// options and users, some chart has somewhere.
+fn is_a_name(slip: &Unknown, catalog: &Catalog) -> bool {
+    let is_named = slip.path.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
+    catalog.writes(&slip.key) || is_named && catalog.keys().any(|tree| tree.names_anywhere(&slip.key))
+}
+
+/// How a chart stands to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// With a default of this type, or a map.
+    /// Its own values have it, with a default of this type, or a map.
     Has(KeyType),
-    /// Among those that are the user's to fill.
+    /// Its templates read it; its values have no default.
+    Read,
+    /// It is among those that are the user's to fill.
     Free,
     /// Not at all; with the nearest name, if one is near.
     No(String),
 }
 
-/// Whether a chart with these keys has one at `path`.
-pub fn known(tree: &KeyTree, path: &Path) -> Known {
-    match tree.find(path.keys()) {
+/// How a chart stands to the key at `path`; `None` where its keys are not known.
+pub fn known(catalog: &Catalog, chart: &str, path: &Path) -> Option<Known> {
+    let tree = catalog.keys().get(chart)?;
+    let keys = path.keys();
+    let at = keys
+        .iter()
+        .try_fold(tree, |tree, key| if matches!(tree, KeyTree::Read) { Some(tree) } else { tree.below(key) });
+    Some(match at {
         Some(KeyTree::Leaf(kind)) => Known::Has(*kind),
-        Some(KeyTree::Map(_)) => Known::Has(KeyType::Map),
-        None if knows(tree, path.keys()) => Known::Free,
-        None => {
-            let missing =
-                (0..path.keys().len()).find(|at| tree.find(&path.keys()[..=*at]).is_none()).unwrap_or_default();
-            let beside = match tree.find(&path.keys()[..missing]) {
-                Some(KeyTree::Map(known)) => &known[..],
-                _ => &[],
-            };
-            Known::No(did_you_mean(&path.keys()[missing], beside.iter().map(|(key, _)| key.as_ref())))
-        }
-    }
+        Some(tree) if !tree.has_default() => Known::Read,
+        Some(_) => Known::Has(KeyType::Map),
+        None => match look(tree, keys) {
+            Some(unknown) if !unknown.is_slip || !is_a_name(&unknown, catalog) => Known::No(unknown.hint),
+            _ => Known::Free,
+        },
+    })
 }
 
-fn walk(values: &Values, tree: &KeyTree, path: &mut Vec<String>, unknown: &mut Vec<(Vec<String>, String)>) {
-    let KeyTree::Map(known) = tree else { return };
-    if is_filled_by_users(known, path) {
-        return;
-    }
-    for (key, value) in values {
-        path.push(key.clone());
-        match (tree.find(std::slice::from_ref(key)), value) {
-            (Some(below), Value::Object(values)) => walk(values, below, path, unknown),
-            (Some(_), _) => {}
-            (None, _) if READ_BY_ALL.contains(&key.as_str()) => {}
-            (None, _) => unknown.push((path.clone(), did_you_mean(key, known.iter().map(|(key, _)| key.as_ref())))),
-        }
-        path.pop();
-    }
-}
-
-/// `default` alone stands for entries by component, of which the chart reads any.
-fn is_filled_by_users(known: &[(Box<str>, KeyTree)], path: &[String]) -> bool {
-    let by_component = matches!(known, [(only, _)] if only.as_ref() == "default");
-    let first = path.first().map(String::as_str);
-    by_component || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
-}
-
-/// Whether the chart reads this path, or leaves it to the user.
-fn knows(tree: &KeyTree, path: &[String]) -> bool {
-    let mut tree = tree;
-    for (depth, key) in path.iter().enumerate() {
-        let KeyTree::Map(known) = tree else { return true };
-        if is_filled_by_users(known, &path[..depth]) || READ_BY_ALL.contains(&key.as_str()) {
-            return true;
-        }
-        let Some(below) = tree.find(std::slice::from_ref(key)) else { return false };
-        tree = below;
-    }
-    true
-}
-
-fn finding(field: String, chart: &str, unknown: &[(Vec<String>, String)]) -> Finding {
-    let names = unknown.iter().take(NAMED).map(|(path, hint)| format!("{}{hint}", path.join(".")));
+fn finding(field: String, chart: &str, unknown: &[Unknown]) -> Finding {
+    let names = unknown.iter().take(NAMED).map(|unknown| format!("{}{}", unknown.path.join("."), unknown.hint));
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let names = names.collect::<Vec<_>>().join("; ");

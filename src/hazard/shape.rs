@@ -16,7 +16,7 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
         (Some(holds), _) => KeyType::of(holds),
         (None, Some(KeyTree::Map(_))) => KeyType::Map,
         (None, Some(KeyTree::Leaf(kind))) => *kind,
-        (None, None) => return None,
+        (None, None | Some(KeyTree::Read)) => return None,
     };
     let after = KeyType::of(value);
     let is_file = path.keys().first().is_some_and(|key| key == "conf");
@@ -27,7 +27,9 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
     if before == KeyType::Map {
         let keys: Vec<String> = match (holds, known) {
             (Some(Value::Object(map)), _) => map.keys().cloned().collect(),
-            (_, Some(KeyTree::Map(map))) => map.iter().map(|(key, _)| key.to_string()).collect(),
+            (_, Some(KeyTree::Map(map))) => {
+                map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect()
+            }
             _ => Vec::new(),
         };
         let keys: Vec<Value> = keys.into_iter().map(Value::from).collect();

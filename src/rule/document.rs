@@ -10,6 +10,7 @@ use crate::catalog::Catalog;
 use crate::desired::{self, Finding};
 use crate::hazard::{self, Cloud};
 use crate::observed::Site;
+use crate::values::{Layer, Origin, Path};
 
 /// The one version of both kinds.
 const VERSION: &str = "osdpl.dev/v1alpha1";
@@ -241,18 +242,43 @@ fn unknown_keys(cloud: &Cloud<'_>) -> Vec<Judged> {
         let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
         for layer in layers.iter().filter(|_| cloud.tree(name).is_some()) {
             for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog) {
-                let Some(place) = hazard::place(&layer.origin) else { continue };
-                let at = layer.unset.iter().position(|unset| *unset == path);
-                let field = match at {
-                    Some(index) => format!("{}[{index}]", place.replace(".values", ".unset")),
-                    None => format!("{place}.{path}"),
-                };
+                let Some(judged) = unknown_key(layer, &path, finding) else { continue };
                 // One for all charts that take it.
-                if !found.iter().any(|known: &Judged| known.field == field) {
-                    found.push(Judged { field, ..Judged::of("unknown-key", finding) });
+                let is_field = matches!(layer.origin, Origin::Field(_) | Origin::Object(_));
+                let is_same =
+                    |known: &Judged| known.field == judged.field && (is_field || known.message == judged.message);
+                if !found.iter().any(is_same) {
+                    found.push(judged);
                 }
             }
         }
     }
     found
+}
+
+/// An unknown key at its place: the user's own field, or the one that takes in what someone added to the catalogue.
+fn unknown_key(layer: &Layer, path: &Path, finding: desired::Finding) -> Option<Judged> {
+    if let Origin::File { file, .. } = &layer.origin {
+        let message = format!("{}: {}", finding.field, finding.message);
+        return Some(Judged { field: taken_by(file), message, ..Judged::of("unknown-key", finding) });
+    }
+    let place = hazard::place(&layer.origin)?;
+    let at = layer.unset.iter().position(|unset| unset == path);
+    let field = match at {
+        Some(index) => format!("{}[{index}]", place.replace(".values", ".unset")),
+        None => format!("{place}.{path}"),
+    };
+    Some(Judged { field, ..Judged::of("unknown-key", finding) })
+}
+
+/// The field of the resource that takes in a file of the catalogue; the whole resource for what is for all.
+fn taken_by(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
+    match file.trim_start_matches("values/").split('/').next() {
+        Some("presets") => "spec.presets".into(),
+        Some("features") => format!("spec.features.{name}"),
+        Some("services") => format!("spec.services.{name}"),
+        Some("openstack") => "spec.openstackRelease".into(),
+        _ => String::new(),
+    }
 }

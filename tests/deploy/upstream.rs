@@ -207,6 +207,7 @@ fn every_chart_at_hand_renders_with_both_helms_the_same_each_time_and_keeps_noth
 fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     match tree {
         KeyTree::Leaf(_) => found.push(above.clone()),
+        KeyTree::Read => {}
         KeyTree::Map(below) => below.iter().for_each(|(key, tree)| leaves(tree, &above.child(key), found)),
     }
 }

@@ -67,6 +67,10 @@ async fn a_chart_tells_its_values_keys_and_definitions() {
     let values = "list: [1]\nmap: {}\ntext: a\nmode: 0644\non: null\ndeep: {\"y\": true}\n";
     let archive = with(&[
         ("demo/values.yaml", values),
+        (
+            "demo/templates/a.yaml",
+            "{{ .Values.deep.x }}{{ .Values.deep.y }}{{ tuple .Values.deep }}{{ .Values.map.z }}{{ if .Values.free }}{{ end }}",
+        ),
         ("demo/crds/b.yaml", "kind: B\n"),
         ("demo/crds/README.md", "no definition"),
         ("demo/charts/inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"),
@@ -80,12 +84,16 @@ async fn a_chart_tells_its_values_keys_and_definitions() {
     );
     assert_eq!(chart.default_values().unwrap()["mode"], 420);
     assert_eq!(chart.crds().unwrap(), ["kind: A\n", "kind: B\n"]);
-    let text = crate::charts::keys::to_json(&chart.default_values().unwrap()).unwrap();
+    let text = crate::charts::keys::to_json(&chart.default_values().unwrap(), &chart.reads().unwrap()).unwrap();
     let lines = [
         "{",
         " \"deep\": {",
+        "  \"*\": \"read\",",
+        "  \"x\": \"read\",",
         "  \"y\": \"boolean\"",
         " },",
+        " \"free\": \"read\",",
+        " \"inner\": \"read\",",
         " \"list\": \"list\",",
         " \"map\": \"map\",",
         " \"mode\": \"number\",",
@@ -94,5 +102,7 @@ async fn a_chart_tells_its_values_keys_and_definitions() {
         "}",
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);
-    assert_eq!(serde_json::from_str::<crate::catalog::KeyTree>(&text).unwrap(), chart.key_tree().unwrap());
+    let tree: crate::catalog::KeyTree = serde_json::from_str(&text).unwrap();
+    let path = |text| crate::values::Path::parse(text).unwrap();
+    assert!(tree.knows(&path("deep.y")) && !tree.knows(&path("deep.x")) && !tree.knows(&path("free")));
 }

@@ -140,10 +140,11 @@ impl Question<'_> {
 
     fn chart(&self, release: &str) -> Chart {
         let name = self.catalog.release(release).map(|(_, release)| release.chart.clone()).unwrap_or_default();
-        let known = self.catalog.keys().get(&name).map(|tree| known(tree, self.path));
+        let known = known(self.catalog, &name, self.path);
         let said = match &known {
             None => "its keys are not known here (name its folder with --charts)".to_owned(),
             Some(Known::Has(kind)) => format!("has the key ({})", kind.name()),
+            Some(Known::Read) => "reads the key, and has no default".to_owned(),
             Some(Known::Free) => "leaves the key to its users".to_owned(),
             Some(Known::No(hint)) => format!("has no such key{hint}"),
         };

@@ -1,0 +1,59 @@
+use super::*;
+
+/// What a chart with these files reads, `*` for anything below.
+fn read(files: &[(&str, &str)]) -> Vec<String> {
+    let reads = reads(files.iter().map(|(path, text)| (*path, text.as_bytes())));
+    reads.iter().map(|(path, is_whole)| format!("{}{}", path.join("."), if *is_whole { ".*" } else { "" })).collect()
+}
+
+fn template(text: &str) -> Vec<String> {
+    read(&[("templates/a.yaml", text)])
+}
+
+#[test]
+fn a_path_is_read_however_the_values_are_reached() {
+    for (text, expected) in [
+        ("{{ .Values.a.b }}", "a.b.*"),
+        ("{{- $envAll.Values.a -}}", "a.*"),
+        ("{{ if $.Values.a.b }}x{{ end }}", "a.b"),
+        ("{{ else if and .Values.a }}", "a"),
+        ("{{ index .Values.a \"b-c\" \"d\" }}", "a.b-c.d.*"),
+        ("{{ index (index $x.Values \"a\") $name }}", "a.*"),
+        ("{{ if hasKey .Values.pod \"user\" }}", "pod.user"),
+        ("{{ dig \"a\" $b false .Values.pod }}", "pod.a.*"),
+        ("{{ dig \"a\" \"b\" \"none\" (.Values.pod | default dict) }}", "pod.a.b.*"),
+        ("{{ range $k, $v := .Values.flavors }}", "flavors.*"),
+        ("{{ tuple . .Values.pod.resources.api | include \"x\" }}", "pod.resources.api.*"),
+        ("{{ (index . 0).Values.a }}", "a.*"),
+        ("{{ eq .Values.a \"b\" }}", "a.*"),
+    ] {
+        assert_eq!(template(text), [expected], "{text}");
+    }
+}
+
+#[test]
+fn a_name_for_a_path_reads_what_is_read_by_it() {
+    let text = "{{ $pod := .Values.pod | default dict }}{{ $labels := $pod.labels }}{{ index $labels $c }}{{ $labels.default }}\
+                {{ $pod := dict }}{{ $pod.colour }}";
+    assert_eq!(template(text), ["pod.labels.*", "pod.labels.default.*"]);
+}
+
+#[test]
+fn what_is_said_in_comments_or_written_by_templates_is_not_read() {
+    let text = "{{/* {{ .Values.a }} */}}{{- $_ := set .Values.conf \"b\" 1 }}{{ omit .Values.conf \"c\" }}{{ .Values._d }}.Values.e{{ .Release.Name }}";
+    assert_eq!(template(text), Vec::<String>::new());
+}
+
+#[test]
+fn of_the_library_counts_what_is_included_and_nothing_of_other_charts() {
+    let library = "{{ define \"one\" }}{{ if .x }}{{ .Values.one }}{{ end }}{{ include \"two\" . }}{{ end }}\
+                   {{ define \"two\" }}{{ .Values.two }}{{ end }}{{ define \"three\" }}{{ .Values.three }}{{ end }}";
+    let files = [
+        ("charts/helm-toolkit/templates/_a.tpl", library),
+        ("charts/other/templates/a.yaml", "{{ .Values.four }}"),
+        ("templates/a.yaml", "{{ tuple . \"one\" | include \"x\" }}"),
+        ("values.yaml", "conf: '{{ .Values.five }}'\n"),
+        ("README.md", "{{ .Values.six }}"),
+    ];
+    assert_eq!(read(&files), ["five.*", "helm-toolkit.*", "one.*", "other.*", "two.*"]);
+}

@@ -1,0 +1,114 @@
+//! Keys that users write: what charts read is known, slips are told of, whoever made them.
+
+use osdpl::api::OpenStackDeployment;
+use osdpl::catalog::{Addition, Catalog, extend};
+use osdpl::desired::{Known, known};
+use osdpl::observed::Site;
+use osdpl::rule::{Question, Schemas};
+use osdpl::values::Path;
+use serde_json::{Value, json};
+
+use crate::clouds::{catalogue, files};
+
+/// What a chart says of a path.
+fn asked(catalog: &Catalog, chart: &str, path: &str) -> Known {
+    known(catalog, chart, &Path::parse(path).unwrap()).unwrap_or_else(|| panic!("the keys of {chart} are not known"))
+}
+
+#[test]
+fn what_templates_read_is_known_though_their_chart_has_no_default_for_it() {
+    let catalog = catalogue();
+    for (chart, path) in [
+        ("keystone", "annotations.pod.keystone_api.\"a.b/c\""),
+        ("keystone", "annotations.secret.identity.a"),
+        ("keystone", "annotations.job.keystone_bootstrap.a"),
+        ("keystone", "conf.ks_domains.corp.identity.driver"),
+        ("keystone", "release_uuid"),
+        ("keystone", "pod.priorityClassName.keystone_api"),
+        ("keystone", "pod.runtimeClassName.keystone_api"),
+        ("keystone", "pod.mandatory_access_control.type"),
+        ("keystone", "pod.mandatory_access_control.keystone-api.keystone-api"),
+        ("keystone", "pod.labels.api.team"),
+        ("keystone", "pod.security_context.keystone.pod.fsGroup"),
+        ("keystone", "pod.resources.api.limits.ephemeral-storage"),
+        ("neutron", "network.interface.sriov"),
+        ("nova", "pod.mounts.nova_compute.nova_compute.volumes"),
+        ("cinder", "pod.resources.backup.limits.memory"),
+        ("cinder", "bootstrap.volume_qos.fast.consumer"),
+        ("designate", "pod.resources.central.limits.memory"),
+        ("memcached", "pod.resources.server.limits.memory"),
+        ("zaqar", "tls.oslo_messaging"),
+        ("octavia", "conf.rally_tests"),
+    ] {
+        let said = asked(&catalog, chart, path);
+        assert!(!matches!(said, Known::No(_)), "{chart} {path}: {said:?}");
+    }
+}
+
+#[test]
+fn slips_are_told_of_below_what_is_the_users_as_well() {
+    let catalog = catalogue();
+    for (chart, path, meant) in [
+        ("keystone", "conf.keystone.DEFALT.debug", "DEFAULT"),
+        ("keystone", "conf.keystone.databse.max_pool_size", "database"),
+        ("keystone", "conf.keystone.tokn.expiration", "token"),
+        ("keystone", "endpoints.identity.prot.api", "port"),
+        ("keystone", "endpoints.identity.hosts.defualt", "default"),
+        ("keystone", "endpoints.identity.auth.admin.pasword", "password"),
+        ("keystone", "dependencies.static.apii.jobs", "api"),
+        ("keystone", "images.tags.keystone_apii", "keystone_api"),
+        ("nova", "conf.ceph.enabeld", "enabled"),
+        ("neutron", "conf.plugins.ml2_cnf.ml2", "ml2_conf"),
+        ("libvirt", "conf.libvirt.listen_tpc", "listen_tcp"),
+        ("horizon", "conf.horizon.local_settings.confg", "config"),
+    ] {
+        let expected = Known::No(format!(", did you mean {meant:?}?"));
+        assert_eq!(asked(&catalog, chart, path), expected, "{chart} {path}");
+    }
+}
+
+/// Options of OpenStack's that charts do not show, and that are near to others which they do.
+#[test]
+fn options_that_charts_do_not_show_are_no_slips() {
+    let catalog = catalogue();
+    for (chart, path) in [
+        ("nova", "conf.nova.oslo_messaging_rabbit.rabbit_quorum_queue"),
+        ("nova", "conf.nova.libvirt.cpu_models"),
+        ("neutron", "conf.neutron.DEFAULT.rpc_workers"),
+        ("neutron", "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges"),
+        ("cinder", "conf.backends.rbd2.volume_driver"),
+        ("keystone", "conf.policy.\"identity:get_users\""),
+        ("keystone", "endpoints.identity.auth.test2.password"),
+    ] {
+        let said = asked(&catalog, chart, path);
+        assert!(!matches!(said, Known::No(_)), "{chart} {path}: {said:?}");
+    }
+}
+
+const EDGE: &str = "preset: edge\ndescription: One small site.\nfragments:\n- why: Its logs.\n  releases: {keystone: {values: {pod: {replicass: {api: 3}}, conf: {keystne: {DEFAULT: {debug: true}}}}}}\n";
+
+#[test]
+fn a_preset_in_a_config_map_is_judged_like_what_users_write_in_their_resource() {
+    let addition = Addition {
+        source: "ConfigMap openstack/edge".into(),
+        data: [("presets.edge.yaml".to_owned(), EDGE.to_owned())].into(),
+    };
+    let catalog = extend(&files(), &[addition]).unwrap_or_else(|errors| panic!("{errors}")).catalog;
+    let schemas = Schemas::new(&catalog).unwrap();
+    let question = Question { catalog: &catalog, schemas: &schemas, beside: &[], site: &Site::default() };
+    let resource: Value = json!({
+        "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
+        "spec": {"openstackRelease": "2026.1", "presets": ["core", "edge"]},
+    });
+    let deployment: OpenStackDeployment = serde_json::from_value(resource).unwrap();
+    let told = question.resource(&deployment).into_iter().filter(|judged| judged.rule == "unknown-key");
+    let mut told: Vec<String> = told.map(|judged| format!("{}: {}", judged.field, judged.message)).collect();
+    told.sort();
+    let place = "spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0]): the values of chart keystone have no ";
+    assert_eq!(told.len(), 2, "{told:#?}");
+    for (said, expected) in
+        told.iter().zip(["conf.keystne, did you mean \"keystone\"?", "pod.replicass, did you mean \"replicas\"?"])
+    {
+        assert!(said.starts_with(&format!("{place}{expected}: ")), "{said}");
+    }
+}
