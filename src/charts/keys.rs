@@ -58,7 +58,7 @@ fn add(tree: &mut Value, path: &[String], is_whole: bool) {
             map.insert(last.clone(), READ.into());
         }
         [first, below @ ..] => {
-            add(map.entry(first.clone()).or_insert_with(|| Value::Object(Map::new())), below, is_whole)
+            add(map.entry(first.clone()).or_insert_with(|| Value::Object(Map::new())), below, is_whole);
         }
     }
 }
