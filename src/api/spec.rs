@@ -71,7 +71,7 @@ pub struct OpenStackDeploymentSpec {
     pub common: Common,
     /// What to change about single services.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 256))]
+    #[schemars(extend("maxProperties" = 96))]
     pub services: BTreeMap<String, ServiceOverrides>,
     /// Which nodes play which role, and what is different on some of them; no node is touched where it is unset.
     #[serde(default, skip_serializing_if = "Nodes::is_empty")]
