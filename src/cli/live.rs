@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::{Client, ResourceExt};
 
-use super::common::{CatalogOption, ResourceOption, Target, read_deployment};
+use super::common::{CatalogOption, Document, ResourceOption, Target};
 use super::place::Place;
 use super::plan::{applied, standing};
 use crate::api::OpenStackDeployment;
@@ -34,8 +34,8 @@ impl Question<'_> {
     pub async fn look(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
         let (deployment, live) = if let Some(file) = self.file {
-            let file = read_deployment(file)?;
-            let live = standing(&client, self.resource.namespace.clone(), &file).await?;
+            let file = Document::read(file)?.within(self.resource.namespace.clone()).deployment()?;
+            let live = standing(&client, &file).await?;
             (applied(&file, live.as_ref()), live)
         } else {
             let live = Target::from(self.resource).find(&client).await?;
