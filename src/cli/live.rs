@@ -25,6 +25,8 @@ pub struct Question<'a> {
 pub struct Live {
     pub client: Client,
     pub deployment: OpenStackDeployment,
+    /// As it is in the cluster, where it is.
+    pub standing: Option<OpenStackDeployment>,
     pub catalog: Catalog,
     pub preview: Preview,
 }
@@ -48,6 +50,6 @@ impl Question<'_> {
             None => None,
         };
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
-        Ok(Live { client, deployment, catalog, preview })
+        Ok(Live { client, deployment, standing: live, catalog, preview })
     }
 }
