@@ -150,7 +150,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Plan(arguments) => Box::pin(arguments.run()).await,
         Command::Diff(arguments) => Box::pin(arguments.run()).await,
         Command::Validate(arguments) => arguments.run(),
-        Command::Test(arguments) => arguments.run(),
+        Command::Test(arguments) => Ok(arguments.run()),
         Command::Adopt(arguments) => arguments.run().await,
         Command::Catalog(arguments) => arguments.run().await,
         Command::Preset(arguments) => arguments.run(),

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{OpenStackDeploymentSpec, SchemaError};
 use crate::catalog::Catalog;
+use crate::desired::Finding;
 use crate::observed::Site;
 use crate::rule::{Question, Schemas, asked};
 use listener::Secured;
@@ -42,8 +43,11 @@ pub struct Files {
 /// How long what `ConfigMap`s add is waited for; the API server itself waits ten seconds as shipped.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A catalogue, and what is wrong with what was added to it.
+pub type Whole = (Arc<Catalog>, Vec<Finding>);
+
 /// The catalogue for resources of a namespace, once what is added there was read.
-pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, Arc<Catalog>> + Send + Sync>;
+pub type CatalogOf = Arc<dyn Fn(String) -> BoxFuture<'static, Whole> + Send + Sync>;
 
 /// How long the cluster is looked at; what is not known by then is left out, and nothing is refused for it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -100,16 +104,27 @@ impl Judge {
         // The resource may be the first one of its namespace: what is added there is nothing that a pass has taken in.
         let namespace = review["request"]["namespace"].as_str().unwrap_or_default().to_owned();
         let catalog = tokio::time::timeout(PATIENCE, catalog_of(namespace)).await;
-        let catalog =
+        let (catalog, findings) =
             catalog.map_err(|_| "the operator has not read the ConfigMaps of the catalogue yet; try again")?;
-        let mut site = Site::default();
+        let (mut site, mut doubts) = (Site::default(), Vec::new());
         if let Some(spec) = asked(review) {
             let looked = tokio::time::timeout(LOOK, site_of(spec, Arc::clone(&catalog))).await;
-            site = looked.unwrap_or_default();
+            (site, doubts) = (looked.unwrap_or_default(), findings);
         }
         let question = Question { catalog: &catalog, schemas: &self.schemas, beside: &[], site: &site };
-        Ok(question.admission(review))
+        Ok(warned(question.admission(review), &doubts))
     }
+}
+
+/// The answer with what is wrong with the catalogue before all other warnings: what a resource is refused for may follow from it.
+fn warned(mut answer: Value, doubts: &[Finding]) -> Value {
+    if !doubts.is_empty() {
+        let warnings = &mut answer["response"]["warnings"];
+        let others = warnings.as_array().cloned().unwrap_or_default();
+        let doubts = doubts.iter().map(|doubt| Value::from(doubt.to_string()));
+        *warnings = doubts.chain(others).collect();
+    }
+    answer
 }
 
 #[cfg(test)]
@@ -117,12 +132,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::catalog::Level;
     use crate::observed::{Census, Class};
 
     fn judge(look: impl Fn() -> BoxFuture<'static, Site> + Send + Sync + 'static) -> Judge {
+        doubting(Vec::new(), look)
+    }
+
+    fn doubting(findings: Vec<Finding>, look: impl Fn() -> BoxFuture<'static, Site> + Send + Sync + 'static) -> Judge {
         let catalog = Arc::new(crate::files::catalog(None).unwrap());
         let schemas = Schemas::new(&catalog).unwrap();
-        let catalog_of: CatalogOf = Arc::new(move |_| Box::pin(std::future::ready(Arc::clone(&catalog))));
+        let catalog_of: CatalogOf =
+            Arc::new(move |_| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
         Judge { known: Known { catalog_of, site_of: Arc::new(move |_, _| look()) }, schemas }
     }
 
@@ -155,5 +176,16 @@ mod tests {
         let judge = judge(|| Box::pin(std::future::pending()));
         let said = warnings(&judge, Value::Null).await;
         assert!(!said.contains("StorageClass") && !said.contains("are wanted"), "{said}");
+    }
+    #[tokio::test]
+    async fn what_is_wrong_with_the_catalogue_is_told_first_of_what_is_judged_and_not_of_what_is_let_through() {
+        let message = "ConfigMap openstack/edge: there is no service \"keystne\"".to_owned();
+        let doubt = Finding { level: Level::Warning, field: "ConfigMap openstack/edge".into(), message };
+        let judge = doubting(vec![doubt.clone()], || Box::pin(std::future::ready(Site::default())));
+        let said: Value = serde_json::from_str(&warnings(&judge, Value::Null).await).unwrap();
+        assert_eq!(said[0], doubt.to_string());
+        let same =
+            json!({"spec": {"openstackRelease": "2026.1", "presets": ["compute", "ha"], "storageClass": "slow"}});
+        assert_eq!(warnings(&judge, same).await, "null");
     }
 }

@@ -12,6 +12,9 @@ use crate::catalog::{Addition, Catalog, Extended, LABEL, extend};
 use crate::cluster::{addition, additions};
 use crate::yaml;
 
+/// The namespace of a resource that names none.
+const USUAL: &str = "openstack";
+
 /// What is done about a `ConfigMap` that is wrong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
@@ -29,7 +32,7 @@ impl CatalogOption {
 
     /// The catalogue with what `ConfigMap`s in the cluster add to it, and, instead of those of the same names, those in a file.
     pub async fn load_from(&self, client: &Client, namespace: &str, file: Option<&Path>) -> anyhow::Result<Catalog> {
-        let mut all = file.map(in_file).transpose()?.unwrap_or_default();
+        let mut all = file.map(|file| in_file_of(file, namespace)).transpose()?.unwrap_or_default();
         for standing in in_cluster(client, namespace).await {
             if all.iter().all(|other| other.source != standing.source) {
                 all.push(standing);
@@ -68,11 +71,20 @@ pub async fn in_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
 
 /// The `ConfigMap`s with the catalogue's label in a file, of the namespace of the resource in it, or of none.
 pub fn in_file(file: &Path) -> anyhow::Result<Vec<Addition>> {
-    in_texts([(file.display().to_string().as_str(), read(file)?.as_str())])
+    in_file_of(file, USUAL)
+}
+
+/// The same, where what names no namespace is in this one.
+fn in_file_of(file: &Path, usual: &str) -> anyhow::Result<Vec<Addition>> {
+    in_texts_of([(file.display().to_string().as_str(), read(file)?.as_str())], usual)
 }
 
 /// The same in several files, each by its name: those of the namespaces of the resources in all of them, or of none.
 pub fn in_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> anyhow::Result<Vec<Addition>> {
+    in_texts_of(files, USUAL)
+}
+
+fn in_texts_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, usual: &str) -> anyhow::Result<Vec<Addition>> {
     let mut maps: Vec<ConfigMap> = Vec::new();
     let mut homes: Vec<String> = Vec::new();
     for (place, text) in files {
@@ -93,7 +105,7 @@ pub fn in_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> anyh
             }
         }
     }
-    let home = homes.first().cloned().unwrap_or_else(|| "openstack".into());
+    let home = homes.first().cloned().unwrap_or_else(|| usual.to_owned());
     for map in &mut maps {
         map.metadata.namespace.get_or_insert_with(|| home.clone());
     }
@@ -127,5 +139,8 @@ mod tests {
         let names: Vec<_> = found.iter().map(|addition| addition.source.as_str()).collect();
         assert_eq!(names, ["ConfigMap here/one", "ConfigMap here/two"]);
         assert_eq!(found[0].data["presets.edge.yaml"], "preset: edge\n");
+        let nowhere =
+            [("c.yaml", "kind: OpenStackDeployment\n"), ("m.yaml", &map("one", "", "'osdpl.dev/catalog': 'true'"))];
+        assert_eq!(in_texts_of(nowhere, "prod").unwrap()[0].source, "ConfigMap prod/one", "as the resource is");
     }
 }

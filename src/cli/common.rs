@@ -9,7 +9,7 @@ use clap::Args;
 use kube::api::{ListParams, ObjectList};
 use kube::{Api, ResourceExt};
 
-pub use super::connect::{ClusterOption, readable};
+pub use super::connect::{ClusterOption, is_configured, readable};
 pub use super::document::{Document, read_deployment};
 use crate::api::OpenStackDeployment;
 use crate::catalog::{Catalog, Files, did_you_mean};

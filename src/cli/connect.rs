@@ -101,6 +101,15 @@ fn unfit(place: &str, read: &Kubeconfig, error: &KubeconfigError) -> anyhow::Err
     }
 }
 
+/// Whether there is a cluster that kubectl would speak to, reachable or not: one in a kubeconfig, which may be wrong, or that of the pod this runs in.
+pub fn is_configured() -> bool {
+    let in_files = match Kubeconfig::read() {
+        Ok(read) => !read.clusters.is_empty(),
+        Err(_) => looked_at().0.iter().any(|file| file.exists()),
+    };
+    in_files || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
 /// The files that kubectl would read, and why these.
 fn looked_at() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty()) {

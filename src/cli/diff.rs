@@ -14,6 +14,7 @@ use super::live::{Live, Question};
 use super::manifests::Renderer;
 use super::output::{self, Format};
 use super::place::Place;
+use super::plan::older;
 use shown::Shown;
 
 #[derive(Args)]
@@ -43,23 +44,23 @@ const UNREADABLE: u8 = 2;
 impl Arguments {
     /// 0 without differences, 1 with, 2 where something can't be compared.
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        match Box::pin(self.compared()).await {
-            Ok(shown) => {
-                match self.output {
-                    Format::Text => output::print(shown.text()),
-                    Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
-                }
-                Ok(match (shown.is_whole(), shown.differs()) {
-                    (false, _) => ExitCode::from(UNREADABLE),
-                    (true, true) => ExitCode::FAILURE,
-                    (true, false) => ExitCode::SUCCESS,
-                })
-            }
-            Err(error) => {
-                eprintln!("osdpl: {error:#}");
-                Ok(ExitCode::from(UNREADABLE))
-            }
+        Ok(self.told().await.unwrap_or_else(|error| {
+            eprintln!("osdpl: {error:#}");
+            ExitCode::from(UNREADABLE)
+        }))
+    }
+
+    async fn told(&self) -> anyhow::Result<ExitCode> {
+        let shown = Box::pin(self.compared()).await?;
+        match self.output {
+            Format::Text => output::print(shown.text()),
+            Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
         }
+        Ok(match (shown.is_whole(), shown.differs()) {
+            (false, _) => ExitCode::from(UNREADABLE),
+            (true, true) => ExitCode::FAILURE,
+            (true, false) => ExitCode::SUCCESS,
+        })
     }
 
     async fn compared(&self) -> anyhow::Result<Shown> {
@@ -72,7 +73,12 @@ impl Arguments {
             Some(renderer) => Some(renderer.for_cluster(&live.client).await?),
             None => None,
         };
-        look::compare_all(&live, &self.releases, renderer.as_ref()).await
+        let mut shown = look::compare_all(&live, &self.releases, renderer.as_ref()).await?;
+        match older(&live.client, live.standing.as_ref()).await {
+            Ok(rules) => shown.notes.extend(rules),
+            Err(error) => shown.unknown.push(format!("whether another OpenStackDeployment rules: {error:#}")),
+        }
+        Ok(shown)
     }
 
     /// Whether each release that was named is wanted, or runs.

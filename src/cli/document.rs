@@ -18,6 +18,8 @@ pub struct Document {
     text: String,
     /// The lines of the file before it.
     before: u64,
+    /// The namespace of the resource where it names none.
+    namespace: Option<String>,
     /// The other objects of the file: Secrets and `ConfigMap`s that the resource names may be among them.
     pub beside: Vec<Value>,
 }
@@ -54,10 +56,18 @@ impl Document {
                 "{place} holds no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {there}; name the file that holds yours"
             )
         };
-        Ok(Self { place: place.to_owned(), text, before, beside })
+        Ok(Self { place: place.to_owned(), text, before, namespace: None, beside })
+    }
+
+    /// The same in this namespace, as `kubectl -n` takes a file.
+    pub fn within(self, namespace: Option<String>) -> Self {
+        Self { namespace, ..self }
     }
 
     /// The resource.
+    ///
+    /// # Errors
+    /// What is wrong with it, each with its line; that it names another namespace than it is meant to be in.
     pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let unknown = unknown_fields(&self.place, &self.text, self.before)?;
         if !unknown.is_empty() {
@@ -65,7 +75,14 @@ impl Document {
         }
         let parsed: Result<OpenStackDeployment, _> = yaml::parse(&self.place, &self.text);
         let mut deployment = parsed.map_err(|error| yaml::Error { line: error.line + self.before, ..error })?;
-        deployment.metadata.namespace.get_or_insert_with(|| "openstack".into());
+        if let (Some(own), Some(asked)) = (&deployment.metadata.namespace, &self.namespace)
+            && own != asked
+        {
+            let line = self.line(["metadata", "namespace"])?;
+            bail!("{line}: the resource is in namespace {own}, and -n says {asked}; take one of them out");
+        }
+        let usual = || self.namespace.clone().unwrap_or_else(|| "openstack".into());
+        deployment.metadata.namespace.get_or_insert_with(usual);
         deployment.metadata.name.get_or_insert_with(|| "cloud".into());
         Ok(deployment)
     }
@@ -106,6 +123,20 @@ mod tests {
             let said = Document::of("c.yaml", &text).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(said.contains(&told), "{said}\n{told}");
         }
+    }
+
+    #[test]
+    fn the_resource_is_in_the_namespace_that_is_asked_for_and_in_no_other_than_its_own() {
+        let within = |text: &str, namespace: Option<&str>| {
+            let document = Document::of("c.yaml", text).unwrap().within(namespace.map(str::to_owned));
+            document.deployment().map(|deployment| deployment.metadata.namespace.unwrap())
+        };
+        assert_eq!(within(CLOUD, None).unwrap(), "openstack");
+        assert_eq!(within(CLOUD, Some("prod")).unwrap(), "prod");
+        let own = CLOUD.replace("{name: cloud}", "{name: cloud, namespace: prod}");
+        assert_eq!(within(&own, Some("prod")).unwrap(), "prod");
+        let said = within(&own, Some("test")).unwrap_err().to_string();
+        assert_eq!(said, "c.yaml:3: the resource is in namespace prod, and -n says test; take one of them out");
     }
 
     #[test]

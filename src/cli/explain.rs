@@ -18,8 +18,7 @@ use super::output::{self, Format};
 use super::place::Place;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Extended, did_you_mean};
-use crate::charts::Wanted;
-use crate::controller::{ChartSource, preview};
+use crate::controller::{ChartSource, preview, wanted};
 use crate::desired::{Desired, Facts, Selection};
 use crate::observed::Site;
 use crate::values::{self, Path};
@@ -95,7 +94,7 @@ impl Arguments {
             }
             bail!("no layer sets {path} of any release; name a release to see what its chart knows of it");
         }
-        self.defaults(&mut answers, &catalog, &path).await?;
+        self.defaults(&mut answers, (&cloud.spec, &catalog), &path).await?;
         match self.output {
             Format::Text => output::print(shown::text(&answers)),
             Format::Json => output::line(serde_json::to_string_pretty(&answers)?),
@@ -138,16 +137,20 @@ impl Arguments {
     }
 
     /// The charts' own defaults, where charts were named.
-    async fn defaults(&self, answers: &mut [Answer], catalog: &Catalog, path: &Path) -> anyhow::Result<()> {
+    async fn defaults(
+        &self,
+        answers: &mut [Answer],
+        (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
+        path: &Path,
+    ) -> anyhow::Result<()> {
         if self.place.source().is_none() {
             return Ok(());
         }
         let store = self.place.open().await?;
         for answer in answers {
-            let Some((_, release)) = catalog.release(&answer.release) else { continue };
-            let chart = store.obtain(&Wanted::locked(&release.chart)).await;
-            let defaults = chart.and_then(|chart| chart.default_values());
-            let defaults = defaults.with_context(|| format!("the defaults of chart {}", release.chart))?;
+            let Some((wanted, _)) = wanted(&store, spec, catalog, &answer.release) else { continue };
+            let defaults = store.obtain(&wanted).await.and_then(|chart| chart.default_values());
+            let defaults = defaults.with_context(|| format!("the defaults of chart {}", wanted.name))?;
             answer.chart.default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::{Client, ResourceExt};
 
-use super::common::{CatalogOption, ResourceOption, Target, read_deployment};
+use super::common::{CatalogOption, Document, ResourceOption, Target};
 use super::place::Place;
 use super::plan::{applied, standing};
 use crate::api::OpenStackDeployment;
@@ -25,6 +25,8 @@ pub struct Question<'a> {
 pub struct Live {
     pub client: Client,
     pub deployment: OpenStackDeployment,
+    /// As it is in the cluster, where it is.
+    pub standing: Option<OpenStackDeployment>,
     pub catalog: Catalog,
     pub preview: Preview,
 }
@@ -34,8 +36,8 @@ impl Question<'_> {
     pub async fn look(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
         let (deployment, live) = if let Some(file) = self.file {
-            let file = read_deployment(file)?;
-            let live = standing(&client, self.resource.namespace.clone(), &file).await?;
+            let file = Document::read(file)?.within(self.resource.namespace.clone()).deployment()?;
+            let live = standing(&client, &file).await?;
             (applied(&file, live.as_ref()), live)
         } else {
             let live = Target::from(self.resource).find(&client).await?;
@@ -48,6 +50,6 @@ impl Question<'_> {
             None => None,
         };
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
-        Ok(Live { client, deployment, catalog, preview })
+        Ok(Live { client, deployment, standing: live, catalog, preview })
     }
 }

@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Write};
 
 /// What a shell reports of a program that SIGPIPE ended: a command that did not get to its end must not look as if it had.
 const BROKEN_PIPE: i32 = 141;
+/// Where nothing can be told: 1 would say something of the cloud, that it differs or that a case fails.
+const UNWRITABLE: i32 = 2;
 
 /// Prints a text, and ends the process where nobody can read it.
 pub fn print(text: impl Display) {
@@ -14,7 +16,7 @@ pub fn print(text: impl Display) {
             std::process::exit(BROKEN_PIPE);
         }
         eprintln!("osdpl: standard output can't be written: {error}");
-        std::process::exit(1);
+        std::process::exit(UNWRITABLE);
     }
 }
 

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 
-use super::common::{CatalogOption, Document, Target, readable};
+use super::common::{CatalogOption, Document, Target, is_configured, readable};
 use super::offline::Offline;
 use super::output;
 use super::place::Place;
@@ -59,8 +59,9 @@ enum Format {
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
         let document = self.file.as_deref().map(Document::read).transpose()?;
+        let document = document.map(|document| document.within(self.target.namespace.clone()));
         let shown = match (&document, &self.file) {
-            (Some(document), Some(file)) if self.is_offline().await? => {
+            (Some(document), Some(file)) if self.is_offline() => {
                 let catalog = self.catalog.load_for(file)?;
                 let Offline { deployment, desired, .. } = Offline::of(document, &catalog, self.site.site())?;
                 offline::new_cloud(&deployment, &desired)
@@ -81,16 +82,16 @@ impl Arguments {
         Ok(if shown.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Where no cluster is configured at all a file can only be meant alone; one that is configured and silent is an error.
-    async fn is_offline(&self) -> anyhow::Result<bool> {
+    /// Where no cluster is configured at all a file can only be meant alone; one that is configured in a wrong way, or silent, is an error.
+    fn is_offline(&self) -> bool {
         if self.offline || self.target.cluster.is_named() {
-            return Ok(self.offline);
+            return self.offline;
         }
-        let configured = kube::Config::infer().await.is_ok();
+        let configured = is_configured();
         if !configured {
             eprintln!("no cluster is configured: this is the plan of a new cloud (--offline says so beforehand)");
         }
-        Ok(!configured)
+        !configured
     }
 
     async fn cluster(&self, file: Option<OpenStackDeployment>) -> anyhow::Result<Shown> {
@@ -104,7 +105,7 @@ impl Arguments {
                 if self.target.name.is_some() {
                     bail!("the file names the resource; leave the name out");
                 }
-                let live = standing(&client, self.target.namespace.clone(), &file).await?;
+                let live = standing(&client, &file).await?;
                 (applied(&file, live.as_ref()), live)
             }
         };
@@ -118,8 +119,7 @@ impl Arguments {
         let look = Look { values: self.values, credentials: self.credentials };
         let mut shown = Shown::new(&deployment, live.as_ref(), &preview, look);
         match older(&client, live.as_ref()).await {
-            Ok(None) => {}
-            Ok(Some(rules)) => shown.not_the_one(&rules),
+            Ok(rules) => shown.notes.extend(rules),
             Err(error) => shown.unknown.push(format!("whether another OpenStackDeployment rules: {error:#}")),
         }
         Ok(shown)
@@ -129,10 +129,9 @@ impl Arguments {
 /// The resource in the cluster that the file would change.
 pub(super) async fn standing(
     client: &Client,
-    namespace: Option<String>,
     file: &OpenStackDeployment,
 ) -> anyhow::Result<Option<OpenStackDeployment>> {
-    let namespace = namespace.or_else(|| file.namespace()).unwrap_or_default();
+    let namespace = file.namespace().unwrap_or_default();
     let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &namespace);
     let name = file.name_any();
     api.get_opt(&name)
@@ -156,8 +155,8 @@ pub(super) fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeploym
     applied
 }
 
-/// The resource that rules instead of this one: there is one cloud per cluster, the oldest.
-async fn older(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::Result<Option<String>> {
+/// That another resource rules instead of this one, so that nothing at all is done for it: there is one cloud per cluster, the oldest.
+pub(super) async fn older(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::Result<Option<String>> {
     let age = |deployment: &OpenStackDeployment| {
         (deployment.metadata.creation_timestamp.clone().map(|time| time.0), deployment.metadata.uid.clone())
     };
@@ -165,5 +164,8 @@ async fn older(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::R
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
     let oldest = all.items.iter().min_by_key(|other| age(other));
     let rules = oldest.filter(|oldest| live.is_none_or(|live| age(oldest) < age(live)));
-    Ok(rules.map(|rules| format!("{}/{}", rules.namespace().unwrap_or_default(), rules.name_any())))
+    Ok(rules.map(|rules| {
+        let rules = format!("{}/{}", rules.namespace().unwrap_or_default(), rules.name_any());
+        format!("nothing is done for this one: {rules} is older, and there is one cloud per cluster")
+    }))
 }

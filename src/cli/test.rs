@@ -6,15 +6,18 @@ mod shown;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
+use super::added::in_file;
 use super::common::{CatalogOption, Document, read};
 use super::output;
+use crate::catalog::Addition;
 use crate::rule::Schemas;
 use case::{Case, Suite};
-use judge::Cloud;
+use judge::{Basis, Cloud};
 use shown::{Outcome, Shown};
 
 #[derive(Args)]
@@ -39,59 +42,89 @@ enum Format {
     Junit,
 }
 
-/// The exit code where a file of cases is wrong.
+/// The exit code where a file of cases, or a case, is wrong.
 const WRONG: u8 = 2;
 
 impl Arguments {
-    /// 0 where every case holds, 1 where one does not, 2 where a file can't be read or is wrong.
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
-        match self.judged() {
-            Ok(shown) => {
-                match self.output {
-                    Format::Text => output::print(shown.text()),
-                    Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
-                    Format::Junit => output::print(shown.junit()),
-                }
-                Ok(if shown.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-            }
-            Err(error) => {
-                eprintln!("osdpl: {error:#}");
-                Ok(ExitCode::from(WRONG))
-            }
-        }
+    /// 0 where every case holds, 1 where one does not, 2 where a file can't be read, or it or a case of it is wrong: the others are told all the same.
+    pub fn run(&self) -> ExitCode {
+        self.told().unwrap_or_else(|error| {
+            eprintln!("osdpl: {error:#}");
+            ExitCode::from(WRONG)
+        })
     }
 
-    fn judged(&self) -> anyhow::Result<Shown> {
-        let mut outcomes = Vec::new();
-        for file in &self.files {
-            let place = file.display().to_string();
-            let suite = Suite::parse(&place, &read(file)?)?;
-            for (index, case) in suite.cases.iter().enumerate() {
-                let cloud = self.cloud(file, &suite, case).with_context(|| suite.place(index, None))?;
-                outcomes.push(judged(&cloud, &suite, index, case)?);
-            }
+    fn told(&self) -> anyhow::Result<ExitCode> {
+        let mut bases = Bases::new(&self.catalog)?;
+        let shown = Shown::new(self.files.iter().flat_map(|file| outcomes(file, &mut bases)).collect());
+        match self.output {
+            Format::Text => output::print(shown.text()),
+            Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
+            Format::Junit => output::print(shown.junit()),
         }
-        Ok(Shown::new(outcomes))
+        Ok(match (shown.wrong, shown.failed) {
+            (0, 0) => ExitCode::SUCCESS,
+            (0, _) => ExitCode::FAILURE,
+            _ => ExitCode::from(WRONG),
+        })
+    }
+}
+
+/// What clouds are judged by: a whole catalogue takes longer to read than a case to judge, and most cases add nothing to it, or the same.
+struct Bases<'a> {
+    option: &'a CatalogOption,
+    known: Vec<(Vec<Addition>, Rc<Basis>)>,
+}
+
+impl<'a> Bases<'a> {
+    /// # Errors
+    /// Where the catalogue itself is wrong.
+    fn new(option: &'a CatalogOption) -> anyhow::Result<Self> {
+        let mut bases = Self { option, known: Vec::new() };
+        bases.with(Vec::new())?;
+        Ok(bases)
     }
 
-    /// The cloud that a case is about.
-    fn cloud(&self, file: &Path, suite: &Suite, case: &Case) -> anyhow::Result<Cloud> {
+    fn with(&mut self, additions: Vec<Addition>) -> anyhow::Result<Rc<Basis>> {
+        if let Some((_, basis)) = self.known.iter().find(|(known, _)| *known == additions) {
+            return Ok(Rc::clone(basis));
+        }
+        let catalog = self.option.load_with(&additions)?;
+        let basis = Rc::new(Basis { schemas: Schemas::new(&catalog)?, catalog });
+        self.known.push((additions, Rc::clone(&basis)));
+        Ok(basis)
+    }
+
+    /// The cloud that a case in this file is about.
+    fn cloud(&mut self, file: &Path, suite: &Suite, case: &Case) -> anyhow::Result<Cloud> {
         let named = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
         let Some(named) = named else {
-            let catalog = self.catalog.load()?;
-            let schemas = Schemas::new(&catalog)?;
             let spec = case.spec.clone().context("it names no cloud: give it `spec`, or `file`")?;
-            return Ok(Cloud::new(case.apply(spec), (None, &[]), catalog, &schemas));
+            return Ok(Cloud::new(case.apply(spec), (None, &[]), self.with(Vec::new())?));
         };
         // Beside the file of cases, wherever that is called from.
         let path = file.parent().unwrap_or(Path::new("")).join(named);
         let document = Document::read(&path)?;
         let deployment = document.deployment()?;
-        let catalog = self.catalog.load_for(&path)?;
-        let schemas = Schemas::new(&catalog)?;
+        let basis = self.with(in_file(&path)?)?;
         let spec = serde_json::to_value(&deployment.spec)?.as_object().cloned().unwrap_or_default();
-        Ok(Cloud::new(case.apply(spec), (Some(&deployment), &document.beside), catalog, &schemas))
+        Ok(Cloud::new(case.apply(spec), (Some(&deployment), &document.beside), basis))
     }
+}
+
+/// What becomes of the cases of a file.
+fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
+    let place = file.display().to_string();
+    let suite = match read(file).and_then(|text| Suite::parse(&place, &text)) {
+        Ok(suite) => suite,
+        Err(error) => return vec![Outcome::wrong(place.clone(), place, &error)],
+    };
+    let outcome = |(index, case): (usize, &Case)| {
+        let cloud = bases.cloud(file, &suite, case).with_context(|| suite.place(index, None));
+        let outcome = cloud.and_then(|cloud| judged(&cloud, &suite, index, case));
+        outcome.unwrap_or_else(|error| Outcome::wrong(suite.place(index, None), case.name.clone(), &error))
+    };
+    suite.cases.iter().enumerate().map(outcome).collect()
 }
 
 /// What becomes of one case.

@@ -23,8 +23,16 @@ pub struct Book {
     aside: Mutex<Option<Aside>>,
 }
 
-/// Additions, and the catalogue with them.
-type Aside = (Vec<Addition>, Arc<Catalog>);
+/// A catalogue beside that of passes, and what it was made from.
+struct Aside {
+    heard: Vec<Addition>,
+    before: Before,
+    whole: Arc<Catalog>,
+    findings: Vec<Finding>,
+}
+
+/// What was right before, and the places that never were; all that are wrong where `None`, because nothing was heard.
+type Before = (Vec<Addition>, Option<BTreeSet<String>>);
 
 #[derive(Default)]
 struct Now {
@@ -37,6 +45,12 @@ struct Now {
     findings: Vec<Finding>,
     /// That nothing can be heard, and why.
     unknown: Option<Finding>,
+}
+
+impl Now {
+    fn before(&self) -> Before {
+        (self.good.clone(), self.heard.is_some().then(|| self.suspect.clone()))
+    }
 }
 
 impl Book {
@@ -74,21 +88,33 @@ impl Book {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The whole with these additions, beside what passes go by.
-    async fn with(&self, heard: Vec<Addition>) -> Arc<Catalog> {
-        if self.now().heard.as_ref() == Some(&heard) {
-            return self.whole();
+    /// The whole with these additions, beside what passes go by, and what is wrong with them: where one is, what was right of it before goes on, as
+    /// passes will go on with it.
+    async fn with(&self, heard: Vec<Addition>) -> (Arc<Catalog>, Vec<Finding>) {
+        let before = {
+            let now = self.now();
+            if now.heard.as_ref() == Some(&heard) {
+                return (self.whole(), now.findings.clone());
+            }
+            now.before()
+        };
+        let is_same = |aside: &&Aside| aside.heard == heard && aside.before == before;
+        if let Some(Aside { whole, findings, .. }) = self.aside().as_ref().filter(is_same) {
+            return (Arc::clone(whole), findings.clone());
         }
-        if let Some((_, catalog)) = self.aside().as_ref().filter(|(known, _)| *known == heard) {
-            return Arc::clone(catalog);
-        }
-        let (folder, own, told) = (self.folder.clone(), Arc::clone(&self.own), heard.clone());
+        let Made { whole, findings, .. } = self.made(&heard, &before).await;
+        *self.aside() = Some(Aside { heard, before, whole: Arc::clone(&whole), findings: findings.clone() });
+        (whole, findings)
+    }
+
+    /// Reading a whole catalogue takes a while: not on the thread that others wait for.
+    async fn made(&self, heard: &[Addition], before: &Before) -> Made {
+        let (folder, own) = (self.folder.clone(), Arc::clone(&self.own));
+        let (all, (good, suspect)) = (heard.to_vec(), before.clone());
         let made = tokio::task::spawn_blocking(move || {
-            made(folder.as_deref(), &own, &Heard { all: &told, good: &[], suspect: None })
+            made(folder.as_deref(), &own, &Heard { all: &all, good: &good, suspect: suspect.as_ref() })
         });
-        let whole = made.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic())).whole;
-        *self.aside() = Some((heard, Arc::clone(&whole)));
-        whole
+        made.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
     }
 
     fn aside(&self) -> std::sync::MutexGuard<'_, Option<Aside>> {
@@ -97,22 +123,15 @@ impl Book {
 
     /// Takes in what is added by now; returns whether that was news.
     async fn take(&self, heard: Vec<Addition>) -> bool {
-        let (good, suspect) = {
+        let before = {
             let mut now = self.now();
             if now.heard.as_ref().map_or(heard.is_empty(), |known| *known == heard) {
                 now.heard = Some(heard);
                 return false;
             }
-            let is_first = now.heard.is_none();
-            (now.good.clone(), (!is_first).then(|| now.suspect.clone()))
+            now.before()
         };
-        let (folder, own, told) = (self.folder.clone(), Arc::clone(&self.own), heard.clone());
-        // Reading a whole catalogue takes a while: not on the thread that others wait for.
-        let made = tokio::task::spawn_blocking(move || {
-            made(folder.as_deref(), &own, &Heard { all: &told, good: &good, suspect: suspect.as_ref() })
-        });
-        let Made { whole, good, suspect, findings } =
-            made.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()));
+        let Made { whole, good, suspect, findings } = self.made(&heard, &before).await;
         for finding in &findings {
             tracing::warn!(%finding, "what is added to the catalogue is not taken");
         }
@@ -198,8 +217,9 @@ impl Context {
         self.book.whole()
     }
 
-    /// The catalogue for a resource in any namespace, with what `ConfigMap`s there add to it, once they were read; nothing of it is remembered for passes.
-    pub async fn catalog_for(&self, namespace: &str) -> Arc<Catalog> {
+    /// The catalogue for a resource in any namespace, with what `ConfigMap`s there add to it, once they were read, and what is wrong with those; nothing
+    /// of it is remembered for passes.
+    pub async fn catalog_for(&self, namespace: &str) -> (Arc<Catalog>, Vec<Finding>) {
         self.inputs.told_additions().await;
         let heard = self.inputs.additions(namespace).unwrap_or_default();
         self.book.with(heard).await
@@ -222,79 +242,4 @@ impl Context {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn addition(name: &str, preset: &str) -> Addition {
-        let data = [(format!("presets.{name}.yaml"), preset.to_owned())].into();
-        Addition { source: format!("ConfigMap openstack/{name}"), data }
-    }
-
-    fn book() -> Book {
-        Book::new(files::catalog(None).unwrap(), None)
-    }
-
-    #[tokio::test]
-    async fn what_was_right_goes_on_where_an_edit_is_wrong_and_goes_with_its_config_map() {
-        let book = book();
-        let edge = addition("edge", "preset: edge\ndescription: First.\nservices: [keystone]\n");
-        assert!(book.take(vec![edge.clone()]).await);
-        assert!(!book.take(vec![edge]).await, "nothing is read again where nothing has changed");
-        let whole = book.whole();
-        assert_eq!(whole.presets["edge"].description, "First.");
-        let wrong = addition("edge", "preset: edge\ndescription: Second.\nservices: [keystne]\n");
-        let other = addition("other", "preset: other\ndescription: Another.\n");
-        assert!(book.take(vec![wrong.clone(), other]).await);
-        assert_eq!(book.whole().presets["edge"].description, "First.");
-        assert!(book.whole().presets.contains_key("other"), "others are not held up");
-        let told = book.findings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        assert!(told.starts_with("ConfigMap openstack/edge: key \"presets.edge.yaml\": services: there is no service \"keystne\", did you mean \"keystone\"?"), "{told}");
-        assert!(told.ends_with("; what it held before goes on until it is corrected"), "{told}");
-        assert!(book.take(vec![wrong.clone()]).await);
-        assert_eq!(book.whole().presets["edge"].description, "First.", "as long as it is wrong");
-        assert!(book.take(Vec::new()).await);
-        assert!(!book.whole().presets.contains_key("edge") && book.findings().is_empty());
-        assert!(book.take(vec![wrong]).await);
-        let told = book.findings()[0].to_string();
-        assert!(told.ends_with("; nothing of it is used until it is corrected"), "{told}");
-    }
-
-    #[tokio::test]
-    async fn what_is_wrong_when_the_operator_starts_has_nothing_changed_until_it_is_corrected() {
-        let book = book();
-        let wrong = addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n");
-        assert!(book.take(vec![wrong.clone()]).await);
-        let told =
-            |book: &Book| book.findings().iter().map(|found| (found.level, found.message.clone())).collect::<Vec<_>>();
-        let said = told(&book);
-        assert_eq!(said[0].0, Level::Error, "{said:?}");
-        assert!(said[0].1.ends_with("so that nothing is changed until it is corrected, or deleted"), "{said:?}");
-        let other = addition("other", "preset: other\ndescription: Another.\n");
-        assert!(book.take(vec![wrong, other]).await);
-        assert_eq!(told(&book)[0].0, Level::Error, "what else is added makes it no better");
-        assert!(book.take(vec![addition("edge", "preset: edge\ndescription: Right.\n")]).await);
-        assert_eq!(told(&book), []);
-    }
-
-    #[tokio::test]
-    async fn where_it_is_not_known_what_is_added_nothing_is_changed_and_the_first_word_is_still_the_first() {
-        let book = book();
-        book.doubt(Some("configmaps is forbidden"));
-        let said = book.findings().pop().unwrap();
-        assert!(said.level == Level::Error && said.message.contains("forbidden; nothing is changed"), "{said}");
-        book.doubt(None);
-        book.take(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n")]).await;
-        assert_eq!(book.findings()[0].level, Level::Error, "what it held before is not known");
-    }
-
-    #[tokio::test]
-    async fn a_resource_in_another_namespace_is_judged_by_what_is_added_there() {
-        let book = book();
-        assert!(!book.take(Vec::new()).await, "nothing is no news");
-        let edge = addition("edge", "preset: edge\ndescription: First.\n");
-        assert!(book.with(vec![edge.clone()]).await.presets.contains_key("edge"));
-        assert!(!book.whole().presets.contains_key("edge"), "passes go by their own");
-        let (once, again) = (book.with(vec![edge.clone()]).await, book.with(vec![edge]).await);
-        assert!(Arc::ptr_eq(&once, &again), "it is not read again for each question");
-    }
-}
+mod tests;

@@ -72,6 +72,8 @@ pub(super) fn chosen(
         enabled.extend(others.keys().cloned());
         if enabled.len() == before {
             chosen.findings.extend(without_effect(spec, catalog, &enabled));
+            let empty = empty(spec, catalog, &chosen);
+            chosen.findings.extend(empty);
             let declined = declined.iter().filter(|(service, _)| !disabled.contains_key(*service));
             chosen.findings.extend(declined.map(|(service, who)| missed(service, who)));
             chosen.refusals = disabled.iter().map(|(service, who)| in_use(service, who, catalog)).collect();
@@ -226,6 +228,25 @@ fn without_effect<'a>(
                   `enabled: true` to add it"
             .into(),
     })
+}
+
+/// Services that the spec enables and of which nothing is installed, because every release of theirs hangs on a feature.
+fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> Vec<Finding> {
+    let named =
+        spec.services.iter().filter(|(name, said)| said.enabled == Some(true) && chosen.services.contains(*name));
+    let is_empty = |service: &str| {
+        let releases = catalog.services.get(service).map(|entry| &entry.releases);
+        releases.is_some_and(|all| !all.is_empty() && all.keys().all(|release| !chosen.releases.contains_key(release)))
+    };
+    let told = |service: &String| Finding {
+        level: Level::Warning,
+        field: format!("spec.services.{service}.enabled"),
+        message: format!(
+            "is true, and with these features nothing of {service} is part of the cloud; change the feature that its \
+             releases hang on (`osdpl catalog services {service}` shows it), or take it out"
+        ),
+    };
+    named.map(|(service, _)| service).filter(|service| is_empty(service)).map(told).collect()
 }
 
 fn external(

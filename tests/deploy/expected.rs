@@ -85,7 +85,7 @@ fn programs_get_json_and_ci_systems_junit() {
     assert_eq!((&json["passed"], &json["failed"], code), (&1.into(), &1.into(), Some(1)));
     assert_eq!(json["cases"][1]["failures"][0]["message"], "release nova is part of this cloud");
     let (xml, _) = expecting(&expectations, &["-o", "junit"]);
-    assert!(xml.contains("<testsuite name=\"osdpl\" tests=\"2\" failures=\"1\">"), "{xml}");
+    assert!(xml.contains("<testsuite name=\"osdpl\" tests=\"2\" failures=\"1\" errors=\"0\">"), "{xml}");
     assert!(xml.contains("<failure>cases.yaml:8: release nova is part of this cloud</failure>"), "{xml}");
 }
 
@@ -104,4 +104,18 @@ fn a_wrong_file_is_another_exit_code_than_a_case_that_fails() {
     assert!(said.contains("cases.yaml:5: `values.a ==` is no CEL expression"), "{said}");
     assert_eq!(code, Some(2));
     assert_eq!(test(&["no-such-file.yaml"]).1, Some(2));
+}
+
+#[test]
+fn what_is_wrong_hides_the_outcome_of_nothing_else() {
+    let (said, code) = test(&["deploy/tests.yaml", "no-such-file.yaml", "-o", "junit"]);
+    assert!(said.contains("tests=\"6\" failures=\"0\" errors=\"1\">"), "{said}");
+    assert!(said.contains("    <error>reading no-such-file.yaml: No such file"), "{said}");
+    assert_eq!(code, Some(2));
+    let (said, code) =
+        expecting(&["{release: keystoen, wanted: true}", "{release: keystone, path: conf.a, equals: null}"], &[]);
+    assert!(said.contains("ERR   one\n      cases.yaml:5: the catalogue has no release"), "{said}");
+    assert!(said.contains("keystone conf.a: expected null, found nothing"), "what nobody sets is no null: {said}");
+    assert!(said.ends_with("0 passed, 1 failed, 1 wrong.\n"), "{said}");
+    assert_eq!(code, Some(2));
 }

@@ -70,6 +70,30 @@ fn the_resources_own_field_is_named_with_its_line_and_shadows_the_catalogue() {
 }
 
 #[test]
+fn what_is_removed_has_the_line_that_removes_it_and_not_even_the_default_holds_below() {
+    let own = read("deploy/samples/minimal.yaml").trim_end().to_owned()
+        + "\n  common:\n    openstack:\n      unset:\n      - pod.mounts\n      - pod.lifecycle\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cloud.yaml");
+    std::fs::write(&file, &own).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.current_dir(folder.path()).args([
+        "explain",
+        "-f",
+        "cloud.yaml",
+        "nova",
+        "pod.lifecycle.upgrades.deployments",
+    ]);
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(
+        text.starts_with("nova pod.lifecycle.upgrades.deployments is removed with what is above it, and"),
+        "{text}"
+    );
+    let place = format!("cloud.yaml:{} (spec.common.openstack.unset[1])", own.lines().count());
+    assert!(text.contains(&format!("  from     {place}\n")) && !text.contains("default holds"), "{text}");
+}
+
+#[test]
 fn with_the_charts_at_hand_their_defaults_are_told() {
     let (text, success) = explain("minimal", &["nova", "network.backend", "--charts", "tests/charts"]);
     assert!(success && text.contains("nova has the key (list), its default is [\"openvswitch\"]"), "{text}");

@@ -43,3 +43,26 @@ fn every_sample_is_applied_by_the_server_and_accepted() {
         assert!(!selection.is_refused(), "{name}: {:?}", selection.findings);
     }
 }
+
+#[test]
+fn a_kubeconfig_that_is_wrong_is_no_reason_to_plan_a_new_cloud() {
+    let home = tempfile::tempdir().unwrap();
+    let plan = |text: Option<&str>| {
+        if let Some(text) = text {
+            std::fs::create_dir_all(home.path().join(".kube")).unwrap();
+            std::fs::write(home.path().join(".kube/config"), text).unwrap();
+        }
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.current_dir(path("")).args(["plan", "-f", "deploy/samples/minimal.yaml"]);
+        let command = command.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env("HOME", home.path());
+        let output = command.output().unwrap();
+        (String::from_utf8(output.stderr).unwrap(), output.status.success())
+    };
+    let new_cloud = "no cluster is configured: this is the plan of a new cloud";
+    let (said, planned) = plan(None);
+    assert!(planned && said.contains(new_cloud), "{said}");
+    let (said, planned) = plan(Some("apiVersion: v1\nkind: Config\n"));
+    assert!(planned && said.contains(new_cloud), "one without clusters: {said}");
+    let (said, planned) = plan(Some("clusters: [broken\n"));
+    assert!(!planned && said.contains("this is no kubeconfig: "), "{said}");
+}

@@ -12,6 +12,7 @@ use crate::controller::secrets;
 use crate::desired::DesiredRelease;
 use crate::difference::{Difference, differences, objects};
 use crate::observed::{Key, ReleaseSeen, Verdict};
+use crate::plan::{Action, Step, Wait};
 use crate::release::Source;
 use crate::scrub::Scrubber;
 use crate::values::{Path, Values, changed, get};
@@ -33,6 +34,7 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
         anyhow::bail!("the resource is refused, so nothing would be done:\n{}", shown.findings.join("\n"));
     }
     let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(Into::into).collect();
+    shown.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
     let look = Look { live, cluster: Cluster::reader(client.clone()), renderer, secrets };
     let wanted = |key: &Key| preview.desired.releases.values().any(|release| release.key == *key);
     for (name, decision) in &preview.plan.decisions {
@@ -41,9 +43,14 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
         }
         let key = &decision.key;
         let found = match preview.desired.releases.get(name).filter(|release| release.key == *key) {
-            Some(release) => look.wanted(name, release).await?,
+            Some(release) if release.managed => look.wanted(name, release).await?,
+            // What was let go is nobody's business.
+            Some(_) if !is_let_go(&decision.step) => {
+                shown.let_go += 1;
+                continue;
+            }
             None if wanted(key) => None,
-            None => Some(Line::of(key, What::Uninstalled)),
+            Some(_) | None => left(&decision.step, &scrub).map(|what| Line::of(key, what)),
         };
         match found {
             Some(release) => drop(shown.releases.insert(name.clone(), release)),
@@ -51,6 +58,20 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
         }
     }
     Ok(shown)
+}
+
+fn is_let_go(step: &Step) -> bool {
+    matches!(step, Step::Do(Action::LetGo, _))
+}
+
+/// What the plan makes of a release that is not wanted; `None` where there is nothing left to do.
+fn left(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<What> {
+    match step {
+        Step::Ready => None,
+        Step::Do(Action::LetGo, _) => Some(What::LetGo),
+        Step::Wait(Wait::Undecodable(problem)) => Some(What::Unreadable { why: scrub(problem) }),
+        Step::Do(..) | Step::Wait(_) | Step::Settle(_) => Some(What::Uninstalled),
+    }
 }
 
 struct Look<'a> {
@@ -64,10 +85,6 @@ impl Look<'_> {
     /// How a release is not as it is wanted; `None` where it is.
     async fn wanted(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<Line>> {
         let key = &release.key;
-        // What was let go is nobody's business.
-        if !release.managed {
-            return Ok(None);
-        }
         let why = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
             // Nothing is done to one that is asked to move, as `plan` says, too: there is nothing left to compare.
@@ -79,7 +96,7 @@ impl Look<'_> {
         let seen = self.live.preview.observed.releases.get(key).filter(|seen| seen.status != "uninstalled");
         let Some(seen) = seen else {
             let mut found = Line::of(key, What::Installed);
-            found.objects = self.objects(name, release, None).await?;
+            self.objects(name, release, None, &mut found).await;
             return Ok(Some(found));
         };
         if is_known_same(release, seen) {
@@ -90,10 +107,14 @@ impl Look<'_> {
             Err(problem) => return Ok(Some(Line::of(key, What::Unreadable { why: why(&problem) }))),
         };
         let mut found = self.values(release, &source);
-        found.objects = self.objects(name, release, Some((&source, contents))).await?;
+        self.objects(name, release, Some((&source, contents)), &mut found).await;
         let is_same =
             found.what == What::Changed { chart: None } && found.values.is_empty() && found.objects.is_empty();
-        if is_same && (!is_ours(seen) || seen.status == "deployed" && seen.inputs == Some(release.inputs.clone())) {
+        if is_same && let Some(why) = found.unrendered.take() {
+            return Ok(Some(Line::of(key, What::Refused { why })));
+        }
+        // One of ours that was made of just this was told above.
+        if is_same && !is_ours(seen) {
             return Ok(None);
         }
         if is_same {
@@ -131,14 +152,28 @@ impl Look<'_> {
         found
     }
 
-    /// The objects that differ, where they are asked for.
+    /// Adds the objects that differ, where they are asked for, or why they are not known: a chart that can't be had is no reason to say nothing of others.
     async fn objects(
         &self,
         name: &str,
         release: &DesiredRelease,
         recorded: Option<(&Source, Vec<Values>)>,
+        found: &mut Line,
+    ) {
+        let Some(renderer) = self.renderer else { return };
+        match self.rendered(renderer, name, release, recorded).await {
+            Ok(objects) => found.objects = objects,
+            Err(error) => found.unrendered = Some(self.live.preview.scrubber.scrub(&format!("{error:#}"))),
+        }
+    }
+
+    async fn rendered(
+        &self,
+        renderer: &Renderer,
+        name: &str,
+        release: &DesiredRelease,
+        recorded: Option<(&Source, Vec<Values>)>,
     ) -> anyhow::Result<Vec<Difference>> {
-        let Some(renderer) = self.renderer else { return Ok(Vec::new()) };
         let scrubber: Scrubber = scrubber(release, &self.secrets, recorded.as_ref().map(|(source, _)| &source.config));
         let spec = &self.live.preview.spec;
         let cloud = (spec, &self.live.catalog);
@@ -150,7 +185,7 @@ impl Look<'_> {
 
 impl Line {
     fn of(key: &Key, what: What) -> Self {
-        Self { release: key.to_string(), what, values: Vec::new(), objects: Vec::new() }
+        Self { release: key.to_string(), what, values: Vec::new(), objects: Vec::new(), unrendered: None }
     }
 }
 
@@ -162,4 +197,26 @@ fn is_ours(seen: &ReleaseSeen) -> bool {
 /// Whether the record itself says that it was made of just this: its manifest is then the one that would be rendered.
 fn is_known_same(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
     is_ours(seen) && seen.status == "deployed" && seen.inputs.as_ref() == Some(&release.inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Why;
+
+    fn told(step: &Step) -> Option<String> {
+        left(step, &|text: &str| text.replace("hunter2", "…")).map(|what| what.to_string())
+    }
+
+    #[test]
+    fn what_becomes_of_a_release_that_is_not_wanted_the_plan_says() {
+        assert_eq!(told(&Step::Ready), None, "its record alone is left");
+        let let_go = Step::Do(Action::LetGo, Why::Unmanaged);
+        assert_eq!(told(&let_go).unwrap(), "would be let go, and runs on as it is");
+        let broken = Step::Wait(Wait::Undecodable("no gzip: hunter2".into()));
+        assert_eq!(told(&broken).unwrap(), "can't be read: no gzip: …");
+        let gone = Step::Do(Action::Uninstall { skip_hooks: false }, Why::Unwanted);
+        assert_eq!(told(&gone).unwrap(), "would be uninstalled");
+        assert_eq!(told(&Step::Wait(Wait::Approval(Why::Unwanted))).unwrap(), "would be uninstalled");
+    }
 }

@@ -17,12 +17,26 @@ pub struct Shown {
     pub releases: BTreeMap<String, Line>,
     /// How many are.
     pub same: usize,
+    /// How many were let go: nobody compares them.
+    #[serde(rename = "letGo", skip_serializing_if = "is_none")]
+    pub let_go: usize,
     /// What is wrong with the resource, or should be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// What could not be found out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
+    /// Whether releases count as they are wanted for the benefit of the doubt.
+    #[serde(skip)]
+    pub uncertain: bool,
+    /// What else should be known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// One release.
@@ -36,6 +50,9 @@ pub struct Line {
     pub values: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
+    /// Why its objects are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrendered: Option<String>,
 }
 
 /// What would become of it.
@@ -46,6 +63,8 @@ pub enum What {
     Installed,
     /// Nothing wants it any more.
     Uninstalled,
+    /// It becomes nobody's, and stays as it is.
+    LetGo,
     /// It is given something else: values, and `chart` where that is another.
     Changed {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,8 +81,10 @@ pub enum What {
 impl Shown {
     /// Whether everything could be compared.
     pub fn is_whole(&self) -> bool {
-        let apart = |release: &Line| matches!(release.what, What::Refused { .. } | What::Unreadable { .. });
-        !self.releases.values().any(apart)
+        let apart = |release: &Line| {
+            release.unrendered.is_some() || matches!(release.what, What::Refused { .. } | What::Unreadable { .. })
+        };
+        !self.uncertain && !self.releases.values().any(apart)
     }
 
     /// Whether anything is not as it is wanted.
@@ -82,6 +103,9 @@ impl Shown {
             for change in &release.values {
                 let _ = writeln!(text, "  {}", change.told());
             }
+            if let Some(why) = &release.unrendered {
+                let _ = writeln!(text, "  its objects can't be compared: {}", why.replace('\n', "\n  "));
+            }
             for object in &release.objects {
                 let _ = writeln!(text, "  {object}");
                 for field in &object.fields {
@@ -90,6 +114,9 @@ impl Shown {
             }
         }
         let _ = writeln!(text, "{}", self.summary());
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
         for unknown in &self.unknown {
             let _ = writeln!(text, "unknown: {unknown}");
         }
@@ -102,6 +129,7 @@ impl Shown {
             (of(|what| matches!(what, What::Changed { .. })), "would be changed"),
             (of(|what| *what == What::Installed), "installed"),
             (of(|what| *what == What::Uninstalled), "uninstalled"),
+            (self.let_go + of(|what| *what == What::LetGo), "let go"),
             (of(|what| matches!(what, What::Stays { .. })), "left as it is against the spec"),
             (of(|what| matches!(what, What::Refused { .. } | What::Unreadable { .. })), "can't be compared"),
         ];
@@ -122,6 +150,7 @@ impl std::fmt::Display for What {
         match self {
             Self::Installed => formatter.write_str("would be installed"),
             Self::Uninstalled => formatter.write_str("would be uninstalled"),
+            Self::LetGo => formatter.write_str("would be let go, and runs on as it is"),
             Self::Changed { chart: None } => formatter.write_str("would be changed"),
             Self::Changed { chart: Some(chart) } => write!(formatter, "would be changed: {chart}"),
             Self::Stays { why } => write!(formatter, "stays as it is: {why}"),
@@ -138,7 +167,7 @@ mod tests {
     use super::*;
 
     fn release(what: What, values: Vec<Change>) -> Line {
-        Line { release: "openstack/x".into(), what, values, objects: Vec::new() }
+        Line { release: "openstack/x".into(), what, values, objects: Vec::new(), unrendered: None }
     }
 
     fn shown(releases: Vec<(&str, Line)>) -> Shown {
@@ -179,5 +208,16 @@ mod tests {
         );
         assert!(moved.is_whole() && moved.differs());
         assert_eq!(shown(vec![]).text(), "2 as wanted.\n");
+    }
+
+    #[test]
+    fn what_was_not_compared_is_not_as_wanted() {
+        let gone = Shown { let_go: 1, ..shown(vec![("a", release(What::LetGo, vec![]))]) };
+        assert_eq!(gone.text(), "a (openstack/x) would be let go, and runs on as it is\n2 let go, 2 as wanted.\n");
+        let guessed = Shown { uncertain: true, ..shown(vec![]) };
+        assert!(!guessed.is_whole(), "what counts as wanted only because its chart is not known");
+        let line = Line { unrendered: Some("no chart x".into()), ..release(What::Changed { chart: None }, vec![]) };
+        let half = shown(vec![("a", line)]);
+        assert!(!half.is_whole() && half.text().contains("\n  its objects can't be compared: no chart x\n"));
     }
 }

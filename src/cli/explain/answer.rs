@@ -31,9 +31,22 @@ pub struct Answer {
     /// What helm is given, secrets replaced; absent where it is given nothing, so that the chart's default holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// What a key above does to it, so that not even the chart's default holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above: Option<Above>,
     /// Every layer that says something, the one that wins first.
     pub layers: Vec<Said>,
     pub chart: Chart,
+}
+
+/// What helm is given above a path at which it is given nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Above {
+    /// Null: everything below is taken away.
+    Removed,
+    /// Something that is no map, and has nothing below.
+    Hidden,
 }
 
 /// What one layer says.
@@ -84,6 +97,7 @@ impl Question<'_> {
         Ok(Answer {
             release: release.to_owned(),
             path: path.to_string(),
+            above: desired.filter(|_| value.is_none()).and_then(|desired| above(&desired.values, path)),
             value,
             layers: said.collect::<anyhow::Result<_>>()?,
             chart: self.chart(release),
@@ -92,7 +106,8 @@ impl Question<'_> {
 
     fn said(&self, layer: &Layer, release: &str) -> anyhow::Result<Option<Said>> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
-        let written = self.places.of(&layer.origin, release, self.path)?;
+        let unset = layer.unset.iter().position(|unset| unset.covers(self.path));
+        let written = self.places.of(&layer.origin, release, self.path, unset)?;
         let value = trace.value.map(|value| {
             let removed = value.is_null();
             if removed { value } else { shown(&layer.values, &layer.secret, self.path).unwrap_or(value) }
@@ -150,6 +165,18 @@ impl Question<'_> {
         };
         Chart { name, known: !matches!(known, Some(Known::No(_))), said, default: None }
     }
+}
+
+/// What stands above a path that has no value.
+fn above(all: &values::Values, path: &Path) -> Option<Above> {
+    (1..path.keys().len()).find_map(|length| {
+        let above: Path = path.keys()[..length].iter().cloned().collect();
+        match values::get(all, &above)? {
+            Value::Null => Some(Above::Removed),
+            Value::Object(_) => None,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Some(Above::Hidden),
+        }
+    })
 }
 
 /// The value at a path, with everything secret replaced.

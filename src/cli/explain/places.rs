@@ -1,6 +1,5 @@
 //! From the origin of a layer to the line on which a value stands.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::super::common::Document;
@@ -30,13 +29,15 @@ pub struct Written {
 }
 
 impl Places<'_> {
-    /// Where `path` of `release` is written by the layer of this origin.
-    pub fn of(&self, origin: &Origin, release: &str, path: &Path) -> anyhow::Result<Written> {
+    /// Where `path` of `release` is written by the layer of this origin; `unset` is the number of its entry that removes it, where one does.
+    pub fn of(&self, origin: &Origin, release: &str, path: &Path, unset: Option<usize>) -> anyhow::Result<Written> {
         match origin {
-            Origin::File { file, field } => self.file(file, field, release, path),
+            Origin::File { file, field } => self.file(file, field, release, &keys(path, unset)),
             Origin::Field(field) => {
-                let keys = field.split('.').chain(path.keys().iter().map(String::as_str));
+                let below = keys(path, unset);
+                let keys = above(field).split('.').chain(below.iter().map(String::as_str));
                 let line = self.document.map(|document| document.line(keys)).transpose()?;
+                let field = named(field, unset);
                 let place = line.map_or_else(|| field.clone(), |line| format!("{line} ({field})"));
                 Ok(Written { place, ..Written::default() })
             }
@@ -44,31 +45,47 @@ impl Places<'_> {
         }
     }
 
-    fn file(&self, file: &str, field: &str, release: &str, path: &Path) -> anyhow::Result<Written> {
+    fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<Written> {
         let tree: Located = yaml::parse(file, self.texts.get(file).map_or("", Text::as_str))?;
-        let above: Vec<Cow<'_, str>> = keys(field).collect();
-        let fragment = tree.nearest(above.iter().map(Cow::as_ref));
-        let path = || path.keys().iter().map(String::as_str);
-        // The base values' field names them; a fragment has one body, or some for all or for single releases.
-        let bodies = [&[][..], &["values"], &["releases", release, "values"], &["every", "values"]];
-        let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(path())));
+        let fragment = tree.nearest(above(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
+        // A fragment has one body, or some for all or for single releases.
+        let bodies = [&[][..], &["releases", release], &["every"]];
+        let below = || keys.iter().map(String::as_str);
+        let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(below())));
         let of = |key: &str| fragment.find([key]).and_then(Located::text).map(str::to_owned);
-        // Where a higher key holds it, or where it is removed, that is the place.
-        let near = || fragment.find(["releases", release]).unwrap_or(fragment);
+        // Where a higher key holds it, that is the place.
+        let near = || fragment.find(["releases", release]).or_else(|| fragment.find(["values"])).unwrap_or(fragment);
         let stands = self.added.get(file).map_or(file, String::as_str);
         let expression = found.and_then(Located::text).filter(|text| text.contains("${"));
+        let line = found.map_or_else(|| near().line(), Located::line);
+        let unset = keys.first().filter(|first| *first == "unset").and_then(|_| keys.last()?.parse().ok());
         Ok(Written {
-            place: format!("{stands}:{} ({field})", found.map_or_else(|| near().line(), Located::line)),
+            place: format!("{stands}:{line} ({})", named(field, unset)),
             why: of("why"),
             expression: expression.map(str::to_owned),
         })
     }
 }
 
-/// The keys of a field such as `releases.nova.fragments[3]`.
-fn keys(field: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let parts = field.split(['.', '[']);
-    parts.map(|part| Cow::Borrowed(part.trim_end_matches(']')))
+/// What holds `values` and `unset`: `releases.nova` of `releases.nova.values`.
+fn above(field: &str) -> &str {
+    field.strip_suffix(".values").unwrap_or(field)
+}
+
+/// Where a path stands below that.
+fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
+    match unset {
+        Some(index) => vec!["unset".to_owned(), index.to_string()],
+        None => std::iter::once("values".to_owned()).chain(path.keys().iter().cloned()).collect(),
+    }
+}
+
+/// The field, or the one beside it that removes the value.
+fn named(field: &str, unset: Option<usize>) -> String {
+    match (unset, field.strip_suffix(".values")) {
+        (Some(index), Some(above)) => format!("{above}.unset[{index}]"),
+        _ => field.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -76,15 +93,18 @@ mod tests {
     use super::*;
 
     fn written(origin: &Origin, path: &str) -> Written {
-        let text = "releases:\n  nova:\n    values:\n      a: {b: 1}\n    fragments:\n    - why: because\n      values:\n        a:\n          b: \"${spec.x}\"\n";
-        let more =
-            "fragments:\n- why: all\n  every: {values: {a: 1}}\n- releases:\n    nova: {values: {a: 2}, unset: [c]}\n";
+        at(origin, path, None)
+    }
+
+    fn at(origin: &Origin, path: &str, unset: Option<usize>) -> Written {
+        let text = "releases:\n  nova:\n    unset: [c]\n    values:\n      a: {b: 1}\n    fragments:\n    - why: because\n      values:\n        a:\n          b: \"${spec.x}\"\n";
+        let more = "fragments:\n- why: all\n  every: {values: {a: 1}}\n- releases:\n    nova:\n      values: {a: 2}\n      unset: [b, c]\n";
         let texts =
             [("s.yaml".to_owned(), text.to_owned().into()), ("p.yaml".to_owned(), more.to_owned().into())].into();
         let added = [("p.yaml".to_owned(), "ConfigMap openstack/edge, key p.yaml".to_owned())].into();
         let added = if path == "d" { added } else { BTreeMap::new() };
         let places = Places { texts: &texts, added: &added, document: None };
-        places.of(origin, "nova", &Path::parse(path).unwrap()).unwrap()
+        places.of(origin, "nova", &Path::parse(path).unwrap(), unset).unwrap()
     }
 
     fn file(file: &str, field: &str) -> Origin {
@@ -93,17 +113,26 @@ mod tests {
 
     #[test]
     fn base_values_and_both_kinds_of_fragments_are_found_with_their_lines() {
-        assert_eq!(written(&file("s.yaml", "releases.nova.values"), "a.b").place, "s.yaml:4 (releases.nova.values)");
+        assert_eq!(written(&file("s.yaml", "releases.nova.values"), "a.b").place, "s.yaml:5 (releases.nova.values)");
         let own = written(&file("s.yaml", "releases.nova.fragments[0]"), "a.b");
-        assert_eq!(own.place, "s.yaml:9 (releases.nova.fragments[0])");
+        assert_eq!(own.place, "s.yaml:10 (releases.nova.fragments[0])");
         assert_eq!((own.why.as_deref(), own.expression.as_deref()), (Some("because"), Some("${spec.x}")));
         assert_eq!(written(&file("p.yaml", "fragments[0]"), "a").place, "p.yaml:3 (fragments[0])");
-        assert_eq!(written(&file("p.yaml", "fragments[1]"), "a").place, "p.yaml:5 (fragments[1])");
+        assert_eq!(written(&file("p.yaml", "fragments[1]"), "a").place, "p.yaml:6 (fragments[1])");
     }
 
     #[test]
-    fn what_is_removed_or_held_by_a_key_above_has_the_place_of_its_release() {
-        assert_eq!(written(&file("p.yaml", "fragments[1]"), "c").place, "p.yaml:5 (fragments[1])");
+    fn what_is_held_by_a_key_above_has_the_place_of_its_release() {
+        assert_eq!(written(&file("p.yaml", "fragments[1]"), "d.e").place, "p.yaml:5 (fragments[1])");
+    }
+
+    #[test]
+    fn what_is_removed_has_the_place_where_that_is_written() {
+        assert_eq!(at(&file("p.yaml", "fragments[1]"), "c.d", Some(1)).place, "p.yaml:7 (fragments[1])");
+        let base = at(&file("s.yaml", "releases.nova.values"), "c", Some(0)).place;
+        assert_eq!(base, "s.yaml:3 (releases.nova.unset[0])");
+        let own = at(&Origin::Field("spec.common.values".into()), "c", Some(2)).place;
+        assert_eq!(own, "spec.common.unset[2]");
     }
 
     #[test]

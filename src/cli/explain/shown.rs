@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::answer::{Answer, Chart, Said};
+use super::answer::{Above, Answer, Chart, Said};
 use crate::yaml;
 
 /// The answers as text.
@@ -13,9 +13,14 @@ pub fn text(answers: &[Answer]) -> String {
 }
 
 fn one(answer: &Answer) -> String {
-    let Answer { release, path, value, layers, chart } = answer;
-    let unset = if chart.known { ": the chart's default holds" } else { "" };
-    let what = value.as_ref().map_or_else(|| format!(" is set by no layer{unset}\n"), equals);
+    let Answer { release, path, value, above, layers, chart } = answer;
+    let what = match (value, above) {
+        (Some(value), _) => equals(value),
+        (None, Some(Above::Removed)) => " is removed with what is above it, and the chart's default too\n".to_owned(),
+        (None, Some(Above::Hidden)) => " is hidden by what is set above it, and the chart's default too\n".to_owned(),
+        (None, None) if chart.known => " is set by no layer: the chart's default holds\n".to_owned(),
+        (None, None) => " is set by no layer\n".to_owned(),
+    };
     let mut text = format!("{release} {path}{what}");
     let merged = value.as_ref().is_some_and(Value::is_object);
     for (index, said) in layers.iter().enumerate() {

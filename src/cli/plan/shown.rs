@@ -180,11 +180,6 @@ impl Shown {
         }
     }
 
-    /// Says that another resource rules, so that nothing at all is done for this one.
-    pub fn not_the_one(&mut self, rules: &str) {
-        self.notes.push(format!("nothing is done for this one: {rules} is older, and there is one cloud per cluster"));
-    }
-
     /// For people.
     pub fn table(&self) -> String {
         let mut text = String::new();

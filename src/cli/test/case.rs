@@ -51,7 +51,7 @@ pub struct Expectation {
     pub release: Option<String>,
     /// A path in its values.
     pub path: Option<String>,
-    /// The value there, null included.
+    /// The value there; null where a layer takes the chart's default away.
     #[serde(deserialize_with = "present")]
     pub equals: Option<Value>,
     /// The least that a number there may be.
@@ -112,9 +112,17 @@ impl Suite {
         if case.expect.is_empty() {
             bail!("{place}: nothing is expected, so it can't fail; say what in `expect`");
         }
+        let is_refused = case.expect.iter().any(|expectation| expectation.refused.is_some());
         for (number, expectation) in case.expect.iter().enumerate() {
+            let place = || self.place(index, Some(number));
             if let Err(problem) = expectation.check() {
-                bail!("{}: {problem}", self.place(index, Some(number)));
+                bail!("{}: {problem}", place());
+            }
+            if is_refused && expectation.release.is_some() {
+                bail!(
+                    "{}: a cloud that is refused has no releases, so that this can't fail; give it a case of its own without `refused`",
+                    place()
+                );
             }
         }
         Ok(())
@@ -166,6 +174,9 @@ impl Expectation {
             }
             _ => {}
         }
+        if [refused, warns].into_iter().flatten().any(|words| words.trim().is_empty()) {
+            return Err("anything that is said holds nothing; write some words of what is expected".into());
+        }
         if let Some(problem) = matches.as_ref().and_then(|pattern| expr::pattern_problem(pattern)) {
             return Err(format!(
                 "`matches` is no regular expression: {problem}; correct it, with \\ before what is meant as it stands"
@@ -205,6 +216,13 @@ mod tests {
             (with("{release: a, equals: 1}"), "cases.yaml:5: it says of no value; name one with `path`"),
             (with("{release: a, path: b, wanted: true}"), "cases.yaml:5: `path` says nothing here"),
             (with("{release: a, refused: x}"), "cases.yaml:5: `release` says nothing here"),
+            (with("{refused: ''}"), "cases.yaml:5: anything that is said holds nothing; write some words"),
+            (with("{warns: ' '}"), "cases.yaml:5: anything that is said holds nothing; write some words"),
+            (
+                with("{refused: x}\n  - {release: a, wanted: false}"),
+                "cases.yaml:6: a cloud that is refused has no releases, so that this can't fail; give it a case",
+            ),
+            (with("{refused: x}\n  - {warns: y}"), "it is right"),
             (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is no path"),
             (with("{release: a, path: b, equals: null}"), "it is right"),
             (with("{release: a, path: b, matches: '([a'}"), "cases.yaml:5: `matches` is no regular expression: "),

@@ -1,5 +1,7 @@
 //! A cloud beside what is expected of it.
 
+use std::rc::Rc;
+
 use anyhow::bail;
 use serde_json::{Value, json};
 
@@ -12,9 +14,15 @@ use crate::observed::Site;
 use crate::rule::{Judged, Kind, Question, Schemas, made_up_beside};
 use crate::values::{Path, Values, get};
 
+/// What clouds are judged by.
+pub struct Basis {
+    pub catalog: Catalog,
+    pub schemas: Schemas,
+}
+
 /// A cloud, by made-up credentials.
 pub struct Cloud {
-    catalog: Catalog,
+    basis: Rc<Basis>,
     desired: Desired,
     /// What is said of the resource: what `osdpl validate` says.
     judged: Vec<Judged>,
@@ -23,12 +31,8 @@ pub struct Cloud {
 
 impl Cloud {
     /// A cloud of this spec; the resource that it was before has its name, and objects are beside it.
-    pub fn new(
-        spec: Values,
-        (before, beside): (Option<&OpenStackDeployment>, &[Value]),
-        catalog: Catalog,
-        schemas: &Schemas,
-    ) -> Self {
+    pub fn new(spec: Values, (before, beside): (Option<&OpenStackDeployment>, &[Value]), basis: Rc<Basis>) -> Self {
+        let Basis { catalog, schemas } = &*basis;
         let metadata = before.map(|deployment| &deployment.metadata);
         let or = |text: Option<&String>, usual: &str| text.cloned().unwrap_or_else(|| usual.to_owned());
         let name = or(metadata.and_then(|metadata| metadata.name.as_ref()), "cloud");
@@ -37,18 +41,18 @@ impl Cloud {
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": name, "namespace": namespace}, "spec": spec,
         });
-        let question = Question { catalog: &catalog, schemas, beside, site: &Site::default() };
+        let question = Question { catalog, schemas, beside, site: &Site::default() };
         let judged = question.document(Kind::OpenStackDeployment, &object);
         let (mut desired, mut variables) = (Desired::default(), Values::new());
         // What has no sound shape is refused, and means nothing.
         if let Ok(spec) = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(spec)) {
-            let selection = select(&name, &namespace, &spec, &catalog);
+            let selection = select(&name, &namespace, &spec, catalog);
             if !selection.is_refused() {
-                desired = resolve(&spec, &catalog, &selection, &made_up_beside(&spec, &catalog, &selection, beside));
+                desired = resolve(&spec, catalog, &selection, &made_up_beside(&spec, catalog, &selection, beside));
             }
             variables = selection.variables;
         }
-        Self { catalog, desired, judged, variables }
+        Self { basis, desired, judged, variables }
     }
 
     /// Why it is refused.
@@ -79,8 +83,9 @@ impl Cloud {
             return Ok(within("a warning", text, self.said(Level::Warning)));
         }
         let name = expectation.release.as_deref().unwrap_or_default();
-        if self.catalog.release(name).is_none() {
-            let known = self.catalog.services.values().flat_map(|service| service.releases.keys());
+        let catalog = &self.basis.catalog;
+        if catalog.release(name).is_none() {
+            let known = catalog.services.values().flat_map(|service| service.releases.keys());
             let hint = did_you_mean(name, known.map(String::as_str));
             bail!(
                 "the catalogue has no release {name:?}{hint}; releases go by the catalogue's names, see `osdpl catalog`"
@@ -129,11 +134,11 @@ fn within(what: &str, part: &str, said: impl Iterator<Item = String>) -> Option<
 fn value(name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
     let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
     let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
-    // What is null takes the chart's default away: there is nothing.
+    // What is null takes the chart's default away: there is nothing. What no layer sets may well be something, and is no null.
     let found = get(&release.values, &path);
     let number = found.and_then(Value::as_f64);
     let (holds, expected) = if let Some(wanted) = equals {
-        (is_equal(found.unwrap_or(&Value::Null), wanted), wanted.to_string())
+        (found.is_some_and(|found| is_equal(found, wanted)), wanted.to_string())
     } else if let Some(least) = at_least {
         (number.is_some_and(|number| number >= *least), format!("at least {least}"))
     } else if let Some(most) = at_most {

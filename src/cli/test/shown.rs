@@ -10,6 +10,8 @@ pub struct Shown {
     pub cases: Vec<Outcome>,
     pub passed: usize,
     pub failed: usize,
+    /// How many files and cases are wrong themselves.
+    pub wrong: usize,
 }
 
 /// What became of one.
@@ -19,6 +21,9 @@ pub struct Outcome {
     pub place: String,
     pub name: String,
     pub passed: bool,
+    /// What is wrong with the file or the case itself, so that nothing was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
 }
@@ -32,38 +37,57 @@ pub struct Failure {
 impl Outcome {
     pub fn new(place: String, name: String, failures: Vec<(String, String)>) -> Self {
         let failures: Vec<Failure> = failures.into_iter().map(|(place, message)| Failure { place, message }).collect();
-        Self { place, name, passed: failures.is_empty(), failures }
+        Self { place, name, passed: failures.is_empty(), wrong: None, failures }
+    }
+
+    /// A file or a case that can't be judged.
+    pub fn wrong(place: String, name: String, error: &anyhow::Error) -> Self {
+        Self { place, name, passed: false, wrong: Some(format!("{error:#}")), failures: Vec::new() }
     }
 }
 
 impl Shown {
     pub fn new(cases: Vec<Outcome>) -> Self {
         let passed = cases.iter().filter(|case| case.passed).count();
-        Self { passed, failed: cases.len() - passed, cases }
+        let wrong = cases.iter().filter(|case| case.wrong.is_some()).count();
+        Self { passed, failed: cases.len() - passed - wrong, wrong, cases }
     }
 
     /// For people.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for case in &self.cases {
-            let _ = writeln!(text, "{}  {}", if case.passed { "ok  " } else { "FAIL" }, case.name);
+            let word = match (case.passed, &case.wrong) {
+                (true, _) => "ok  ",
+                (false, None) => "FAIL",
+                (false, Some(_)) => "ERR ",
+            };
+            let _ = writeln!(text, "{word}  {}", case.name);
+            if let Some(wrong) = &case.wrong {
+                let _ = writeln!(text, "      {}", wrong.replace('\n', "\n      "));
+            }
             for Failure { place, message } in &case.failures {
                 let _ = writeln!(text, "      {place}: {message}");
             }
         }
-        let _ = writeln!(text, "{} passed, {} failed.", self.passed, self.failed);
+        let wrong = if self.wrong == 0 { String::new() } else { format!(", {} wrong", self.wrong) };
+        let _ = writeln!(text, "{} passed, {} failed{wrong}.", self.passed, self.failed);
         text
     }
 
     /// `JUnit`'s XML, as CI systems read it.
     pub fn junit(&self) -> String {
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-        let _ =
-            writeln!(text, "<testsuite name=\"osdpl\" tests=\"{}\" failures=\"{}\">", self.cases.len(), self.failed);
+        let (all, failed, wrong) = (self.cases.len(), self.failed, self.wrong);
+        let _ = writeln!(text, "<testsuite name=\"osdpl\" tests=\"{all}\" failures=\"{failed}\" errors=\"{wrong}\">");
         for case in &self.cases {
             let _ = write!(text, "  <testcase classname=\"{}\" name=\"{}\"", escaped(&case.place), escaped(&case.name));
             if case.passed {
                 text.push_str("/>\n");
+                continue;
+            }
+            if let Some(wrong) = &case.wrong {
+                let _ = writeln!(text, ">\n    <error>{}</error>\n  </testcase>", escaped(wrong));
                 continue;
             }
             let told = case.failures.iter().map(|failure| format!("{}: {}", failure.place, failure.message));

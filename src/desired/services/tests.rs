@@ -89,6 +89,18 @@ fn a_release_that_hangs_on_a_feature_is_not_added_by_enabling_its_service() {
 }
 
 #[test]
+fn a_service_that_is_enabled_and_of_which_nothing_is_installed_is_told() {
+    let told =
+        |features: Value| said(&selected(json!({"paint": {"enabled": true}, "extra": {"enabled": true}}), features));
+    let said = told(json!({"colour": {"name": "red"}}));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].starts_with("warning: spec.services.paint.enabled: is true, and with these features nothing of paint")
+    );
+    assert_eq!(told(json!({"colour": {"name": "blue"}})), Vec::<String>::new());
+}
+
+#[test]
 fn what_the_spec_says_of_an_added_service_holds_and_has_an_effect() {
     let outside = json!({"external": {"host": "10.0.0.9"}, "credentials": {"admin": {"name": "s", "key": "k"}}});
     let selection = selected(json!({"front": {"enabled": true}, "store": outside, "extra": {}}), json!({}));
