@@ -109,7 +109,7 @@ impl Arguments {
             charts,
             effects,
             has_charts: self.place.source().is_some(),
-            shipped: warnings::of(&shipped(&known, &catalog), &described.spec),
+            shipped: warnings::of(&shipped(&known, &catalog), &described.spec, &catalog),
             ceph: ceph.as_ref().map(|ceph| ceph.note.clone()),
         };
         let shown = Shown::new(&known, &described, seen);

@@ -65,8 +65,7 @@ pub fn nameless(policy: &Policy, names: &BTreeMap<Key, String>, observed: &Obser
     let unknown = asked.filter(|(_, name)| !known.contains(name.as_str()));
     let warning = |(annotation, name): (&str, &String)| {
         let hint = did_you_mean(name, known.iter().copied());
-        let message =
-            format!("no release is called {name:?}, so nothing is done for it; correct it, or take it out{hint}");
+        let message = format!("there is no release {name:?}{hint}; nothing is done for it: correct it, or take it out");
         Finding { level: Level::Warning, field: format!("annotation {annotation}"), message }
     };
     unknown.map(warning).collect()
@@ -159,7 +158,7 @@ mod tests {
         assert_eq!(
             told(&["keystoen"]),
             [
-                "annotation osdpl.dev/repair: no release is called \"keystoen\", so nothing is done for it; correct it, or take it out, did you mean \"keystone\"?"
+                "annotation osdpl.dev/repair: there is no release \"keystoen\", did you mean \"keystone\"?; nothing is done for it: correct it, or take it out"
             ]
         );
     }

@@ -188,7 +188,17 @@ pub(super) fn in_clear(values: &Values) -> Vec<Path> {
         let own = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
         path.keys().first().is_some_and(|top| top != "secrets") && !value.is_null() && secretive(&own, value)
     };
-    leaves(values).into_iter().filter(is_secret).map(|(path, _)| path).collect()
+    let written = leaves(values).into_iter().filter(is_secret).map(|(path, _)| path);
+    written.chain(of_secrets(values)).collect()
+}
+
+/// What Secrets hold that values bring along, whatever its keys are called.
+fn of_secrets(values: &Values) -> impl Iterator<Item = Path> {
+    let objects = values.get("extraObjects").and_then(Value::as_object).into_iter().flatten();
+    let secrets = objects.filter(|(_, object)| object["kind"] == "Secret");
+    secrets.flat_map(|(name, _)| {
+        ["data", "stringData"].map(|part| Path::root().child("extraObjects").child(name).child(part))
+    })
 }
 
 fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {

@@ -51,6 +51,7 @@ fn what_is_written_in_clear_is_taken_for_a_secret_where_it_looks_like_one() {
     let written = json!({
         "conf": {"ldap": {"password": "hunter2", "url": "ldap://ldap"}, "token": {"provider": "fernet"}, "db": "mysql://nova:hunter2@db/nova"},
         "secrets": {"identity": {"admin": "mine"}}, "manifests": {"secret_db": false},
+        "extraObjects": {"mine": {"kind": "Secret", "stringData": {"anything": "hunter2"}}},
     });
     let desired = resolved(json!({"services": {"front": {"releases": {"front": {"values": written}}}}}));
     let front = &desired.releases["front"];

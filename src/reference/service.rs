@@ -24,10 +24,12 @@ impl Reference {
             let _ = write!(page, "\n## Release {name}\n\n{}", table(["", "of the release"], &rows));
         }
         if !credentials.is_empty() {
-            let rows =
-                credentials.iter().map(|(name, own)| [code(name), kind(own.kind).to_owned(), own.description.clone()]);
-            let _ =
-                write!(page, "\n## Credentials\n\n{}", table(["name", "kind", "what for"], &rows.collect::<Vec<_>>()));
+            let row = |(name, own): (&String, &file::Credential)| {
+                [code(name), kind(own.kind).to_owned(), own.description.clone(), changing(&own.rotation).to_owned()]
+            };
+            let rows: Vec<_> = credentials.iter().map(row).collect();
+            let head = ["name", "kind", "what for", "a new one"];
+            let _ = write!(page, "\n## Credentials\n\n{}", table(head, &rows));
         }
         if let Some(outside) = external {
             let _ = write!(
@@ -40,7 +42,7 @@ impl Reference {
             "kind": "service", "name": service, "description": description, "group": written::group(*group), "presets": presets,
             "releases": releases.iter().map(|(name, release)| self.release_facts(name, release)).collect::<Vec<_>>(),
             "credentials": credentials.iter()
-                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description}))
+                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description, "rotation": changing(&own.rotation)}))
                 .collect::<Vec<_>>(),
             "external": external.as_ref().map(|outside| json!({"service": outside.service, "port": outside.port, "portName": outside.port_name})),
         });
@@ -147,6 +149,11 @@ fn workload(kind: WorkloadKind) -> &'static str {
         WorkloadKind::StatefulSet => "StatefulSet",
         WorkloadKind::DaemonSet => "DaemonSet",
     }
+}
+
+/// What a new credential takes.
+fn changing(rotation: &str) -> &str {
+    if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }
 
 fn kind(kind: CredentialKind) -> &'static str {

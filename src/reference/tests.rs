@@ -18,7 +18,10 @@ fn a_service_is_described_with_its_chart_needs_and_the_names_of_its_credentials(
     assert_eq!(facts["presets"], json!(["small"]));
     assert_eq!(facts["releases"][0]["version"], "1.0.0");
     assert_eq!(facts["releases"][0]["needs"], json!([{"component": "store/server", "service": "store", "when": null}]));
-    assert_eq!(facts["credentials"], json!([{"name": "user", "kind": "password", "description": ""}]));
+    assert_eq!(
+        facts["credentials"],
+        json!([{"name": "user", "kind": "password", "description": "", "rotation": "set by the next upgrade"}])
+    );
     assert!(
         page.starts_with("# front\n\nAn API.\n\nGroup openstack; in the presets small.\n\n## Release front\n\n"),
         "{page}"

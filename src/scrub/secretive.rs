@@ -1,11 +1,11 @@
 //! Which values must not be shown, nor stand in a spec that many may read, whatever their layer says of them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::values::Path;
 
 /// Words in a key whose value is to be hidden.
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 16] = [
     "password",
     "passphrase",
     "passwd",
@@ -19,6 +19,8 @@ const WORDS: [&str; 14] = [
     "encryption_key",
     "heartbeat_key",
     "cookie",
+    "apikey",
+    "pwd",
     "kek",
 ];
 
@@ -35,8 +37,16 @@ pub fn secretive(path: &Path, value: &Value) -> bool {
     if value.is_number() {
         return keys.last().is_some_and(|key| OF_NUMBERS.contains(&key.as_str()));
     }
-    let named = |key: &String| WORDS.iter().any(|word| key.to_lowercase().contains(word));
-    keys.iter().any(named) || holds(value)
+    keys.iter().any(|key| sounds_secret(key)) || holds(value)
+}
+
+fn sounds_secret(name: &str) -> bool {
+    WORDS.iter().any(|word| name.to_lowercase().contains(word))
+}
+
+/// A container's environment variable with its value written out: one that comes from a Secret has `valueFrom`.
+fn is_variable(map: &Map<String, Value>) -> bool {
+    map.contains_key("name") && map.contains_key("value")
 }
 
 /// Whether a secret is written in it.
@@ -44,7 +54,10 @@ fn holds(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("PRIVATE KEY-----") || has_login(text),
         Value::Array(items) => items.iter().any(|item| secretive(&Path::root(), item)),
-        Value::Object(map) => map.iter().any(|(key, value)| secretive(&Path::root().child(key), value)),
+        Value::Object(map) => {
+            map.iter().any(|(key, value)| secretive(&Path::root().child(key), value))
+                || is_variable(map) && map["name"].as_str().is_some_and(sounds_secret)
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
@@ -74,6 +87,8 @@ mod tests {
             ("conf.heat.DEFAULT.auth_encryption_key", json!("x"), true),
             ("pass.password", json!(12_345_678), true),
             ("conf.keystone.token.password_expires_days", json!(90), false),
+            ("pod.env.api", json!([{"name": "MY_PASSWORD", "value": "x"}]), true),
+            ("pod.env.api", json!([{"name": "MY_COLOUR", "value": "x"}]), false),
             ("conf.nova.DEFAULT.debug", json!(true), false),
             ("secrets.identity.admin", json!("keystone-admin"), false),
             ("conf.keystone.token.expiration", json!(3600), false),

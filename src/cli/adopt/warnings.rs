@@ -6,7 +6,10 @@ use serde::Serialize;
 
 use crate::adopt::Shipped;
 use crate::api::OpenStackDeploymentSpec;
-use crate::values::Path;
+use crate::catalog::Catalog;
+
+/// How the catalogue begins to speak of a credential that must stay as it is.
+const NEVER: &str = "never";
 
 /// One that a running cloud has from upstream's charts.
 #[derive(Serialize)]
@@ -18,14 +21,19 @@ pub struct Warning {
     pub field: String,
     /// What another one is written into, once the release is taken over.
     pub place: String,
-    /// What else that takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub besides: Option<&'static str>,
+    /// What else that takes, in the catalogue's words.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub besides: String,
 }
 
-/// All of them.
-pub fn of(shipped: &Shipped, spec: &OpenStackDeploymentSpec) -> Vec<Warning> {
-    let warned = shipped.iter().map(|((service, name), (release, path))| {
+/// All of them, but those that can never become others.
+pub fn of(shipped: &Shipped, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Warning> {
+    let rotation = |service: &str, name: &str| {
+        let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
+        credential.map(|credential| credential.rotation.clone()).unwrap_or_default()
+    };
+    let changeable = shipped.iter().filter(|((service, name), _)| !rotation(service, name).starts_with(NEVER));
+    let warned = changeable.map(|((service, name), (release, path))| {
         let given = spec.services.get(service).and_then(|own| own.credentials.get(name));
         let own = || spec.services.values().find_map(|own| own.releases.get(release))?.values_from.first();
         let place = match (given, own()) {
@@ -33,7 +41,7 @@ pub fn of(shipped: &Shipped, spec: &OpenStackDeploymentSpec) -> Vec<Warning> {
             (None, Some(values)) => format!("Secret {}, its values", values.name),
             (None, None) => format!("a Secret that spec.services.{service}.credentials.{name} names"),
         };
-        Warning { release: release.clone(), field: path.to_string(), place, besides: besides(service, path) }
+        Warning { release: release.clone(), field: path.to_string(), place, besides: rotation(service, name) }
     });
     warned.collect()
 }
@@ -49,22 +57,10 @@ pub fn told(warnings: &[Warning]) -> String {
         );
     }
     for Warning { release, field, place, besides } in warnings {
-        let besides = besides.map(|besides| format!(" ({besides})")).unwrap_or_default();
+        let besides = if besides.is_empty() { String::new() } else { format!(" ({besides})") };
         let _ = writeln!(text, "    {release} {field}: {place}{besides}");
     }
     text
-}
-
-/// What else a new value takes. OpenStack-Helm's Jobs set the passwords of users of Keystone and `RabbitMQ` anew, and leave those of a database's
-/// users that are there (helm-toolkit, `_db-init.py.tpl`: `CREATE USER IF NOT EXISTS`), but for MariaDB's own, which its pods set when they start.
-fn besides(service: &str, path: &Path) -> Option<&'static str> {
-    match path.keys() {
-        [endpoints, database, ..] if endpoints == "endpoints" && database.starts_with("oslo_db") => {
-            (service != "mariadb").then_some("after ALTER USER in MariaDB, which no upgrade does")
-        }
-        [endpoints, ..] if endpoints == "endpoints" => None,
-        _ => Some("where it encrypts what is stored, think of that first"),
-    }
 }
 
 #[cfg(test)]
@@ -72,6 +68,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::values::Path;
 
     #[test]
     fn the_place_and_the_way_out_are_named() {
@@ -81,21 +78,22 @@ mod tests {
         let shipped = Shipped::from([
             one("keystone", "admin", "keystone", "endpoints.identity.auth.admin.password"),
             one("keystone", "database", "keystone", "endpoints.oslo_db.auth.keystone.password"),
-            one("heat", "auth", "heat", "conf.heat.DEFAULT.auth_encryption_key"),
+            one("heat", "encryption_key", "heat", "conf.heat.DEFAULT.auth_encryption_key"),
             one("nova", "identity", "cinder", "endpoints.identity.auth.nova.password"),
+            one("swift", "hash_suffix", "swift", "conf.swift.swift_hash_path_suffix"),
         ]);
         let key = |key: &str| json!({"name": "own", "key": key});
         let given = json!({"credentials": {"admin": key("admin"), "database": key("database")}});
         let cinder =
             json!({"releases": {"cinder": {"valuesFrom": [{"kind": "Secret", "name": "cloud-adopted-cinder"}]}}});
         let spec = json!({"openstackRelease": "2026.1", "services": {"keystone": given, "cinder": cinder}});
-        let said = told(&of(&shipped, &serde_json::from_value(spec).unwrap()));
+        let said = told(&of(&shipped, &serde_json::from_value(spec).unwrap(), &crate::files::catalog(None).unwrap()));
         let expected = "\
 warning: 4 passwords are those that upstream's charts ship, and everyone knows them. Once a release is taken over, write another into:
-    heat conf.heat.DEFAULT.auth_encryption_key: a Secret that spec.services.heat.credentials.auth names (where it encrypts what is stored, think of that first)
-    keystone endpoints.identity.auth.admin.password: Secret own, key admin
-    keystone endpoints.oslo_db.auth.keystone.password: Secret own, key database (after ALTER USER in MariaDB, which no upgrade does)
-    cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values
+    heat conf.heat.DEFAULT.auth_encryption_key: a Secret that spec.services.heat.credentials.encryption_key names (rewrite the database first, with heat-manage update_params)
+    keystone endpoints.identity.auth.admin.password: Secret own, key admin (keystone's db-sync takes it over; until they are upgraded, the other charts hold the old one)
+    keystone endpoints.oslo_db.auth.keystone.password: Secret own, key database (db-init does not change the password of an account that exists; run ALTER USER first)
+    cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values (set by the next upgrade; the pods read it from a Secret that no hash covers and must be restarted)
 ";
         assert_eq!(said, expected);
         assert_eq!(told(&[]), "");
