@@ -33,7 +33,7 @@ async fn until_hook(world: &World, release: &str, job: &str) {
 /// SIGKILL for helm and operator, and neither has time for a last word: a stopped helm does not see that its parent died.
 fn kill_both(world: &World, operator: Operator) {
     let helm = world.helm_runs().pop().unwrap();
-    helm.signal(Signal::STOP);
+    helm.stop();
     operator.kill();
     helm.signal(Signal::KILL);
 }
