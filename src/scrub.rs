@@ -5,7 +5,7 @@
 
 mod secretive;
 
-pub use secretive::secretive;
+pub use secretive::{scalars, secretive};
 
 use std::collections::BTreeSet;
 use std::fmt;

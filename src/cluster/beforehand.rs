@@ -11,11 +11,9 @@ use serde_json::Value;
 use super::{Error, Explain};
 use crate::api::{MANAGED, OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::release;
+use crate::scrub::scalars;
 use crate::values::Values;
 use crate::yaml;
-
-/// Shorter numbers are no secrets.
-const LONGEST_PORT: usize = 5;
 
 /// What our own Secrets hold, and what those hold that specs name.
 ///
@@ -57,9 +55,8 @@ fn named(secret: &Secret, words: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     for (key, text) in all.into_iter().filter(|(key, _)| none || is_named(key)) {
         let values: Result<Option<Values>, _> = yaml::parse(&key, &text);
-        for (_, value) in values.ok().flatten().unwrap_or_default() {
-            collect(value, &mut found);
-        }
+        let values = values.ok().flatten().unwrap_or_default();
+        found.extend(values.values().flat_map(scalars).map(Into::into));
         found.push(text);
     }
     found
@@ -77,21 +74,7 @@ fn words(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
         ceph.remove("secret");
     }
-    let mut found = Vec::new();
-    collect(spec, &mut found);
-    found.into_iter().collect()
-}
-
-/// All texts within a value, and long numbers.
-fn collect(value: Value, found: &mut Vec<String>) {
-    match value {
-        Value::String(text) => found.push(text),
-        Value::Array(items) => items.into_iter().for_each(|item| collect(item, found)),
-        Value::Object(fields) => fields.into_iter().for_each(|(_, value)| collect(value, found)),
-        // Shorter ones would be taken out of every address.
-        Value::Number(number) => found.extend(Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT)),
-        Value::Null | Value::Bool(_) => {}
-    }
+    scalars(&spec).into_iter().map(Into::into).collect()
 }
 
 #[cfg(test)]

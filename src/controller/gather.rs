@@ -89,8 +89,6 @@ impl Context {
             observed.likeness = likenesses(&self.cluster, (&desired, &observed), known, true, |_, _| {}).await?;
             memory.likeness.clone_from(&observed.likeness);
             wake = wake.into_iter().chain(again(&observed.likeness)).min();
-        }
-        if !refused {
             self.withdraw_ceph(ceph.as_ref(), &selection, (&desired, &observed), memory).await?;
         }
         observed.renewed = rollout::renewed(&memory.rolled.said(deployment), &desired);
@@ -98,13 +96,10 @@ impl Context {
         findings.extend(survey.findings);
         findings.extend(self.book.findings());
         findings.extend(nameless(&policy(deployment), &called, &observed));
-        let unknown = |release: &desired::DesiredRelease| {
-            release.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
-        };
-        let fetching = desired.releases.values().any(unknown);
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
         Ok(Wish {
             policy: memory.unspent(policy(deployment)),
+            fetching: is_fetching(&desired),
             desired,
             observed,
             findings,
@@ -113,7 +108,6 @@ impl Context {
             roles: survey.roles,
             refused,
             wake,
-            fetching,
             pending,
         })
     }
@@ -222,6 +216,12 @@ pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
         (Key::new(text("namespace"), text("name")), name.clone())
     })
     .collect()
+}
+
+/// Whether a chart is still on its way.
+fn is_fetching(desired: &Desired) -> bool {
+    let blocked = desired.releases.values().filter_map(|release| release.blocked.as_ref());
+    blocked.into_iter().any(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
 }
 
 /// The names in an annotation, which are separated by commas.

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::Context;
 use super::memory::Memory;
 use crate::api::ValuesKind;
@@ -37,25 +35,10 @@ pub fn secrets(facts: &Facts) -> Vec<Cow<'_, str>> {
     let mut secrets: Vec<_> = credentials.chain(named).chain(keys).map(|text| Cow::from(text.as_str())).collect();
     for ((kind, ..), values) in &facts.values_from {
         if let (ValuesKind::Secret, Ok(values)) = (kind, values) {
-            values.values().for_each(|value| scalars(value, &mut secrets));
+            secrets.extend(values.values().flat_map(crate::scrub::scalars));
         }
     }
     secrets
-}
-
-/// Shorter numbers are no secrets, and would be taken out of every address.
-const LONGEST_PORT: usize = 5;
-
-fn scalars<'a>(value: &'a Value, found: &mut Vec<Cow<'a, str>>) {
-    match value {
-        Value::String(text) => found.push(text.as_str().into()),
-        Value::Number(number) => {
-            found.extend(Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT).map(Cow::from));
-        }
-        Value::Array(items) => items.iter().for_each(|item| scalars(item, found)),
-        Value::Object(map) => map.values().for_each(|value| scalars(value, found)),
-        Value::Null | Value::Bool(_) => {}
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Which values must not be shown, nor stand in a spec that many may read, whatever their layer says of them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::values::Path;
@@ -68,6 +70,22 @@ fn has_login(text: &str) -> bool {
         let authority = rest.split(['/', ' ', '\n', '"']).next().unwrap_or_default();
         authority.split_once('@').is_some_and(|(login, _)| login.contains(':'))
     })
+}
+
+/// Shorter numbers are no secrets, and would be taken out of every address.
+const LONGEST_PORT: usize = 5;
+
+/// All texts within a value that came out of a Secret, and long numbers.
+pub fn scalars(value: &Value) -> Vec<Cow<'_, str>> {
+    match value {
+        Value::String(text) => vec![text.as_str().into()],
+        Value::Number(number) => {
+            Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT).into_iter().map(Cow::from).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(scalars).collect(),
+        Value::Object(map) => map.values().flat_map(scalars).collect(),
+        Value::Null | Value::Bool(_) => Vec::new(),
+    }
 }
 
 #[cfg(test)]
