@@ -11,6 +11,7 @@ mod deployments;
 mod ending;
 mod evict;
 mod external;
+mod follow;
 mod inputs;
 mod maintenance;
 mod nodes;

@@ -20,7 +20,7 @@ use super::common::{CatalogOption, ClusterOption};
 use super::manifests::Renderer;
 use super::output::{self, Format};
 use super::place::Place;
-use crate::adopt::{Cloud, known, shipped};
+use crate::adopt::{Cloud, Known, known, shipped};
 use crate::catalog::Catalog;
 use crate::cluster::Cluster;
 use crate::rule::made_up;
@@ -70,14 +70,8 @@ impl Arguments {
         let client = self.cluster.client().await?;
         let cluster = Cluster::reader(client.clone());
         let look = look::look(&cluster, self.namespace.as_deref()).await?;
-        let home = |catalog: &Catalog| self.namespace.clone().or_else(|| crate::adopt::home(&look.found, catalog));
-        let Some(home) = home(&self.catalog.load()?) else { bail!("{}", self.nothing(&look)) };
-        let catalog = self.catalog.load_from(&client, &home, None).await?;
-        let mut known = known(&look.found, &catalog);
-        if known.releases.is_empty() {
-            bail!("{}", self.nothing(&look));
-        }
-        known.strangers.extend(look.others);
+        let (home, catalog) = self.home(&client, &look).await?;
+        let known = self.known(&look, &catalog)?;
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
         let invent = |selection: &_| made_up(&catalog, selection);
         let ceph = ceph::look(&client, &known, (&home, &name)).await.context("looking for the cloud's Ceph")?;
@@ -115,6 +109,24 @@ impl Arguments {
         let shown = Shown::new(&known, &described, seen);
         self.print(&written, &shown)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The namespace of the cloud that runs, and the catalogue there.
+    async fn home(&self, client: &Client, look: &Look) -> anyhow::Result<(String, Catalog)> {
+        let home = |catalog: &Catalog| self.namespace.clone().or_else(|| crate::adopt::home(&look.found, catalog));
+        let Some(home) = home(&self.catalog.load()?) else { bail!("{}", self.nothing(look)) };
+        let catalog = self.catalog.load_from(client, &home, None).await?;
+        Ok((home, catalog))
+    }
+
+    /// What of its releases the catalogue knows, and what it does not.
+    fn known<'a>(&self, look: &'a Look, catalog: &Catalog) -> anyhow::Result<Known<'a>> {
+        let mut known = known(&look.found, catalog);
+        if known.releases.is_empty() {
+            bail!("{}", self.nothing(look));
+        }
+        known.strangers.extend(look.others.clone());
+        Ok(known)
     }
 
     /// What is said where there is nothing to describe.

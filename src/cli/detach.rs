@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::common::{CatalogOption, ClusterOption, Target, readable, unknown};
+use super::common::{CatalogOption, ResourceOption, Target, readable, unknown};
 use super::output;
 use crate::api::OpenStackDeployment;
 use crate::desired::select;
@@ -21,24 +21,16 @@ pub struct Arguments {
     /// Let everything go: the resource is deleted, and what it made stays and runs on.
     #[arg(long, conflicts_with = "releases")]
     all: bool,
-    /// The resource's name; the only one there is where unset.
-    #[arg(long)]
-    name: Option<String>,
-    /// Its namespace; all are searched where unset.
-    #[arg(long, short)]
-    namespace: Option<String>,
     #[command(flatten)]
-    cluster: ClusterOption,
+    resource: ResourceOption,
     #[command(flatten)]
     catalog: CatalogOption,
 }
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let client = self.cluster.client().await?;
-        let target =
-            Target { name: self.name.clone(), namespace: self.namespace.clone(), cluster: self.cluster.clone() };
-        let deployment = target.find(&client).await?;
+        let client = self.resource.cluster.client().await?;
+        let deployment = Target::from(&self.resource).find(&client).await?;
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         let releases = if self.all { Vec::new() } else { self.held(&client, &deployment).await? };
         if releases.is_empty() && !self.all {

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::Inputs;
+use super::follow::follow;
 use super::own::is_refusal;
 use crate::catalog::{Addition, LABEL};
 
@@ -33,13 +33,7 @@ struct Held {
 pub(super) struct Added {
     held: Arc<Mutex<Held>>,
     heard: watch::Receiver<bool>,
-    task: AbortHandle,
-}
-
-impl Drop for Added {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _watch: AbortOnDropHandle<()>,
 }
 
 impl Added {
@@ -49,16 +43,13 @@ impl Added {
         let told = Arc::clone(&held);
         let (sender, heard) = watch::channel(false);
         let events = watcher(Api::<ConfigMap>::all(client), watcher::Config::default().labels(&selector()));
-        let events = events.default_backoff().for_each(move |event| {
+        let watch = follow(events, poke, move |event| {
             let mut held = told.lock().unwrap_or_else(PoisonError::into_inner);
-            if held.hear(event) {
-                poke.notify_one();
-            }
+            let is_news = held.hear(event);
             sender.send_if_modified(|heard| std::mem::replace(heard, held.heard) != held.heard);
-            drop(held);
-            std::future::ready(())
+            is_news
         });
-        Self { held, heard, task: tokio::spawn(events).abort_handle() }
+        Self { held, heard, _watch: watch }
     }
 
     /// Waits until everything was told once, or refused.

@@ -3,25 +3,24 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::follow::follow;
 
 /// Keeps the names of the namespaces that are being deleted.
-pub(super) async fn namespaces(client: kube::Client, terminating: Arc<Mutex<Terminating>>, poke: Arc<Notify>) {
+pub(super) fn namespaces(
+    client: kube::Client,
+    terminating: Arc<Mutex<Terminating>>,
+    poke: Arc<Notify>,
+) -> AbortOnDropHandle<()> {
     let api: Api<PartialObjectMeta<Namespace>> = Api::all(client);
-    let events = watcher(api, watcher::Config::default()).default_backoff();
-    events
-        .for_each(|event| {
-            if terminating.lock().unwrap_or_else(PoisonError::into_inner).hear(event) {
-                poke.notify_one();
-            }
-            std::future::ready(())
-        })
-        .await;
+    let hear = move |event| terminating.lock().unwrap_or_else(PoisonError::into_inner).hear(event);
+    follow(watcher(api, watcher::Config::default()), poke, hear)
 }
 
 /// The namespaces that are being deleted.

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::added::Added;
 use super::ending::{Terminating, namespaces};
+use super::follow::follow;
 use super::own::{Own, OwnSecrets};
 use super::rook::RookWatch;
 use crate::api::ValuesKind;
@@ -59,14 +59,8 @@ impl State {
 }
 
 struct Watched {
-    task: AbortHandle,
+    _watch: AbortOnDropHandle<()>,
     state: Arc<Mutex<State>>,
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 /// The watches on the objects that the spec names, on our own Secrets and `ConfigMap`s, and on namespaces.
@@ -75,25 +69,18 @@ pub struct Inputs {
     pub(super) poke: Arc<Notify>,
     watched: Mutex<BTreeMap<Reference, Watched>>,
     terminating: Arc<Mutex<Terminating>>,
-    namespaces: AbortHandle,
+    _namespaces: AbortOnDropHandle<()>,
     own: OwnSecrets,
     pub(super) added: Added,
     maps: Own<ConfigMap>,
     pub(super) rook: Mutex<Option<RookWatch>>,
 }
 
-impl Drop for Inputs {
-    fn drop(&mut self) {
-        self.namespaces.abort();
-    }
-}
-
 impl Inputs {
     /// No object is named yet; `poke` is told of every change.
     pub fn new(client: kube::Client, poke: Arc<Notify>) -> Self {
         let terminating = Arc::<Mutex<Terminating>>::default();
-        let namespaces =
-            tokio::spawn(namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke))).abort_handle();
+        let namespaces = namespaces(client.clone(), Arc::clone(&terminating), Arc::clone(&poke));
         let (own, maps) = (Own::new(client.clone(), Arc::clone(&poke)), Own::new(client.clone(), Arc::clone(&poke)));
         let added = Added::new(client.clone(), Arc::clone(&poke));
         Self {
@@ -101,7 +88,7 @@ impl Inputs {
             poke,
             watched: Mutex::default(),
             terminating,
-            namespaces,
+            _namespaces: namespaces,
             own,
             added,
             maps,
@@ -207,37 +194,34 @@ impl Inputs {
     fn start(&self, reference: &Reference) -> Watched {
         let state = Arc::<Mutex<State>>::default();
         let Reference { kind, namespace, name } = reference;
-        let task = match kind {
+        let watch = match kind {
             ValuesKind::Secret => {
                 let api = Api::<Secret>::namespaced(self.client.clone(), namespace);
-                self.follow(watcher::watch_object(api, name), &state, |secret| {
+                self.hold(watcher::watch_object(api, name), &state, |secret| {
                     secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect()
                 })
             }
             ValuesKind::ConfigMap => {
                 let api = Api::<ConfigMap>::namespaced(self.client.clone(), namespace);
-                self.follow(watcher::watch_object(api, name), &state, |map| {
+                self.hold(watcher::watch_object(api, name), &state, |map| {
                     map.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.into_bytes())).collect()
                 })
             }
         };
-        Watched { task, state }
+        Watched { _watch: watch, state }
     }
 
-    fn follow<K: Send + 'static>(
+    fn hold<K: Send + 'static>(
         &self,
-        stream: impl futures::Stream<Item = Result<Option<K>, watcher::Error>> + Send + 'static,
+        events: impl futures::Stream<Item = Result<Option<K>, watcher::Error>> + Send + 'static,
         state: &Arc<Mutex<State>>,
         data: fn(K) -> Data,
-    ) -> AbortHandle {
-        let (state, poke) = (Arc::clone(state), Arc::clone(&self.poke));
-        let stream = stream.default_backoff();
-        let task = stream.for_each(move |seen| {
+    ) -> AbortOnDropHandle<()> {
+        let state = Arc::clone(state);
+        follow(events, Arc::clone(&self.poke), move |seen| {
             state.lock().unwrap_or_else(PoisonError::into_inner).hear(seen.map(|object| object.map(data)));
-            poke.notify_one();
-            std::future::ready(())
-        });
-        tokio::spawn(task).abort_handle()
+            true
+        })
     }
 }
 

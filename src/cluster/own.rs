@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::StreamExt;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
+use super::follow::follow;
 use crate::api::MANAGED;
 
 /// Namespace and name.
@@ -52,21 +52,17 @@ pub(super) type OwnSecrets = Own<Secret>;
 pub(super) struct Own<K> {
     client: Client,
     held: Arc<Mutex<Held<K>>>,
-    task: AbortHandle,
-}
-
-impl<K> Drop for Own<K> {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _watch: AbortOnDropHandle<()>,
 }
 
 impl<K: Kept> Own<K> {
     /// Watches them all; `poke` is told of every change that is not ours.
     pub fn new(client: Client, poke: Arc<Notify>) -> Self {
         let held = Arc::<Mutex<Held<K>>>::default();
-        let task = tokio::spawn(follow(client.clone(), Arc::clone(&held), poke)).abort_handle();
-        Self { client, held, task }
+        let told = Arc::clone(&held);
+        let hear = move |event| told.lock().unwrap_or_else(PoisonError::into_inner).hear(event);
+        let watch = follow(watcher(Api::all(client.clone()), watcher::Config::default().labels(MANAGED)), poke, hear);
+        Self { client, held, _watch: watch }
     }
 
     /// Whether the watch has told all there are, or was refused: then each is asked for.
@@ -114,19 +110,6 @@ impl<K: Kept> Own<K> {
     fn held(&self) -> MutexGuard<'_, Held<K>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-async fn follow<K: Kept>(client: Client, held: Arc<Mutex<Held<K>>>, poke: Arc<Notify>) {
-    let api: Api<K> = Api::all(client);
-    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
-    events
-        .for_each(|event| {
-            if held.lock().unwrap_or_else(PoisonError::into_inner).hear(event) {
-                poke.notify_one();
-            }
-            std::future::ready(())
-        })
-        .await;
 }
 
 impl<K: Kept> Held<K> {

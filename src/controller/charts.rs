@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
@@ -58,7 +58,7 @@ pub struct ChartSource {
     poke: Arc<Notify>,
     known: Arc<Known>,
     look: Arc<Notify>,
-    looking: AbortHandle,
+    _looking: AbortOnDropHandle<()>,
     /// What the scrubber was last told.
     pub(super) secrets_digest: Mutex<String>,
 }
@@ -68,8 +68,8 @@ impl ChartSource {
     pub fn new(store: Store, poke: &Arc<Notify>) -> Self {
         let (store, poke, known, look) = (Arc::new(store), Arc::clone(poke), Arc::default(), Arc::<Notify>::default());
         let watch = Watch { store: Arc::clone(&store), poke: Arc::clone(&poke), known: Arc::clone(&known) };
-        let looking = tokio::spawn(watch.run(Arc::clone(&look))).abort_handle();
-        Self { store, poke, known, look, looking, secrets_digest: Mutex::default() }
+        let looking = AbortOnDropHandle::new(tokio::spawn(watch.run(Arc::clone(&look))));
+        Self { store, poke, known, look, _looking: looking, secrets_digest: Mutex::default() }
     }
 
     /// Whoever tells this makes the source look whether charts in its folder have changed.
@@ -151,12 +151,6 @@ impl ChartSource {
                 poke.notify_one();
             }
         });
-    }
-}
-
-impl Drop for ChartSource {
-    fn drop(&mut self) {
-        self.looking.abort();
     }
 }
 

@@ -93,22 +93,19 @@ pub async fn preview(
     live: Option<&OpenStackDeployment>,
     charts: Option<&ChartSource>,
 ) -> Result<Preview, Error> {
-    let mut unknown = Vec::new();
     let first = selection(deployment, &deployment.spec, catalog);
     let namespaces = namespaces(deployment, &first);
     let mut unseen = Vec::new();
     let (mut observed, tasks) = observe(client, catalog, &namespaces, &first, &mut unseen).await?;
-    unknown.extend(unseen.iter().cloned());
+    let mut unknown = unseen.clone();
     let seen = tasks.observe();
     let anchored = desired::anchored(&first, &deployment.spec, catalog, &observed);
     let (spec, selection) = match &anchored {
         Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, catalog)),
         None => (&deployment.spec, first),
     };
-    running(&mut observed, live, &selection);
-    observed.endpoints = Arc::new(assume::answered(catalog, live, &selection.releases));
+    take_for_true(&mut observed, catalog, live, &selection);
     observed.terminating = terminating(client, &namespaces, &mut unknown).await;
-    observed.external_ready = selection.external.keys().cloned().collect();
     let cluster = Cluster::reader(client.clone());
     let question =
         facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: seen.claims() };
@@ -150,6 +147,18 @@ pub async fn preview(
         unseen,
         tasks,
     })
+}
+
+/// Takes for true what no watch tells and the status does, or what only the operator asks.
+fn take_for_true(
+    observed: &mut Observed,
+    catalog: &Catalog,
+    live: Option<&OpenStackDeployment>,
+    selection: &Selection,
+) {
+    running(observed, live, selection);
+    observed.endpoints = Arc::new(assume::answered(catalog, live, &selection.releases));
+    observed.external_ready = selection.external.keys().cloned().collect();
 }
 
 /// What is wanted: nothing of one that is being deleted.

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::StreamExt;
 use kube::api::{Api, DynamicObject};
 use kube::core::PartialObjectMeta;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::super::Inputs;
+use super::super::follow::follow;
 use super::resource;
 use crate::api::MANAGED;
 
@@ -36,13 +36,7 @@ pub struct RookWatch {
     kinds: Vec<&'static str>,
     changed: Arc<AtomicBool>,
     heard: BTreeMap<&'static str, Arc<Mutex<Heard>>>,
-    tasks: Vec<AbortHandle>,
-}
-
-impl Drop for RookWatch {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
+    _watches: Vec<AbortOnDropHandle<()>>,
 }
 
 impl RookWatch {
@@ -52,8 +46,8 @@ impl RookWatch {
         let asked = ASKED.iter().map(|kind| asked(client, namespace, kind, (&changed, poke)));
         let heard: BTreeMap<_, _> = kinds.iter().map(|kind| (*kind, Arc::<Mutex<Heard>>::default())).collect();
         let kept = heard.iter().map(|(kind, heard)| kept(client, namespace, kind, (heard, poke)));
-        let tasks = asked.chain(kept).collect();
-        Self { namespace: namespace.to_owned(), kinds: kinds.to_vec(), changed, heard, tasks }
+        let watches = asked.chain(kept).collect();
+        Self { namespace: namespace.to_owned(), kinds: kinds.to_vec(), changed, heard, _watches: watches }
     }
 
     /// Whether it watches there, and keeps these.
@@ -119,19 +113,16 @@ fn asked(
     namespace: &str,
     kind: &str,
     (changed, poke): (&Arc<AtomicBool>, &Arc<Notify>),
-) -> AbortHandle {
+) -> AbortOnDropHandle<()> {
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::namespaced_with(client.clone(), namespace, &resource(kind));
-    let (changed, poke) = (Arc::clone(changed), Arc::clone(poke));
-    let events = watcher(api, watcher::Config::default().labels(MANAGED)).default_backoff();
-    let task = events.for_each(move |event| {
+    let changed = Arc::clone(changed);
+    follow(watcher(api, watcher::Config::default().labels(MANAGED)), Arc::clone(poke), move |event| {
         // What is refused, or not known to the API server yet, is tried again.
         if event.is_ok() {
             changed.store(true, Ordering::Release);
-            poke.notify_one();
         }
-        std::future::ready(())
-    });
-    tokio::spawn(task).abort_handle()
+        event.is_ok()
+    })
 }
 
 fn kept(
@@ -139,18 +130,12 @@ fn kept(
     namespace: &str,
     kind: &str,
     (heard, poke): (&Arc<Mutex<Heard>>, &Arc<Notify>),
-) -> AbortHandle {
+) -> AbortOnDropHandle<()> {
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource(kind));
-    let (heard, poke) = (Arc::clone(heard), Arc::clone(poke));
+    let heard = Arc::clone(heard);
     let mut listed = BTreeMap::new();
-    let events = watcher(api, watcher::Config::default()).default_backoff();
-    let task = events.for_each(move |event| {
-        if lock(&heard).hear(event, &mut listed) {
-            poke.notify_one();
-        }
-        std::future::ready(())
-    });
-    tokio::spawn(task).abort_handle()
+    let hear = move |event| lock(&heard).hear(event, &mut listed);
+    follow(watcher(api, watcher::Config::default()), Arc::clone(poke), hear)
 }
 
 impl Heard {
