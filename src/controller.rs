@@ -14,6 +14,7 @@ mod fence;
 mod gather;
 mod hosts;
 mod learn;
+mod leftovers;
 mod likeness;
 mod maintenance;
 mod memory;

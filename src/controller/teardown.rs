@@ -9,18 +9,18 @@ use kube::runtime::controller::Action;
 
 use super::gather::{Wish, known, policy};
 use super::hosts::Hosted;
+use super::leftovers::leftovers;
 use super::memory::Memory;
 use super::rollout::Rolled;
 use super::spent::nameless;
 use super::{Context, wake};
 use crate::api::{DeletionPolicy, OpenStackDeployment};
-use crate::catalog::Catalog;
-use crate::cluster::{Error, Leftovers};
-use crate::credentials::secret_name;
+use crate::cluster::{Error, Leftovers, Needed};
 use crate::desired::{Desired, select};
-use crate::observed::{Key, Observed};
+use crate::observed::Observed;
 use crate::plan::{Policy, plan};
 use crate::rollout::Rollouts;
+use crate::status::{self, Event};
 
 /// When what stood in the way of the end is tried again: no watch tells of rights that are given back.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ impl Context {
         let rest = if left {
             Some("the last objects of its releases are being removed".to_owned())
         } else {
-            let left = leftovers(&name, &names, &wish.observed, &self.catalog());
+            let left = leftovers(&selection, &wish.observed.releases, &self.catalog());
             let rest = self.clear(deployment, &left, memory).await?;
             wish.wake = rest.is_some().then(|| now.checked_add(AGAIN).ok()).flatten();
             rest
@@ -115,44 +115,39 @@ impl Context {
             self.cluster.collect_jobs(key).await?;
         }
         memory.ceph = None;
-        if left.stay.is_empty() {
-            self.cluster.remove_external(&name, &BTreeSet::new()).await?;
-            // Pools, users and data stay in Ceph.
+        let needed = &left.needed;
+        self.cluster.remove_external(&name, &needed.external).await?;
+        // Pools, users and data stay in Ceph.
+        if !needed.store {
             self.cluster.leave_stores(&name, None).await?;
-            self.cluster.remove_ceph(&name, &[]).await?;
+        }
+        self.cluster.remove_ceph(&name, &needed.ceph).await?;
+        if !needed.labels {
             // Nothing of the cloud's looks for them any more.
             let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
             let problems = self.label_nodes(&nodes).await;
             if let Some(problem) = problems.into_iter().next() {
                 return Ok(Some(problem));
             }
-        } else {
-            tracing::info!(releases = ?left.stay, "not ours: they stay, with what their pods live on");
         }
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
             self.cluster.purge(&name, &namespace, left).await?;
             self.inputs.forget_own();
         }
+        // The status goes with the resource: only an event is still there to be read.
+        self.cluster.tell(deployment, told(needed).into_iter().collect()).await;
         Ok(None)
     }
 }
 
-/// What the cloud's own releases left, and those of its names that are not its own: let go, or made by others and never taken over. Which of both
-/// no record tells, so each counts as one whose pods live on what the operator gave them.
-fn leftovers(deployment: &str, names: &BTreeMap<Key, String>, observed: &Observed, catalog: &Catalog) -> Leftovers {
-    let mut left = Leftovers::default();
-    for (key, name) in names {
-        let release = catalog.release(name);
-        if observed.is_others(key) {
-            left.stay.insert(key.clone());
-            left.credentials.extend(release.map(|(service, _)| secret_name(deployment, service)));
-            continue;
-        }
-        left.releases.insert(key.clone());
-        let secrets = release.map(|(_, release)| release.kept_secrets.as_slice()).unwrap_or_default();
-        left.secrets.extend(secrets.iter().map(|secret| (key.namespace.clone(), secret.clone())));
-    }
-    left
+/// What releases keep that stay, in an event.
+fn told(needed: &Needed) -> Option<Event> {
+    let objects = needed.ceph.iter().map(ToString::to_string);
+    let services = needed.external.iter().map(|(namespace, name)| format!("Service {namespace}/{name}"));
+    let labels = needed.labels.then(|| "the labels of roles on nodes".to_owned());
+    let releases: Vec<String> = needed.releases.iter().map(ToString::to_string).collect();
+    let kept: Vec<String> = labels.into_iter().chain(services).chain(objects).collect();
+    (!releases.is_empty()).then(|| status::retained(&releases, &kept))
 }
 
 /// The wish for nothing.
@@ -169,26 +164,5 @@ fn leaving(observed: Observed, policy: Policy, problems: Vec<String>) -> Wish {
         wake: None,
         fetching: false,
         pending: BTreeMap::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::observed::ReleaseSeen;
-    use crate::plan::tests::world::{seen, world};
-
-    #[test]
-    fn what_is_not_ours_stays_with_its_jobs_claims_and_credentials() {
-        let key = |name: &str| Key::new("openstack", name);
-        let names = BTreeMap::from([(key("front"), "front".to_owned()), (key("store"), "store".to_owned())]);
-        let mut observed = Observed::default();
-        let all = |observed: &Observed| leftovers("nimbus", &names, observed, &world().catalog);
-        assert_eq!(all(&observed).releases.len(), 2, "what is gone was ours");
-        let let_go = ReleaseSeen { attempt: None, own_inputs: None, ..seen("deployed") };
-        observed.releases.insert(key("store"), let_go);
-        let left = all(&observed);
-        assert_eq!((left.releases, left.stay), ([key("front")].into(), [key("store")].into()));
-        assert_eq!(left.credentials, ["nimbus-credentials-store".to_owned()].into());
     }
 }

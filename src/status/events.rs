@@ -71,6 +71,15 @@ pub fn not_forgotten(node: &str, why: &str) -> Event {
     Event { about, ..event(true, "HostNotForgotten", format!("{node} is not forgotten: {why}")) }
 }
 
+/// That a cloud goes and leaves what it made, because releases stay whose pods may live on it.
+pub fn retained(releases: &[String], kept: &[String]) -> Event {
+    let (releases, kept) = (releases.join(", "), kept.join(", "));
+    let words = format!(
+        "not osdpl's and left as it is: {releases}; with it stays what its pods may live on: {kept}; what the README says of deleting removes it later"
+    );
+    event(false, "Retained", words)
+}
+
 /// The reason of an event about a failure.
 const FAILED: &str = "Failed";
 
