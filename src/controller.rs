@@ -32,6 +32,7 @@ mod store;
 mod sweep;
 mod teardown;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,14 +104,16 @@ pub struct Parts {
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// Counters.
     pub metrics: Metrics,
+    /// The secrets that the scrubber was made with.
+    pub secrets: BTreeSet<String>,
 }
 
 impl Context {
     /// A context; `poke` is told when something that a spec names changes.
     pub fn new(parts: Parts, poke: &Arc<Notify>) -> Self {
-        let Parts { cluster, book, tasks, runner, charts, scrubber, metrics } = parts;
+        let Parts { cluster, book, tasks, runner, charts, scrubber, metrics, secrets } = parts;
         let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
-        let (memory, deployments) = (Mutex::default(), std::sync::OnceLock::new());
+        let (memory, deployments) = (Mutex::new(Memory::knowing(secrets)), std::sync::OnceLock::new());
         let setting = tokio::sync::watch::Sender::new(None);
         Self {
             cluster,
