@@ -84,8 +84,8 @@ pub struct Context {
     deployments: std::sync::OnceLock<Store<OpenStackDeployment>>,
     /// What the cloud means for nodes that are taken out.
     setting: tokio::sync::watch::Sender<Option<Arc<crate::maintenance::Setting>>>,
-    /// How many passes in a row failed.
-    failed: std::sync::atomic::AtomicU32,
+    /// The resources whose passes fail.
+    failing: std::sync::Mutex<failing::AllFailing>,
 }
 
 /// What a [`Context`] is made of.
@@ -127,7 +127,7 @@ impl Context {
             memory,
             deployments,
             setting,
-            failed: 0.into(),
+            failing: std::sync::Mutex::default(),
         }
     }
 }

@@ -228,6 +228,7 @@ fn spoken_reason(why: &str) -> &'static str {
         reason::DELETING,
         reason::CHART,
         reason::INPUTS,
+        reason::FAILING,
         reason::FOREIGN,
     ];
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)
