@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::conditions::WARNING;
-use super::{Event, events, shortened};
+use super::{About, Event, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
 /// The end of every message of a failure, warnings aside.
@@ -39,8 +39,10 @@ pub fn failing(
         };
         set(&mut status.conditions, type_, holds, said, generation, now);
     }
-    let events = events::turned(&before, &status).into_iter().collect();
-    (status, events)
+    // What fails next may be another thing: its event is not to be folded into this one.
+    let about = Some(About::Field("status.conditions".to_owned()));
+    let event = events::turned(&before, &status).map(|event| Event { about, ..event });
+    (status, event.into_iter().collect())
 }
 
 /// The warnings about the spec that Ready's message told before: it keeps the account of those that were events, and they hold on.

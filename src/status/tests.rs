@@ -214,8 +214,8 @@ fn a_warning_is_an_event_once_and_stays_in_readys_message_and_the_column_is_shor
 #[test]
 fn of_many_warnings_those_that_are_told_are_events_once() {
     let warning = |number: usize| {
-        let message = format!("spec.a[{number}] is without effect");
-        Finding { level: Level::Warning, field: "spec.a".into(), message }
+        let field = format!("spec.a[{number}]");
+        Finding { level: Level::Warning, message: format!("{field} is without effect"), field }
     };
     let warnings: Vec<Finding> = (0..11).map(warning).collect();
     let plan = plan(&[("front", Step::Ready)]);
@@ -227,6 +227,11 @@ fn of_many_warnings_those_that_are_told_are_events_once() {
     assert_eq!(events, 10);
     assert_eq!(report(Some(&first), &warnings).1, 0, "nothing is new");
     assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last is told now");
+    let of_one_field = warnings[..2].iter().map(|finding| Finding { field: "spec.a".into(), ..finding.clone() });
+    let of_one_field: Vec<_> = of_one_field.collect();
+    let (_, events) = reported_of(None, &plan, &spec(), &recorded("deployed"), &of_one_field, NOW);
+    let notes: Vec<_> = events.iter().filter(|event| event.reason == "SpecWarning").map(|event| &event.note).collect();
+    assert_eq!(notes, ["spec.a[0] is without effect; spec.a[1] is without effect"]);
 }
 
 #[test]
