@@ -224,7 +224,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     let repairs = spent::repairs(&plan, &wish.policy);
     context.act(&mut plan, &wish, &mut memory).await;
     let rolled = context.roll(deployment, &plan, &wish, &mut memory).await;
-    context.spend(deployment, &plan, &wish, (repairs, &rolled)).await?;
+    context.spend(deployment, &plan, &mut wish, (repairs, &rolled)).await;
     plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
     if wish.refused {
         plan = gather::frozen(&wish.desired, &wish.observed);
@@ -234,9 +234,9 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     if wish.fetching && known == deployment.metadata.generation && context.runner.table().is_empty() {
         return Ok(wake(&plan, &wish, now));
     }
-    let changes = context.changes(&plan, &wish, &mut memory).await?;
+    let (changes, again) = context.changes(&plan, &wish, &mut memory).await;
     let later = context.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, &mut memory).await?;
-    plan.wake = plan.wake.into_iter().chain(later).min();
+    plan.wake = plan.wake.into_iter().chain(later).chain(again).min();
     Ok(wake(&plan, &wish, now))
 }
 

@@ -1,19 +1,22 @@
 //! Annotations with which a person agreed to something once: taken away when that was done, so that they agree to nothing else later.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::Context;
 use super::gather::{Wish, names};
 use super::memory::Memory;
 use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS};
 use crate::catalog::{Level, did_you_mean};
-use crate::cluster::Error;
 use crate::desired::Finding;
 use crate::observed::{Key, Observed, ReleaseSeen};
 use crate::plan::{Action, Plan, Policy, Step, Wait};
 use crate::rollout::{self, Next};
 
 const ALL: &str = "all";
+
+/// When an annotation that could not be taken away is tried again: no watch tells of rights that are given back.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// The releases that a repair was asked for and that are about to be upgraded.
 pub fn repairs(plan: &Plan, policy: &Policy) -> BTreeSet<String> {
@@ -88,14 +91,14 @@ impl Memory {
 }
 
 impl Context {
-    /// Takes away what has had its effect.
+    /// Takes away what has had its effect. Where that is refused it is a warning, and asked again after a while.
     pub(super) async fn spend(
         &self,
         deployment: &OpenStackDeployment,
         plan: &Plan,
-        wish: &Wish,
+        wish: &mut Wish,
         (started, rolled): (BTreeSet<String>, &Next),
-    ) -> Result<(), Error> {
+    ) {
         let known = !wish.refused && !wish.fetching && wish.pending.is_empty();
         // A rollout stands on a person's word longer than the annotation does: first it is written down.
         let stored = deployment.status.as_ref().map(|status| &status.rollouts);
@@ -111,8 +114,20 @@ impl Context {
                 spent.insert(annotation, Some(left).filter(|left| !left.is_empty()));
             }
         }
-        self.cluster.annotate(deployment, &spent).await.map(drop)
+        if let Err(error) = self.cluster.annotate(deployment, &spent).await {
+            let problem = self.scrubber.borrow().scrub(&error.to_string());
+            wish.findings.extend(spent.keys().map(|annotation| stays(annotation, &problem)));
+            wish.wake = wish.wake.into_iter().chain(super::now().checked_add(AGAIN).ok()).min();
+        }
     }
+}
+
+/// The warning that an annotation stays which has had its effect.
+fn stays(annotation: &str, problem: &str) -> Finding {
+    let message = format!(
+        "it had its effect and could not be taken away: {problem}; let the operator change annotations of the resource, or take it out yourself"
+    );
+    Finding { level: Level::Warning, field: format!("annotation {annotation}"), message }
 }
 
 #[cfg(test)]
