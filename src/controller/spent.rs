@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Context;
 use super::gather::{Wish, names};
 use super::memory::Memory;
-use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS};
+use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS, reason};
 use crate::catalog::{Level, did_you_mean};
 use crate::desired::Finding;
 use crate::observed::{Key, Observed, ReleaseSeen};
@@ -35,11 +35,33 @@ fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BT
                 .get(name)
                 .is_some_and(|decision| matches!(decision.step, Step::Wait(Wait::Helm { queued: false, .. })))
     };
-    let open = |step: &Step| {
-        matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Needs(_)))
-    };
-    let over = |name: &String| name == ALL && !plan.decisions.values().any(|decision| open(&decision.step));
+    let over = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     asked.iter().filter(|name| !began(name) && !over(name)).cloned().collect()
+}
+
+/// Whether something is left to do that needs no other word of a person's.
+fn is_open(step: &Step) -> bool {
+    match step {
+        Step::Do(..) => true,
+        Step::Settle(_) | Step::Ready => false,
+        Step::Wait(wait) => match wait {
+            Wait::Needs(_)
+            | Wait::Helm { .. }
+            | Wait::Locked { .. }
+            | Wait::Backoff { .. }
+            | Wait::Record
+            | Wait::Dependents(_)
+            | Wait::Terminating(_) => true,
+            // A chart is asked for again by itself; the rest waits for what the spec says or names.
+            Wait::Blocked { reason, .. } => matches!(reason.as_str(), reason::CHART | reason::CHART_PENDING),
+            Wait::Approval(_)
+            | Wait::Paused
+            | Wait::Refused
+            | Wait::Foreign { .. }
+            | Wait::Unmanaged(_)
+            | Wait::Undecodable(_) => false,
+        },
+    }
 }
 
 /// What is left of the names that were to be taken over: those that still belong to nobody. `all` counts until none does.
@@ -154,7 +176,11 @@ mod tests {
             assert_eq!(with(Step::Wait(over)), set(&[]));
         }
         let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
-        for open in [helm, Wait::Needs(Vec::new())] {
+        let blocked = |reason: &str| Wait::Blocked { reason: reason.into(), message: "x".into() };
+        assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
+        let locked = Wait::Locked { until: None, message: "held by a helm that is not ours".into() };
+        let dependents = Wait::Dependents(vec!["nova".into()]);
+        for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::Record, dependents] {
             assert_eq!(with(Step::Wait(open)), all);
         }
     }
