@@ -14,11 +14,12 @@ use super::memory::Memory;
 use super::rollout::Rolled;
 use super::spent::nameless;
 use super::{Context, wake};
-use crate::api::{DeletionPolicy, OpenStackDeployment};
+use crate::api::{DeletionPolicy, OpenStackDeployment, reason};
+use crate::catalog::Level;
 use crate::cluster::{Error, Leftovers, Needed};
 use crate::desired::{Desired, select};
 use crate::observed::Observed;
-use crate::plan::{Policy, plan};
+use crate::plan::{Plan, Policy, Step, Wait, plan};
 use crate::rollout::Rollouts;
 use crate::status::{self, Event};
 
@@ -49,6 +50,10 @@ impl Context {
         let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
         wish.findings = nameless(&wish.policy, &names, &wish.observed);
         let mut plan = plan(&wish.desired, &wish.observed, &self.catalog(), &wish.policy, now);
+        if let Some(doubt) = self.book.findings().into_iter().find(|finding| finding.level == Level::Error) {
+            hold(&mut plan, &doubt.message);
+            return self.tell_rest(deployment, (wish, plan), doubt.message, memory).await;
+        }
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
         let rest = if left {
@@ -59,18 +64,29 @@ impl Context {
             wish.wake = rest.is_some().then(|| now.checked_add(AGAIN).ok()).flatten();
             rest
         };
-        wish.wake = wish.wake.into_iter().chain(memory.again(now)).min();
-        if rest.is_some() {
-            let later =
-                self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &Rollouts::new()), rest, memory).await?;
-            plan.wake = plan.wake.into_iter().chain(later).min();
-            return Ok(wake(&plan, &wish, now));
+        if let Some(rest) = rest {
+            return self.tell_rest(deployment, (wish, plan), rest, memory).await;
         }
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
         self.metrics.gone(&name);
         self.unsettle();
         Ok(Action::await_change())
+    }
+
+    /// Tells what is still to be done, and when to look again.
+    async fn tell_rest(
+        &self,
+        deployment: &OpenStackDeployment,
+        (wish, mut plan): (Wish, Plan),
+        rest: String,
+        memory: &mut Memory,
+    ) -> Result<Action, Error> {
+        let now = super::now();
+        let told = (&BTreeMap::new(), &Rollouts::new());
+        let later = self.publish(deployment, &wish, &plan, told, Some(rest), memory).await?;
+        plan.wake = plan.wake.into_iter().chain(memory.again(now)).chain(later).min();
+        Ok(wake(&plan, &wish, now))
     }
 
     /// Lets everything go as it runs: helm's records lose our labels, and the resource its finalizer. Secrets, objects that charts mount and labels
@@ -97,7 +113,7 @@ impl Context {
         // What helm is in the middle of ends first; its end pokes.
         let rest = format!("helm is at {}: it is let go when that has ended", busy.join(", "));
         let wish = leaving(observed, policy(deployment), self.tasks.problems());
-        let (plan, nothing) = (crate::plan::Plan::default(), Rollouts::new());
+        let (plan, nothing) = (Plan::default(), Rollouts::new());
         self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &nothing), Some(rest), memory).await?;
         Ok(Action::requeue(AGAIN))
     }
@@ -122,9 +138,9 @@ impl Context {
             self.cluster.leave_stores(&name, None).await?;
         }
         self.cluster.remove_ceph(&name, &needed.ceph).await?;
+        let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
         if !needed.labels {
             // Nothing of the cloud's looks for them any more.
-            let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
             let problems = self.label_nodes(&nodes).await;
             if let Some(problem) = problems.into_iter().next() {
                 return Ok(Some(problem));
@@ -135,19 +151,30 @@ impl Context {
             self.inputs.forget_own();
         }
         // The status goes with the resource: only an event is still there to be read.
-        self.cluster.tell(deployment, told(needed).into_iter().collect()).await;
+        self.cluster.tell(deployment, told(needed, nodes.len()).into_iter().collect()).await;
         Ok(None)
     }
 }
 
-/// What releases keep that stay, in an event.
-fn told(needed: &Needed) -> Option<Event> {
-    let objects = needed.ceph.iter().map(ToString::to_string);
+/// Makes what would be started wait while it is not known what `ConfigMap`s add to the catalogue: what they tell of releases decides in which order
+/// these leave, and what a purge removes. What is corrected there pokes.
+fn hold(plan: &mut Plan, why: &str) {
+    for decision in plan.decisions.values_mut() {
+        if matches!(decision.step, Step::Do(..)) {
+            decision.step = Step::Wait(Wait::Blocked { reason: reason::INVALID.into(), message: why.to_owned() });
+        }
+        decision.sweep = None;
+    }
+}
+
+/// What releases keep that stay, in an event; so many nodes have labels from the operator.
+fn told(needed: &Needed, nodes: usize) -> Option<Event> {
+    let labels = (needed.labels && nodes > 0).then(|| format!("the labels of roles on {nodes} nodes"));
     let services = needed.external.iter().map(|(namespace, name)| format!("Service {namespace}/{name}"));
-    let labels = needed.labels.then(|| "the labels of roles on nodes".to_owned());
-    let releases: Vec<String> = needed.releases.iter().map(ToString::to_string).collect();
+    let objects = needed.ceph.iter().map(ToString::to_string);
     let kept: Vec<String> = labels.into_iter().chain(services).chain(objects).collect();
-    (!releases.is_empty()).then(|| status::retained(&releases, &kept))
+    let releases: Vec<String> = needed.releases.iter().map(ToString::to_string).collect();
+    (!kept.is_empty()).then(|| status::retained(&releases, &kept))
 }
 
 /// The wish for nothing.
@@ -164,5 +191,35 @@ fn leaving(observed: Observed, policy: Policy, problems: Vec<String>) -> Wish {
         wake: None,
         fetching: false,
         pending: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::world::{seen, world};
+
+    #[test]
+    fn nothing_leaves_while_it_is_not_known_what_it_needs() {
+        let mut world = world().see("front", seen("deployed")).see("store", seen("deployed"));
+        world.policy.deleting = true;
+        world.desired = Desired::default();
+        let mut plan = plan(&world.desired, &world.observed, &world.catalog, &world.policy, super::super::now());
+        assert!(plan.decisions.values().any(|decision| matches!(decision.step, Step::Do(..))), "{plan:?}");
+        hold(&mut plan, "the catalogue: ConfigMaps can't be listed");
+        assert!(plan.decisions.values().all(|decision| matches!(decision.step, Step::Wait(_))), "{plan:?}");
+        let told = plan.decisions.values().any(|decision| matches!(&decision.step, Step::Wait(Wait::Blocked { message, .. }) if message.starts_with("the catalogue: ")));
+        assert!(told, "{plan:?}");
+    }
+    #[test]
+    fn what_is_left_is_told_where_anything_is() {
+        let external = [("openstack".to_owned(), "mariadb".to_owned())].into();
+        let releases = [crate::observed::Key::new("openstack", "nova")].into();
+        let needed = Needed { releases, labels: true, external, ..Needed::default() };
+        let note = told(&needed, 2).unwrap().note;
+        let kept = "the labels of roles on 2 nodes, Service openstack/mariadb; ";
+        assert!(note.contains(&format!("openstack/nova; with it stays what its pods may live on: {kept}")), "{note}");
+        assert_eq!(told(&Needed { external: [].into(), ..needed }, 0), None);
+        assert_eq!(told(&Needed::default(), 2), None);
     }
 }
