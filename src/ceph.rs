@@ -29,7 +29,7 @@ pub use gateway::{Gateway, Url};
 pub use key::CephxKey;
 pub use mirantis::mirantis;
 pub use monitors::Monitors;
-pub use objects::{Kind, Object, objects, taken_over};
+pub use objects::{Kind, Object, mounted, objects, taken_over};
 pub use problem::{Complaint, Problem};
 pub use rook::{Cluster, ENDPOINTS, Manifest, Rook, consumers, holds};
 pub use store::{Keystone, Store, USER};

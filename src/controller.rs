@@ -14,6 +14,7 @@ mod fence;
 mod gather;
 mod hosts;
 mod learn;
+mod leftovers;
 mod likeness;
 mod maintenance;
 mod memory;
@@ -31,6 +32,7 @@ mod store;
 mod sweep;
 mod teardown;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,8 +84,8 @@ pub struct Context {
     deployments: std::sync::OnceLock<Store<OpenStackDeployment>>,
     /// What the cloud means for nodes that are taken out.
     setting: tokio::sync::watch::Sender<Option<Arc<crate::maintenance::Setting>>>,
-    /// How many passes in a row failed.
-    failed: std::sync::atomic::AtomicU32,
+    /// The resources whose passes fail.
+    failing: std::sync::Mutex<failing::AllFailing>,
 }
 
 /// What a [`Context`] is made of.
@@ -102,14 +104,16 @@ pub struct Parts {
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// Counters.
     pub metrics: Metrics,
+    /// The secrets that the scrubber was made with.
+    pub secrets: BTreeSet<String>,
 }
 
 impl Context {
     /// A context; `poke` is told when something that a spec names changes.
     pub fn new(parts: Parts, poke: &Arc<Notify>) -> Self {
-        let Parts { cluster, book, tasks, runner, charts, scrubber, metrics } = parts;
+        let Parts { cluster, book, tasks, runner, charts, scrubber, metrics, secrets } = parts;
         let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
-        let (memory, deployments) = (Mutex::default(), std::sync::OnceLock::new());
+        let (memory, deployments) = (Mutex::new(Memory::knowing(secrets)), std::sync::OnceLock::new());
         let setting = tokio::sync::watch::Sender::new(None);
         Self {
             cluster,
@@ -123,7 +127,7 @@ impl Context {
             memory,
             deployments,
             setting,
-            failed: 0.into(),
+            failing: std::sync::Mutex::default(),
         }
     }
 }
@@ -220,7 +224,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     let repairs = spent::repairs(&plan, &wish.policy);
     context.act(&mut plan, &wish, &mut memory).await;
     let rolled = context.roll(deployment, &plan, &wish, &mut memory).await;
-    context.spend(deployment, &plan, &wish, (repairs, &rolled)).await?;
+    context.spend(deployment, &plan, &mut wish, (repairs, &rolled)).await;
     plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
     if wish.refused {
         plan = gather::frozen(&wish.desired, &wish.observed);
@@ -230,9 +234,9 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
     if wish.fetching && known == deployment.metadata.generation && context.runner.table().is_empty() {
         return Ok(wake(&plan, &wish, now));
     }
-    let changes = context.changes(&plan, &wish, &mut memory).await?;
+    let (changes, again) = context.changes(&plan, &wish, &mut memory).await;
     let later = context.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, &mut memory).await?;
-    plan.wake = plan.wake.into_iter().chain(later).min();
+    plan.wake = plan.wake.into_iter().chain(later).chain(again).min();
     Ok(wake(&plan, &wish, now))
 }
 

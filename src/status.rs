@@ -15,7 +15,7 @@ mod verdict;
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use events::{About, Event, forgotten, mapping, not_forgotten, restored};
+pub use events::{About, Event, forgotten, mapping, not_forgotten, restored, retained};
 pub use failing::failing;
 pub use rollouts::line as rollout_line;
 

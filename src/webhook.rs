@@ -17,12 +17,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use futures::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{OpenStackDeploymentSpec, SchemaError};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Level};
 use crate::desired::Finding;
 use crate::observed::Site;
 use crate::rule::{Question, Schemas, asked};
@@ -116,8 +116,17 @@ impl Judge {
     }
 }
 
-/// The answer with what is wrong with the catalogue before all other warnings: what a resource is refused for may follow from it.
+/// The answer with what is wrong with the catalogue before all other warnings: what a resource is refused for may follow from it. Where that has nothing
+/// changed in the cloud nothing is refused: what is missing may be there.
 fn warned(mut answer: Value, doubts: &[Finding]) -> Value {
+    let is_known = doubts.iter().all(|doubt| doubt.level != Level::Error);
+    if let Some(refusal) = answer["response"]["status"]["message"].as_str().filter(|_| !is_known) {
+        let refusals = refusal.lines().map(Value::from);
+        let others = answer["response"]["warnings"].as_array().cloned().unwrap_or_default();
+        let uid = answer["response"]["uid"].clone();
+        let warnings: Vec<Value> = refusals.chain(others).collect();
+        answer["response"] = json!({"uid": uid, "allowed": true, "warnings": warnings});
+    }
     if !doubts.is_empty() {
         let warnings = &mut answer["response"]["warnings"];
         let others = warnings.as_array().cloned().unwrap_or_default();
@@ -129,10 +138,7 @@ fn warned(mut answer: Value, doubts: &[Finding]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::catalog::Level;
     use crate::observed::{Census, Class};
 
     fn judge(look: impl Fn() -> BoxFuture<'static, Site> + Send + Sync + 'static) -> Judge {
@@ -147,13 +153,17 @@ mod tests {
         Judge { known: Known { catalog_of, site_of: Arc::new(move |_, _| look()) }, schemas }
     }
 
-    async fn warnings(judge: &Judge, old: Value) -> String {
+    async fn answer(judge: &Judge, presets: &[&str], old: Value) -> Value {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
-            "spec": {"openstackRelease": "2026.1", "presets": ["compute", "ha"], "storageClass": "slow"},
+            "spec": {"openstackRelease": "2026.1", "presets": presets, "storageClass": "slow"},
         });
         let review = json!({"request": {"uid": "1", "namespace": "openstack", "object": object, "oldObject": old}});
-        let answer = judge.answer(&review).await.unwrap();
+        judge.answer(&review).await.unwrap()
+    }
+
+    async fn warnings(judge: &Judge, old: Value) -> String {
+        let answer = answer(judge, &["compute", "ha"], old).await;
         assert_eq!(answer["response"]["allowed"], true, "{answer}");
         answer["response"]["warnings"].to_string()
     }
@@ -187,5 +197,25 @@ mod tests {
         let same =
             json!({"spec": {"openstackRelease": "2026.1", "presets": ["compute", "ha"], "storageClass": "slow"}});
         assert_eq!(warnings(&judge, same).await, "null");
+    }
+    #[tokio::test]
+    async fn what_may_be_added_and_is_not_known_is_refused_to_nobody() {
+        let doubt = |level| {
+            let message = "the catalogue: ConfigMaps can't be listed".to_owned();
+            Finding { level, field: "the catalogue".into(), message }
+        };
+        let of = async |level| {
+            let judge = doubting(vec![doubt(level)], || Box::pin(std::future::ready(Site::default())));
+            answer(&judge, &["compute", "edge"], Value::Null).await["response"].take()
+        };
+        let unknown = of(Level::Error).await;
+        assert_eq!(
+            (&unknown["allowed"], &unknown["uid"], &unknown["status"]),
+            (&true.into(), &"1".into(), &Value::Null)
+        );
+        assert_eq!(unknown["warnings"][0], "the catalogue: ConfigMaps can't be listed");
+        let missing = unknown["warnings"][1].as_str().unwrap();
+        assert!(missing.starts_with("spec.presets[1]: there is no preset \"edge\""), "{missing}");
+        assert_eq!(of(Level::Warning).await["allowed"], false, "what is known and wrong is refused");
     }
 }

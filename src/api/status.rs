@@ -270,6 +270,8 @@ pub mod reason {
     pub const CHART_PENDING: &str = "ChartPending";
     /// Something the spec refers to is missing or unreadable.
     pub const INPUTS: &str = "InputsMissing";
+    /// The API server refuses, or does not answer, what the operator can't go on without; it is tried again.
+    pub const FAILING: &str = "ReconcileError";
     /// Objects of a release were edited or deleted beside helm.
     pub const DRIFTED: &str = "Drifted";
     /// A release is foreign or was changed by others.

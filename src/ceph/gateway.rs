@@ -134,7 +134,13 @@ impl Gateway {
         let Self::Chart(key) = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());
         let data = [("ceph.keyring".to_owned(), file)].into();
-        vec![Object { kind: Kind::Opaque, namespace: namespace.to_owned(), name: KEYRING.to_owned(), data }]
+        vec![Object { data, ..Self::mounted(namespace) }]
+    }
+
+    /// That object, of which only the name is known.
+    pub fn mounted(namespace: &str) -> Object {
+        let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
+        Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
     }
 }
 

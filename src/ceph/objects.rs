@@ -128,6 +128,33 @@ pub fn taken_over(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     names.flat_map(place).collect()
 }
 
+/// What of ours releases may mount (their namespaces by the catalogue's name), whatever their values say, by the names of the objects alone.
+pub fn mounted(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
+    let consumers = Consumer::ALL.into_iter().map(|consumer| {
+        let releases: &[&str] = match consumer {
+            // Glance's stores may be volumes.
+            Consumer::Cinder => &["cinder", "glance", "libvirt"],
+            Consumer::Nova => &["libvirt", "nova"],
+            Consumer::Glance => &["glance"],
+            Consumer::CinderBackup => &["cinder"],
+            Consumer::Manila => &["manila"],
+            Consumer::Gnocchi => &["gnocchi"],
+        };
+        (consumer.keyring(), releases)
+    });
+    let mut objects = Objects::new();
+    for (secret, mounting) in consumers.chain([(ADMIN_SECRET, ALL.as_slice())]) {
+        for namespace in mounting.iter().filter_map(|release| releases.get(release)) {
+            for (kind, name) in [(Kind::ConfigMap, CONFIG_MAP), (Kind::Secret, secret)] {
+                let object =
+                    Object { kind, namespace: (*namespace).to_owned(), name: name.to_owned(), data: BTreeMap::new() };
+                objects.insert((kind, object.namespace.clone(), name), object);
+            }
+        }
+    }
+    objects.into_values().collect()
+}
+
 /// The releases that may mount anything of Ceph's.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
@@ -181,5 +208,16 @@ mod tests {
         assert!(!ours.is_said_by(&object(Kind::Secret, keyring, "other", "k1").data));
         let nova = object(Kind::Secret, Consumer::Nova.keyring(), "key", "k1");
         assert!(!nova.is_said_by(&nova.data), "nova's pods mount the file in it");
+    }
+
+    #[test]
+    fn a_release_alone_has_what_it_may_mount_in_its_own_namespace() {
+        let of = |releases: &[(&'static str, &'static str)]| {
+            let objects = mounted(&releases.iter().copied().collect());
+            objects.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let nova = ["ConfigMap cloud/ceph-etc", "Secret cloud/nova-rbd-keyring", "Secret cloud/pvc-ceph-client-key"];
+        assert_eq!(of(&[("nova", "cloud"), ("keystone", "identity")]), nova);
+        assert_eq!(of(&[("keystone", "cloud")]), [""; 0]);
     }
 }

@@ -85,7 +85,7 @@ impl Arguments {
         let poke = Arc::new(Notify::new());
         // The first logs are read before the first pass, and shown as they were scrubbed then.
         let secrets = secrets_beforehand(&client).await.context("finding out what must not show")?;
-        let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(secrets)));
+        let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let judge = fence.clone();
         let owner: crate::tasks::OwnerOf = Arc::new(move |instance: &str| judge.owner(instance));
         let tolerated = Some(Arc::new(catalog.tolerated.clone()));
@@ -107,7 +107,7 @@ impl Arguments {
         let charts = ChartSource::new(store, &poke);
         let refreshing = tokio::spawn(refresh(fence, client.clone(), charts.look()));
         let cluster = Cluster::new(client).asking_once(asks_once);
-        let parts = Parts { cluster, book, tasks, runner: runner.clone(), charts, scrubber, metrics };
+        let parts = Parts { cluster, book, tasks, runner: runner.clone(), charts, scrubber, metrics, secrets };
         let context = Arc::new(Context::new(parts, &poke));
         let webhook = self.webhook.serve(&context, &stop).await?;
         let again = Duration::from_secs(self.maintenance_poll);

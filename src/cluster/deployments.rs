@@ -113,6 +113,11 @@ impl Cluster {
 /// Events that agree in everything but their note are folded into one; the related object keeps them apart.
 fn related(deployment: &OpenStackDeployment, about: About) -> ObjectReference {
     let (kind, version, name) = match about {
+        // Of two versions of the resource the same field is said two things.
+        About::Field(path) => {
+            let resource_version = deployment.resource_version();
+            return ObjectReference { field_path: Some(path), resource_version, ..deployment.object_ref(&()) };
+        }
         About::Release(name) => ("Release".to_owned(), Some("helm.sh/v1"), name),
         About::Secret(name) => ("Secret".to_owned(), Some("v1"), name),
         About::Object { kind, name } => (kind, None, name),
@@ -154,5 +159,41 @@ mod tests {
         assert!(cluster.annotate(&deployment, &BTreeMap::new()).await.unwrap(), "there is nothing to ask for");
         let metadata = json!({"annotations": {REPAIR: null}, "resourceVersion": "7"});
         assert_eq!(*asked.lock().unwrap(), [json!({"metadata": metadata})]);
+    }
+    /// The events that are recorded: whether each is a new one, and its note.
+    async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
+        let asked = Arc::<Mutex<Vec<_>>>::default();
+        let requests = Arc::clone(&asked);
+        let record = async move |request: axum::extract::Request| {
+            let is_new = request.method() == axum::http::Method::POST;
+            let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
+            let event: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            requests.lock().unwrap().push((is_new, event["note"].as_str().unwrap().to_owned()));
+            event.to_string().into_response()
+        };
+        let cluster = Cluster::new(kube::Client::new(Router::new().fallback(record), "cloud"));
+        let mut deployment = OpenStackDeployment::new("nimbus", OpenStackDeploymentSpec::default());
+        deployment.metadata.namespace = Some("cloud".into());
+        for version in versions {
+            deployment.metadata.resource_version = Some((*version).to_owned());
+            cluster.tell(&deployment, event(version)).await;
+        }
+        std::mem::take(&mut *asked.lock().unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_is_said_of_two_fields_or_of_two_versions_of_one_is_two_events() {
+        let of = |field: &str, note: &str| status::Event {
+            warning: true,
+            reason: "SpecWarning",
+            note: note.to_owned(),
+            about: Some(About::Field(field.to_owned())),
+        };
+        let both = recorded(&["7"], |_| vec![of("spec.a", "a has no effect"), of("spec.b", "b has no effect")]).await;
+        assert_eq!(both, [(true, "a has no effect".to_owned()), (true, "b has no effect".to_owned())]);
+        let later = recorded(&["7", "8"], |version| vec![of("spec.a", version)]).await;
+        assert_eq!(later, [(true, "7".to_owned()), (true, "8".to_owned())]);
+        let folded = recorded(&["7", "7"], |_| vec![of("spec.a", "a has no effect")]).await;
+        assert_eq!(folded.iter().map(|(is_new, _)| *is_new).collect::<Vec<_>>(), [true, false]);
     }
 }

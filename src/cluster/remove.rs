@@ -11,6 +11,7 @@ use super::ceph::COMPONENT;
 use super::claims::belongs;
 use super::{Cluster, Error, Explain};
 use crate::api::MANAGED;
+use crate::ceph::Object;
 use crate::observed::Key;
 
 /// What an uninstall of a cloud leaves behind.
@@ -24,6 +25,23 @@ pub struct Leftovers {
     pub credentials: BTreeSet<String>,
     /// Secrets that upstream keeps, as (namespace, name).
     pub secrets: BTreeSet<(String, String)>,
+    /// What the pods of releases that stay may live on.
+    pub needed: Needed,
+}
+
+/// What the operator made beside helm and does not take away, because pods may live on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// Whose pods.
+    pub releases: BTreeSet<Key>,
+    /// Whether they may choose nodes by the labels of roles.
+    pub labels: bool,
+    /// Services that lead outside, as (namespace, name).
+    pub external: BTreeSet<(String, String)>,
+    /// What they may mount of Ceph's, by name.
+    pub ceph: Vec<Object>,
+    /// Whether Ceph's object store belongs to what stays.
+    pub store: bool,
 }
 
 /// A deletion of what is gone already is done.
@@ -93,7 +111,8 @@ impl Cluster {
         for secret in self.list(&api, &format!("{MANAGED}={deployment}")).await? {
             let name = secret.name_any();
             let is_mounted = secret.labels().get(COMPONENT.0).is_some_and(|component| component == COMPONENT.1);
-            if left.credentials.contains(&name) || is_mounted && !left.stay.is_empty() {
+            // What of Ceph's was not removed before stays.
+            if left.credentials.contains(&name) || is_mounted {
                 continue;
             }
             gone(api.delete(&name, &DeleteParams::default()).await, || format!("deleting Secret {namespace}/{name}"))?;

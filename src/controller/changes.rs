@@ -8,8 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::Context;
 use super::gather::Wish;
 use super::memory::{Changes, Memory};
-use crate::cluster::Error;
-use crate::observed::Verdict;
+use crate::observed::{Key, Verdict};
 use crate::plan::{Plan, Why};
 use crate::values::changed;
 
@@ -20,13 +19,13 @@ const SHOWN: usize = 20;
 const AGAIN: Duration = Duration::from_secs(30);
 
 impl Context {
-    /// The paths that each waiting upgrade would change.
+    /// The paths that each waiting upgrade would change, or why they can't be told, and when that is asked again.
     pub(super) async fn changes(
         &self,
         plan: &Plan,
         wish: &Wish,
         memory: &mut Memory,
-    ) -> Result<BTreeMap<String, Vec<String>>, Error> {
+    ) -> (BTreeMap<String, Vec<String>>, Option<Timestamp>) {
         let waiting: Vec<&str> =
             plan.awaiting().filter(|(_, why)| **why != Why::Unwanted).map(|(name, _)| name).collect();
         let mut all = BTreeMap::new();
@@ -39,7 +38,7 @@ impl Context {
                 let paths = match wish.observed.likeness.get(&release.key).map(|known| &known.verdict) {
                     // What others made is compared by what templates see: they write values in their own way.
                     Some(Verdict::Differs { chart, paths }) => Ok(short(chart.iter().chain(paths).cloned().collect())),
-                    _ => self.differences(release, revision).await?,
+                    _ => self.differences(release, revision).await,
                 };
                 let paths = paths.map_err(|problem| (problem, now.checked_add(AGAIN).unwrap_or(now)));
                 let changes = Changes { revision, inputs: release.inputs.clone(), paths };
@@ -50,25 +49,28 @@ impl Context {
         memory
             .changes
             .retain(|key, _| all.keys().any(|name| wish.desired.releases.get(name).is_some_and(|r| r.key == *key)));
-        Ok(all)
+        (all, again(&memory.changes))
     }
 
-    /// The paths; the inner error says why they can't be told.
+    /// The paths, or why they can't be told: what waits for approval is no reason not to tell the rest.
     async fn differences(
         &self,
         release: &crate::desired::DesiredRelease,
         revision: i64,
-    ) -> Result<Result<Vec<String>, String>, Error> {
-        let recorded = match self.cluster.recorded_values(&release.key, revision).await? {
-            Ok(recorded) => recorded,
-            Err(problem) => return Ok(Err(problem)),
-        };
+    ) -> Result<Vec<String>, String> {
+        let recorded = self.cluster.recorded_values(&release.key, revision).await;
+        let recorded = recorded.unwrap_or_else(|error| Err(self.scrubber.borrow().scrub(&error.to_string())))?;
         let mut paths: Vec<String> = changed(&recorded, &release.values).iter().map(ToString::to_string).collect();
         if paths.is_empty() {
             paths.push("(no value: the chart, helm's version or its flags)".to_owned());
         }
-        Ok(Ok(short(paths)))
+        Ok(short(paths))
     }
+}
+
+/// When a record is to be read again: a cloud that waits for approval is one in which nothing else brings a pass.
+fn again(all: &BTreeMap<Key, Changes>) -> Option<Timestamp> {
+    all.values().filter_map(|changes| changes.paths.as_ref().err().map(|(_, until)| *until)).min()
 }
 
 impl Changes {
@@ -105,5 +107,8 @@ mod tests {
         let unknown = with(Err(("it is gone".to_owned(), later)));
         assert_eq!(unknown.shown(), ["(unknown: it is gone)"]);
         assert!(unknown.counts(2, "new", now) && !unknown.counts(2, "new", later));
+        let of = |name: &str, changes| (Key::new("openstack", name), changes);
+        assert_eq!(again(&[of("nova", unknown), of("heat", with(Ok(Vec::new())))].into()), Some(later));
+        assert_eq!(again(&[of("heat", with(Ok(Vec::new())))].into()), None, "what is known stays so");
     }
 }

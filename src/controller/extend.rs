@@ -74,13 +74,6 @@ impl Book {
 
     /// Takes in that it is not known what is added, and why: releases may run by that, and would lose it, so that nothing is changed.
     fn doubt(&self, why: Option<&str>) {
-        let unknown = |why| Finding {
-            level: Level::Error,
-            field: "the catalogue".into(),
-            message: format!(
-                "the catalogue: ConfigMaps with the label {LABEL} can't be listed, so that it is not known what they add to it: {why}; nothing is changed until the operator may list and watch them"
-            ),
-        };
         self.now().unknown = why.map(unknown);
     }
 
@@ -89,8 +82,13 @@ impl Book {
     }
 
     /// The whole with these additions, beside what passes go by, and what is wrong with them: where one is, what was right of it before goes on, as
-    /// passes will go on with it.
-    async fn with(&self, heard: Vec<Addition>) -> (Arc<Catalog>, Vec<Finding>) {
+    /// passes will go on with it. That nothing is known of what is added, and why (`refused`), comes first.
+    async fn with(&self, heard: Vec<Addition>, refused: Option<&str>) -> (Arc<Catalog>, Vec<Finding>) {
+        let (whole, findings) = self.aside_with(heard).await;
+        (whole, refused.map(unknown).into_iter().chain(findings).collect())
+    }
+
+    async fn aside_with(&self, heard: Vec<Addition>) -> (Arc<Catalog>, Vec<Finding>) {
         let before = {
             let now = self.now();
             if now.heard.as_ref() == Some(&heard) {
@@ -207,6 +205,14 @@ fn told(refused: &Refused, stands: bool, is_suspect: bool) -> Finding {
     Finding { level, field: refused.source.clone(), message }
 }
 
+/// What is said where nothing is known of what is added.
+fn unknown(why: &str) -> Finding {
+    let message = format!(
+        "the catalogue: ConfigMaps with the label {LABEL} can't be listed, so that it is not known what they add to it: {why}; nothing is changed until the operator may list and watch them"
+    );
+    Finding { level: Level::Error, field: "the catalogue".into(), message }
+}
+
 fn warning(field: &str, message: &str) -> Finding {
     Finding { level: Level::Warning, field: field.to_owned(), message: message.to_owned() }
 }
@@ -222,7 +228,7 @@ impl Context {
     pub async fn catalog_for(&self, namespace: &str) -> (Arc<Catalog>, Vec<Finding>) {
         self.inputs.told_additions().await;
         let heard = self.inputs.additions(namespace).unwrap_or_default();
-        self.book.with(heard).await
+        self.book.with(heard, self.inputs.additions_refused().as_deref()).await
     }
 
     /// Takes in what `ConfigMap`s in the resource's namespace add to the catalogue; `false` while they are being read.

@@ -50,8 +50,8 @@ pub struct Memory {
     pub rook: Option<Vec<Manifest>>,
     /// The networks of Services, as they were read for a generation of the spec.
     pub services: Networks,
-    /// Every key of Ceph that was ever seen, valid or not.
-    pub keys: BTreeSet<String>,
+    /// Every secret that was ever seen, valid or not.
+    pub secrets: BTreeSet<String>,
     /// What was done about Nova's hosts.
     pub hosts: Hosted,
     /// When the status was written last.

@@ -1,19 +1,22 @@
 //! Annotations with which a person agreed to something once: taken away when that was done, so that they agree to nothing else later.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::Context;
 use super::gather::{Wish, names};
 use super::memory::Memory;
-use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS};
+use crate::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS, reason};
 use crate::catalog::{Level, did_you_mean};
-use crate::cluster::Error;
 use crate::desired::Finding;
 use crate::observed::{Key, Observed, ReleaseSeen};
 use crate::plan::{Action, Plan, Policy, Step, Wait};
 use crate::rollout::{self, Next};
 
 const ALL: &str = "all";
+
+/// When an annotation that could not be taken away is tried again: no watch tells of rights that are given back.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// The releases that a repair was asked for and that are about to be upgraded.
 pub fn repairs(plan: &Plan, policy: &Policy) -> BTreeSet<String> {
@@ -32,11 +35,33 @@ fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BT
                 .get(name)
                 .is_some_and(|decision| matches!(decision.step, Step::Wait(Wait::Helm { queued: false, .. })))
     };
-    let open = |step: &Step| {
-        matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Needs(_)))
-    };
-    let over = |name: &String| name == ALL && !plan.decisions.values().any(|decision| open(&decision.step));
+    let over = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     asked.iter().filter(|name| !began(name) && !over(name)).cloned().collect()
+}
+
+/// Whether something is left to do that needs no other word of a person's.
+fn is_open(step: &Step) -> bool {
+    match step {
+        Step::Do(..) => true,
+        Step::Settle(_) | Step::Ready => false,
+        Step::Wait(wait) => match wait {
+            Wait::Needs(_)
+            | Wait::Helm { .. }
+            | Wait::Locked { .. }
+            | Wait::Backoff { .. }
+            | Wait::Record
+            | Wait::Dependents(_)
+            | Wait::Terminating(_) => true,
+            // A chart is asked for again by itself; the rest waits for what the spec says or names.
+            Wait::Blocked { reason, .. } => matches!(reason.as_str(), reason::CHART | reason::CHART_PENDING),
+            Wait::Approval(_)
+            | Wait::Paused
+            | Wait::Refused
+            | Wait::Foreign { .. }
+            | Wait::Unmanaged(_)
+            | Wait::Undecodable(_) => false,
+        },
+    }
 }
 
 /// What is left of the names that were to be taken over: those that still belong to nobody. `all` counts until none does.
@@ -88,14 +113,14 @@ impl Memory {
 }
 
 impl Context {
-    /// Takes away what has had its effect.
+    /// Takes away what has had its effect. Where that is refused it is a warning, and asked again after a while.
     pub(super) async fn spend(
         &self,
         deployment: &OpenStackDeployment,
         plan: &Plan,
-        wish: &Wish,
+        wish: &mut Wish,
         (started, rolled): (BTreeSet<String>, &Next),
-    ) -> Result<(), Error> {
+    ) {
         let known = !wish.refused && !wish.fetching && wish.pending.is_empty();
         // A rollout stands on a person's word longer than the annotation does: first it is written down.
         let stored = deployment.status.as_ref().map(|status| &status.rollouts);
@@ -111,8 +136,20 @@ impl Context {
                 spent.insert(annotation, Some(left).filter(|left| !left.is_empty()));
             }
         }
-        self.cluster.annotate(deployment, &spent).await.map(drop)
+        if let Err(error) = self.cluster.annotate(deployment, &spent).await {
+            let problem = self.scrubber.borrow().scrub(&error.to_string());
+            wish.findings.extend(spent.keys().map(|annotation| stays(annotation, &problem)));
+            wish.wake = wish.wake.into_iter().chain(super::now().checked_add(AGAIN).ok()).min();
+        }
     }
+}
+
+/// The warning that an annotation stays which has had its effect.
+fn stays(annotation: &str, problem: &str) -> Finding {
+    let message = format!(
+        "it had its effect and could not be taken away: {problem}; let the operator change annotations of the resource, or take it out yourself"
+    );
+    Finding { level: Level::Warning, field: format!("annotation {annotation}"), message }
 }
 
 #[cfg(test)]
@@ -139,7 +176,11 @@ mod tests {
             assert_eq!(with(Step::Wait(over)), set(&[]));
         }
         let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
-        for open in [helm, Wait::Needs(Vec::new())] {
+        let blocked = |reason: &str| Wait::Blocked { reason: reason.into(), message: "x".into() };
+        assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
+        let locked = Wait::Locked { until: None, message: "held by a helm that is not ours".into() };
+        let dependents = Wait::Dependents(vec!["nova".into()]);
+        for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::Record, dependents] {
             assert_eq!(with(Step::Wait(open)), all);
         }
     }

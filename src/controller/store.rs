@@ -82,6 +82,20 @@ pub fn kept(declared: Option<&Declared>, selection: &Selection) -> (Vec<Object>,
     (objects(&store, &nobody, declared, selection), told)
 }
 
+/// What of that a release that stays may mount, and what its gateways ask Keystone with: by name.
+pub fn held(selection: &Selection, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
+    let Some(namespace) = releases.get(RELEASE) else { return Vec::new() };
+    let nobody = Keystone { url: String::new(), password: String::new() };
+    let rook = rook(selection);
+    let secret = |store: Store| {
+        let place = rook.as_ref().map_or(&selection.namespace, |rook| &rook.namespace);
+        store.secret(place, &selection.name, &nobody)
+    };
+    let storage = selection.features.get("storage");
+    let store = storage.and_then(|storage| Store::of(&storage["ceph"])).map(secret);
+    store.into_iter().chain([Gateway::mounted(namespace)]).collect()
+}
+
 impl Context {
     /// Writes what the gateways need, whether or not they run yet: they can't before they know Keystone.
     pub(super) async fn hand_back(

@@ -9,18 +9,19 @@ use kube::runtime::controller::Action;
 
 use super::gather::{Wish, known, policy};
 use super::hosts::Hosted;
+use super::leftovers::leftovers;
 use super::memory::Memory;
 use super::rollout::Rolled;
 use super::spent::nameless;
 use super::{Context, wake};
-use crate::api::{DeletionPolicy, OpenStackDeployment};
-use crate::catalog::Catalog;
-use crate::cluster::{Error, Leftovers};
-use crate::credentials::secret_name;
+use crate::api::{DeletionPolicy, OpenStackDeployment, reason};
+use crate::catalog::Level;
+use crate::cluster::{Error, Leftovers, Needed};
 use crate::desired::{Desired, select};
-use crate::observed::{Key, Observed};
-use crate::plan::{Policy, plan};
+use crate::observed::Observed;
+use crate::plan::{Plan, Policy, Step, Wait, plan};
 use crate::rollout::Rollouts;
+use crate::status::{self, Event};
 
 /// When what stood in the way of the end is tried again: no watch tells of rights that are given back.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -49,28 +50,43 @@ impl Context {
         let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
         wish.findings = nameless(&wish.policy, &names, &wish.observed);
         let mut plan = plan(&wish.desired, &wish.observed, &self.catalog(), &wish.policy, now);
+        if let Some(doubt) = self.book.findings().into_iter().find(|finding| finding.level == Level::Error) {
+            hold(&mut plan, &doubt.message);
+            return self.tell_rest(deployment, (wish, plan), doubt.message, memory).await;
+        }
         self.act(&mut plan, &wish, memory).await;
         let left = !plan.decisions.is_empty() || !memory.collect.is_empty();
         let rest = if left {
             Some("the last objects of its releases are being removed".to_owned())
         } else {
-            let left = leftovers(&name, &names, &wish.observed, &self.catalog());
+            let left = leftovers(&selection, &wish.observed.releases, &self.catalog());
             let rest = self.clear(deployment, &left, memory).await?;
             wish.wake = rest.is_some().then(|| now.checked_add(AGAIN).ok()).flatten();
             rest
         };
-        wish.wake = wish.wake.into_iter().chain(memory.again(now)).min();
-        if rest.is_some() {
-            let later =
-                self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &Rollouts::new()), rest, memory).await?;
-            plan.wake = plan.wake.into_iter().chain(later).min();
-            return Ok(wake(&plan, &wish, now));
+        if let Some(rest) = rest {
+            return self.tell_rest(deployment, (wish, plan), rest, memory).await;
         }
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
         self.metrics.gone(&name);
         self.unsettle();
         Ok(Action::await_change())
+    }
+
+    /// Tells what is still to be done, and when to look again.
+    async fn tell_rest(
+        &self,
+        deployment: &OpenStackDeployment,
+        (wish, mut plan): (Wish, Plan),
+        rest: String,
+        memory: &mut Memory,
+    ) -> Result<Action, Error> {
+        let now = super::now();
+        let told = (&BTreeMap::new(), &Rollouts::new());
+        let later = self.publish(deployment, &wish, &plan, told, Some(rest), memory).await?;
+        plan.wake = plan.wake.into_iter().chain(memory.again(now)).chain(later).min();
+        Ok(wake(&plan, &wish, now))
     }
 
     /// Lets everything go as it runs: helm's records lose our labels, and the resource its finalizer. Secrets, objects that charts mount and labels
@@ -97,7 +113,7 @@ impl Context {
         // What helm is in the middle of ends first; its end pokes.
         let rest = format!("helm is at {}: it is let go when that has ended", busy.join(", "));
         let wish = leaving(observed, policy(deployment), self.tasks.problems());
-        let (plan, nothing) = (crate::plan::Plan::default(), Rollouts::new());
+        let (plan, nothing) = (Plan::default(), Rollouts::new());
         self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &nothing), Some(rest), memory).await?;
         Ok(Action::requeue(AGAIN))
     }
@@ -115,44 +131,50 @@ impl Context {
             self.cluster.collect_jobs(key).await?;
         }
         memory.ceph = None;
-        if left.stay.is_empty() {
-            self.cluster.remove_external(&name, &BTreeSet::new()).await?;
-            // Pools, users and data stay in Ceph.
+        let needed = &left.needed;
+        self.cluster.remove_external(&name, &needed.external).await?;
+        // Pools, users and data stay in Ceph.
+        if !needed.store {
             self.cluster.leave_stores(&name, None).await?;
-            self.cluster.remove_ceph(&name, &[]).await?;
+        }
+        self.cluster.remove_ceph(&name, &needed.ceph).await?;
+        let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
+        if !needed.labels {
             // Nothing of the cloud's looks for them any more.
-            let nodes = self.tasks.observe().nodes().map(crate::nodes::farewell).unwrap_or_default();
             let problems = self.label_nodes(&nodes).await;
             if let Some(problem) = problems.into_iter().next() {
                 return Ok(Some(problem));
             }
-        } else {
-            tracing::info!(releases = ?left.stay, "not ours: they stay, with what their pods live on");
         }
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Purge) {
             self.cluster.purge(&name, &namespace, left).await?;
             self.inputs.forget_own();
         }
+        // The status goes with the resource: only an event is still there to be read.
+        self.cluster.tell(deployment, told(needed, nodes.len()).into_iter().collect()).await;
         Ok(None)
     }
 }
 
-/// What the cloud's own releases left, and those of its names that are not its own: let go, or made by others and never taken over. Which of both
-/// no record tells, so each counts as one whose pods live on what the operator gave them.
-fn leftovers(deployment: &str, names: &BTreeMap<Key, String>, observed: &Observed, catalog: &Catalog) -> Leftovers {
-    let mut left = Leftovers::default();
-    for (key, name) in names {
-        let release = catalog.release(name);
-        if observed.is_others(key) {
-            left.stay.insert(key.clone());
-            left.credentials.extend(release.map(|(service, _)| secret_name(deployment, service)));
-            continue;
+/// Makes what would be started wait while it is not known what `ConfigMap`s add to the catalogue: what they tell of releases decides in which order
+/// these leave, and what a purge removes. What is corrected there pokes.
+fn hold(plan: &mut Plan, why: &str) {
+    for decision in plan.decisions.values_mut() {
+        if matches!(decision.step, Step::Do(..)) {
+            decision.step = Step::Wait(Wait::Blocked { reason: reason::INVALID.into(), message: why.to_owned() });
         }
-        left.releases.insert(key.clone());
-        let secrets = release.map(|(_, release)| release.kept_secrets.as_slice()).unwrap_or_default();
-        left.secrets.extend(secrets.iter().map(|secret| (key.namespace.clone(), secret.clone())));
+        decision.sweep = None;
     }
-    left
+}
+
+/// What releases keep that stay, in an event; so many nodes have labels from the operator.
+fn told(needed: &Needed, nodes: usize) -> Option<Event> {
+    let labels = (needed.labels && nodes > 0).then(|| format!("the labels of roles on {nodes} nodes"));
+    let services = needed.external.iter().map(|(namespace, name)| format!("Service {namespace}/{name}"));
+    let objects = needed.ceph.iter().map(ToString::to_string);
+    let kept: Vec<String> = labels.into_iter().chain(services).chain(objects).collect();
+    let releases: Vec<String> = needed.releases.iter().map(ToString::to_string).collect();
+    (!kept.is_empty()).then(|| status::retained(&releases, &kept))
 }
 
 /// The wish for nothing.
@@ -175,20 +197,29 @@ fn leaving(observed: Observed, policy: Policy, problems: Vec<String>) -> Wish {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observed::ReleaseSeen;
     use crate::plan::tests::world::{seen, world};
 
     #[test]
-    fn what_is_not_ours_stays_with_its_jobs_claims_and_credentials() {
-        let key = |name: &str| Key::new("openstack", name);
-        let names = BTreeMap::from([(key("front"), "front".to_owned()), (key("store"), "store".to_owned())]);
-        let mut observed = Observed::default();
-        let all = |observed: &Observed| leftovers("nimbus", &names, observed, &world().catalog);
-        assert_eq!(all(&observed).releases.len(), 2, "what is gone was ours");
-        let let_go = ReleaseSeen { attempt: None, own_inputs: None, ..seen("deployed") };
-        observed.releases.insert(key("store"), let_go);
-        let left = all(&observed);
-        assert_eq!((left.releases, left.stay), ([key("front")].into(), [key("store")].into()));
-        assert_eq!(left.credentials, ["nimbus-credentials-store".to_owned()].into());
+    fn nothing_leaves_while_it_is_not_known_what_it_needs() {
+        let mut world = world().see("front", seen("deployed")).see("store", seen("deployed"));
+        world.policy.deleting = true;
+        world.desired = Desired::default();
+        let mut plan = plan(&world.desired, &world.observed, &world.catalog, &world.policy, super::super::now());
+        assert!(plan.decisions.values().any(|decision| matches!(decision.step, Step::Do(..))), "{plan:?}");
+        hold(&mut plan, "the catalogue: ConfigMaps can't be listed");
+        assert!(plan.decisions.values().all(|decision| matches!(decision.step, Step::Wait(_))), "{plan:?}");
+        let told = plan.decisions.values().any(|decision| matches!(&decision.step, Step::Wait(Wait::Blocked { message, .. }) if message.starts_with("the catalogue: ")));
+        assert!(told, "{plan:?}");
+    }
+    #[test]
+    fn what_is_left_is_told_where_anything_is() {
+        let external = [("openstack".to_owned(), "mariadb".to_owned())].into();
+        let releases = [crate::observed::Key::new("openstack", "nova")].into();
+        let needed = Needed { releases, labels: true, external, ..Needed::default() };
+        let note = told(&needed, 2).unwrap().note;
+        let kept = "the labels of roles on 2 nodes, Service openstack/mariadb; ";
+        assert!(note.contains(&format!("openstack/nova; with it stays what its pods may live on: {kept}")), "{note}");
+        assert_eq!(told(&Needed { external: [].into(), ..needed }, 0), None);
+        assert_eq!(told(&Needed::default(), 2), None);
     }
 }

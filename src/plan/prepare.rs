@@ -23,7 +23,7 @@ impl Context<'_> {
         match seen.map(|seen| jobs_before(release, seen)) {
             None => Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, why),
             Some(Some(delete_jobs)) => Step::Do(Action::Upgrade { delete_jobs }, why),
-            Some(None) => Step::Settle(vec!["its release record is being read".into()]),
+            Some(None) => Step::Wait(Wait::Record),
         }
     }
 

@@ -140,6 +140,8 @@ pub enum Wait {
     Paused,
     /// For the spec to be mended: nothing is done for one that is refused.
     Refused,
+    /// For its release record to be read: what it says decides what is deleted before.
+    Record,
     /// For releases that need it to be gone.
     Dependents(Vec<String>),
     /// A person must decide: someone else's revision.

@@ -240,7 +240,7 @@ fn the_jobs_of_hooks_go_before_an_upgrade_with_other_images_and_only_then() {
         seen.own_inputs = Some("old".into());
     };
     assert_eq!(hooks(Some("images"), foreign), with, "whatever someone else installed");
-    assert_eq!(hooks(Some("others"), |seen| seen.body = None), "settles: its release record is being read");
+    assert_eq!(hooks(Some("others"), |seen| seen.body = None), "its release record is being read");
 }
 
 #[test]

@@ -84,6 +84,7 @@ impl fmt::Display for Wait {
             }
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
             Self::Refused => formatter.write_str("stays as it is until the spec is mended"),
+            Self::Record => formatter.write_str("its release record is being read"),
             Self::Dependents(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };
                 write!(formatter, "stays until {} {verb} gone", names.join(", "))

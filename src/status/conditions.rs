@@ -13,10 +13,13 @@ use crate::plan::{Step, Wait};
 /// How many warnings a condition tells: it is no list to work off.
 pub const WARNINGS: usize = 10;
 
+/// What each of them begins with, at the end of a message.
+pub const WARNING: &str = "; warning: ";
+
 /// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
 pub fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning);
-    let warnings: Vec<String> = warnings.map(|finding| format!("; warning: {finding}")).collect();
+    let warnings: Vec<String> = warnings.map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
     let more = (more > 0).then(|| format!("; and {more} more warnings, which `osdpl plan` tells"));
     drift::summary(children)

@@ -33,6 +33,8 @@ pub enum About {
     Release(String),
     /// A Secret in the resource's namespace.
     Secret(String),
+    /// A field of the resource, as it is now.
+    Field(String),
     /// An object of a release.
     Object {
         /// `Deployment` and the like.
@@ -71,6 +73,15 @@ pub fn not_forgotten(node: &str, why: &str) -> Event {
     Event { about, ..event(true, "HostNotForgotten", format!("{node} is not forgotten: {why}")) }
 }
 
+/// That a cloud goes and leaves what it made, because releases stay whose pods may live on it.
+pub fn retained(releases: &[String], kept: &[String]) -> Event {
+    let (releases, kept) = (releases.join(", "), kept.join(", "));
+    let words = format!(
+        "not osdpl's and left as it is: {releases}; with it stays what its pods may live on: {kept}; what the README says of deleting removes it later"
+    );
+    event(false, "Retained", words)
+}
+
 /// The reason of an event about a failure.
 const FAILED: &str = "Failed";
 
@@ -79,7 +90,7 @@ impl Event {
     pub fn failure(&self) -> Option<&str> {
         match &self.about {
             Some(About::Release(name)) if self.reason == FAILED => Some(name),
-            Some(About::Release(_) | About::Secret(_) | About::Object { .. }) | None => None,
+            Some(About::Release(_) | About::Secret(_) | About::Field(_) | About::Object { .. }) | None => None,
         }
     }
 }
@@ -128,15 +139,22 @@ pub fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
     }
 }
 
-/// Warnings about the spec that Ready's message tells and did not have yet: what it never tells would be news each time.
+/// Warnings about the spec that Ready's message tells and did not have yet, by field: what it never tells would be news each time.
 fn warned(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
-    let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning).map(ToString::to_string);
-    warnings
-        .take(WARNINGS)
-        .filter(|text| !known.contains(text.as_str()))
-        .map(|text| event(true, "SpecWarning", text))
-        .collect()
+    let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning).take(WARNINGS);
+    let mut news: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (field, text) in warnings.map(|finding| (finding.field.as_str(), finding.to_string())) {
+        if !known.contains(text.as_str()) {
+            news.entry(field).or_default().push(text);
+        }
+    }
+    let about = |field: &str| Some(About::Field(field.to_owned()));
+    let warning = |(field, texts): (&str, Vec<String>)| Event {
+        about: about(field),
+        ..event(true, "SpecWarning", texts.join("; "))
+    };
+    news.into_iter().map(warning).collect()
 }
 
 /// Services that others need, when they become part of the cloud.
@@ -219,6 +237,7 @@ fn spoken_reason(why: &str) -> &'static str {
         reason::DELETING,
         reason::CHART,
         reason::INPUTS,
+        reason::FAILING,
         reason::FOREIGN,
     ];
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)

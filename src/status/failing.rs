@@ -3,11 +3,15 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Event, events, shortened};
+use super::conditions::WARNING;
+use super::{About, Event, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
+/// The end of every message of a failure, warnings aside.
+const AGAIN: &str = "until this works what else this status says is from before (it is tried again every few seconds)";
+
 /// The status of before, not ready because of that problem, and the event where that is new. Nothing else of it is touched, the generation that it
-/// speaks of neither: nothing was looked at.
+/// speaks of neither: what the pass found is not told. Nobody is asked for: it may work by itself, so that it is not stalled.
 pub fn failing(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,
@@ -15,26 +19,40 @@ pub fn failing(
     now: Timestamp,
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let before = previous.cloned().unwrap_or_default();
-    let message = format!(
-        "{problem}; until this works nothing is looked at or changed, and what else this status says is from before (it is tried again every few seconds)"
-    );
+    let message = format!("{problem}; {AGAIN}");
     let mut status = before.clone();
     if status.phase != Some(Phase::Deleting) {
         status.phase = Some(Phase::Degraded);
     }
     status.message = shortened(&message);
+    let whole = format!("{message}{}", warnings(&before));
     for (type_, holds) in [
         (condition::READY, false),
-        (condition::PROGRESSING, false),
-        (condition::RECONCILING, false),
-        (condition::STALLED, true),
+        (condition::PROGRESSING, true),
+        (condition::RECONCILING, true),
+        (condition::STALLED, false),
     ] {
-        let told = type_ == condition::READY || holds;
-        let (reason, message) = if told { (reason::INPUTS, message.clone()) } else { (reason::NONE, String::new()) };
-        set(&mut status.conditions, type_, holds, (reason, message), generation, now);
+        let said = match type_ {
+            condition::READY => (reason::FAILING, whole.clone()),
+            _ if holds => (reason::FAILING, message.clone()),
+            _ => (reason::NONE, String::new()),
+        };
+        set(&mut status.conditions, type_, holds, said, generation, now);
     }
-    let events = events::turned(&before, &status).into_iter().collect();
-    (status, events)
+    // What fails next may be another thing: its event is not to be folded into this one.
+    let about = Some(About::Field("status.conditions".to_owned()));
+    let event = events::turned(&before, &status).map(|event| Event { about, ..event });
+    (status, event.into_iter().collect())
+}
+
+/// The warnings about the spec that Ready's message told before: it keeps the account of those that were events, and they hold on.
+fn warnings(before: &OpenStackDeploymentStatus) -> &str {
+    let ready = before.conditions.iter().find(|condition| condition.type_ == condition::READY);
+    let Some(Condition { reason, message, .. }) = ready else { return "" };
+    if reason == reason::FAILING {
+        return message.split_once(AGAIN).map_or("", |(_, rest)| rest);
+    }
+    message.find(WARNING).map_or("", |at| &message[at..])
 }
 
 fn set(

@@ -214,8 +214,8 @@ fn a_warning_is_an_event_once_and_stays_in_readys_message_and_the_column_is_shor
 #[test]
 fn of_many_warnings_those_that_are_told_are_events_once() {
     let warning = |number: usize| {
-        let message = format!("spec.a[{number}] is without effect");
-        Finding { level: Level::Warning, field: "spec.a".into(), message }
+        let field = format!("spec.a[{number}]");
+        Finding { level: Level::Warning, message: format!("{field} is without effect"), field }
     };
     let warnings: Vec<Finding> = (0..11).map(warning).collect();
     let plan = plan(&[("front", Step::Ready)]);
@@ -227,6 +227,11 @@ fn of_many_warnings_those_that_are_told_are_events_once() {
     assert_eq!(events, 10);
     assert_eq!(report(Some(&first), &warnings).1, 0, "nothing is new");
     assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last is told now");
+    let of_one_field = warnings[..2].iter().map(|finding| Finding { field: "spec.a".into(), ..finding.clone() });
+    let of_one_field: Vec<_> = of_one_field.collect();
+    let (_, events) = reported_of(None, &plan, &spec(), &recorded("deployed"), &of_one_field, NOW);
+    let notes: Vec<_> = events.iter().filter(|event| event.reason == "SpecWarning").map(|event| &event.note).collect();
+    assert_eq!(notes, ["spec.a[0] is without effect; spec.a[1] is without effect"]);
 }
 
 #[test]
@@ -235,18 +240,35 @@ fn a_pass_that_fails_takes_ready_away_and_leaves_the_rest_and_the_next_that_work
     let (ready, _) = reported(None, &all_is_well, NOW);
     let why = "listing external services: services is forbidden";
     let (failed, events) = failing(Some(&ready), 3, why, LATER);
-    assert_eq!(condition(&failed, "Ready"), ("False", "InputsMissing"));
-    assert_eq!(condition(&failed, "Stalled"), ("True", "InputsMissing"));
-    assert_eq!(
-        failed.message,
-        format!(
-            "{why}; until this works nothing is looked at or changed, and what else this status says is from before (it is tried again every few seconds)"
-        )
-    );
+    assert_eq!(condition(&failed, "Ready"), ("False", "ReconcileError"));
+    assert_eq!(condition(&failed, "Reconciling"), ("True", "ReconcileError"));
+    assert_eq!(condition(&failed, "Stalled"), ("False", "AsExpected"), "nobody is needed yet");
+    let told = "until this works what else this status says is from before (it is tried again every few seconds)";
+    assert_eq!(failed.message, format!("{why}; {told}"));
     assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
     assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");
     let (again, events) = failing(Some(&failed), 3, why, LATER.checked_add(SignedDuration::from_secs(3)).unwrap());
     assert_eq!((again, events), (failed.clone(), Vec::new()), "it is written once");
     let (well, _) = reported(Some(&failed), &all_is_well, LATER);
     assert_eq!(condition(&well, "Ready"), ("True", "Ready"));
+}
+
+#[test]
+fn what_a_spec_was_warned_of_is_no_news_after_a_failure() {
+    let warning = |at: usize| Finding {
+        level: Level::Warning,
+        field: "spec.a".into(),
+        message: format!("spec.a[{at}] is without effect"),
+    };
+    let (warnings, all_is_well) = ([warning(0), warning(1)], plan(&[("front", Step::Ready)]));
+    let report = |before: Option<&_>| reported_of(before, &all_is_well, &spec(), &recorded("deployed"), &warnings, NOW);
+    let (ready, _) = report(None);
+    let (failed, _) = failing(Some(&ready), 2, "no answer; warning: it is late", NOW);
+    let (failed, _) = failing(Some(&failed), 2, "no answer yet", LATER);
+    let message = &failed.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().message;
+    let tail = "; warning: spec.a[0] is without effect; warning: spec.a[1] is without effect";
+    assert!(message.starts_with("no answer yet; ") && message.ends_with(&format!(" few seconds){tail}")), "{message}");
+    assert!(!failed.message.contains("warning"), "{}", failed.message);
+    let (_, events) = report(Some(&failed));
+    assert_eq!(told(&events), ["Ready"]);
 }

@@ -32,7 +32,9 @@ pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Ver
         && steps().any(|step| match step {
             Step::Do(..)
             | Step::Settle(_)
-            | Step::Wait(Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Dependents(_)) => true,
+            | Step::Wait(
+                Wait::Needs(_) | Wait::Helm { .. } | Wait::Backoff { .. } | Wait::Record | Wait::Dependents(_),
+            ) => true,
             Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::CHART_PENDING,
             Step::Ready | Step::Wait(_) => false,
         });
@@ -162,7 +164,12 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
         // A helm that is not ours ends, or is taken for dead: nobody has to do anything.
         Step::Wait(
-            Wait::Needs(_) | Wait::Dependents(_) | Wait::Paused | Wait::Blocked { .. } | Wait::Locked { .. },
+            Wait::Needs(_)
+            | Wait::Record
+            | Wait::Dependents(_)
+            | Wait::Paused
+            | Wait::Blocked { .. }
+            | Wait::Locked { .. },
         ) => Some(step_text(step)),
         Step::Wait(_) | Step::Settle(_) | Step::Ready => None,
     });

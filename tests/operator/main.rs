@@ -36,6 +36,7 @@ mod nova;
 mod operator;
 mod overrides;
 mod periodic;
+mod policy;
 mod pool;
 mod rgw;
 mod rollout;

@@ -57,6 +57,8 @@ async fn where_it_is_not_known_what_is_added_nothing_is_changed_and_the_first_wo
     book.doubt(Some("configmaps is forbidden"));
     let said = book.findings().pop().unwrap();
     assert!(said.level == Level::Error && said.message.contains("forbidden; nothing is changed"), "{said}");
+    let asked = book.with(Vec::new(), Some("configmaps is forbidden")).await.1;
+    assert_eq!(asked, [said], "whoever asks for a judgement hears it too, before and after the first pass");
     book.doubt(None);
     book.take(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystne]\n")]).await;
     assert_eq!(book.findings()[0].level, Level::Error, "what it held before is not known");
@@ -67,9 +69,9 @@ async fn a_resource_in_another_namespace_is_judged_by_what_is_added_there() {
     let book = book();
     assert!(!book.take(Vec::new()).await, "nothing is no news");
     let edge = addition("edge", "preset: edge\ndescription: First.\n");
-    assert!(book.with(vec![edge.clone()]).await.0.presets.contains_key("edge"));
+    assert!(book.with(vec![edge.clone()], None).await.0.presets.contains_key("edge"));
     assert!(!book.whole().presets.contains_key("edge"), "passes go by their own");
-    let (once, again) = (book.with(vec![edge.clone()]).await, book.with(vec![edge]).await);
+    let (once, again) = (book.with(vec![edge.clone()], None).await, book.with(vec![edge], None).await);
     assert!(Arc::ptr_eq(&once.0, &again.0), "it is not read again for each question");
 }
 
@@ -78,14 +80,14 @@ async fn between_a_wrong_edit_and_the_next_pass_a_resource_is_judged_by_what_goe
     let book = book();
     book.take(vec![addition("edge", "preset: edge\ndescription: First.\nservices: [keystone]\n")]).await;
     let wrong = addition("edge", "preset: edge\ndescription: Second.\nservices: [keystne]\n");
-    let (catalog, findings) = book.with(vec![wrong.clone()]).await;
+    let (catalog, findings) = book.with(vec![wrong.clone()], None).await;
     assert_eq!(catalog.presets["edge"].description, "First.", "passes go on with it");
     let told = findings.iter().map(ToString::to_string).collect::<String>();
     assert!(
         told.starts_with("ConfigMap openstack/edge: ") && told.ends_with("goes on until it is corrected"),
         "{told}"
     );
-    assert_eq!(book.with(vec![wrong.clone()]).await.1, findings, "to everyone who asks");
+    assert_eq!(book.with(vec![wrong.clone()], None).await.1, findings, "to everyone who asks");
     book.take(vec![wrong.clone()]).await;
-    assert_eq!(book.with(vec![wrong]).await.1, findings, "and once a pass has heard of it");
+    assert_eq!(book.with(vec![wrong], None).await.1, findings, "and once a pass has heard of it");
 }

@@ -1,7 +1,11 @@
 //! A resource that is being deleted, and one that is not.
 
+use kube::ResourceExt;
+
 use crate::api::{DeletionPolicy, OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::Catalog;
+use crate::controller::leftovers::leftovers;
+use crate::desired::select;
 use crate::nodes::{self, Survey};
 use crate::observed::Observed;
 use crate::plan::{Action, Decision, Plan, Step, Why};
@@ -27,7 +31,7 @@ pub fn plan(observed: &Observed) -> Plan {
     Plan { decisions: decisions.collect(), ..Plan::default() }
 }
 
-/// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone.
+/// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone, where none stays that is not ours.
 pub fn survey(
     deployment: &OpenStackDeployment,
     spec: &OpenStackDeploymentSpec,
@@ -36,8 +40,19 @@ pub fn survey(
 ) -> Survey {
     match seen.nodes() {
         Some(_) if is_let_go(deployment) => Survey::default(),
+        Some(_) if is_leaving(deployment) && keeps_labels(deployment, spec, catalog, seen) => Survey::default(),
         Some(all) if is_leaving(deployment) => Survey { changes: nodes::farewell(all), ..Survey::default() },
         Some(all) => nodes::survey(spec, catalog, all),
         None => Survey::default(),
     }
+}
+
+fn keeps_labels(
+    deployment: &OpenStackDeployment,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    seen: &Seen,
+) -> bool {
+    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
+    leftovers(&select(&name, &namespace, spec, catalog), &seen.releases, catalog).needed.labels
 }

@@ -1,0 +1,88 @@
+//! What a policy of the cluster's refuses the operator.
+
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use osdpl::api::{OpenStackDeployment, REPAIR, condition};
+use serde_json::json;
+
+use crate::cloud::{NAME, Told, services};
+use crate::world::{World, patience, story};
+
+/// The policy's name, and its binding's.
+const POLICY: &str = "annotations-stay";
+
+/// From now on nobody takes the annotation away.
+async fn forbid(world: &World) {
+    let has =
+        |object: &str| format!("has({object}.metadata.annotations) && '{REPAIR}' in {object}.metadata.annotations");
+    let (before, after) = (has("oldObject"), has("object"));
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": POLICY},
+        "spec": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+                "resourceRules": [{
+                    "apiGroups": ["osdpl.dev"], "apiVersions": ["v1alpha1"], "operations": ["UPDATE"], "resources": ["openstackdeployments"],
+                }],
+            },
+            "validations": [{"expression": format!("!({before}) || {after}"), "message": "annotations are Git's"}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY},
+        "spec": {"policyName": POLICY, "validationActions": ["Deny"]},
+    });
+    let params = PatchParams::apply("story").force();
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
+    policies.patch(POLICY, &params, &Patch::Apply(policy)).await.unwrap();
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
+    bindings.patch(POLICY, &params, &Patch::Apply(binding)).await.unwrap();
+    // The API server learns of a policy when it does: nothing tells.
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let without = Patch::Merge(json!({"metadata": {"annotations": {REPAIR: null}}}));
+    let refused = async {
+        while world.api::<OpenStackDeployment>().patch(NAME, &dry, &without).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    patience("the policy holds", refused).await;
+}
+
+async fn allow(world: &World) {
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.client.clone());
+    bindings.delete(POLICY, &DeleteParams::default()).await.unwrap();
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(world.client.clone());
+    policies.delete(POLICY, &DeleteParams::default()).await.unwrap();
+}
+
+/// What Ready says.
+fn said(cloud: &OpenStackDeployment) -> String {
+    cloud.condition(condition::READY).map(|ready| ready.message).unwrap_or_default()
+}
+
+#[test]
+fn an_annotation_that_may_not_be_taken_away_is_a_warning_and_holds_nothing_up() {
+    story("policy", async |world| {
+        world.apply(&services(&["memcached"])).await;
+        world.annotate(REPAIR, json!("all")).await;
+        forbid(world).await;
+        let _operator = world.operator().start().await;
+        let warning = "; warning: annotation osdpl.dev/repair: it had its effect and could not be taken away: ";
+        let told = |cloud: &OpenStackDeployment| {
+            let said = said(cloud);
+            (cloud.is_ready() && said.contains(warning)).then_some(said)
+        };
+        let said = world.until("the cloud is Ready, with a warning", told).await;
+        assert!(said.contains("annotations are Git's"), "{said}");
+
+        allow(world).await;
+        let spent = |cloud: &OpenStackDeployment| {
+            let said = self::said(cloud);
+            (!cloud.annotations().contains_key(REPAIR) && !said.contains("annotation")).then_some(cloud.is_ready())
+        };
+        assert!(world.until("it is taken away when that may be done", spent).await);
+    });
+}
