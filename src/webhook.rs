@@ -40,8 +40,8 @@ pub struct Files {
     pub key: PathBuf,
 }
 
-/// How long what `ConfigMap`s add is waited for; the API server itself waits ten seconds as shipped.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long what `ConfigMap`s add is waited for: with [`LOOK`] less than the API server waits, which the chart ships as `webhook.timeoutSeconds`.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A catalogue, and what is wrong with what was added to it.
 pub type Whole = (Arc<Catalog>, Vec<Finding>);
@@ -187,6 +187,14 @@ mod tests {
         let said = warnings(&judge, Value::Null).await;
         assert!(!said.contains("StorageClass") && !said.contains("are wanted"), "{said}");
     }
+
+    #[test]
+    fn an_answer_comes_before_the_api_server_gives_up() {
+        let shipped: Value = crate::yaml::parse("values.yaml", include_str!("../deploy/osdpl/values.yaml")).unwrap();
+        let given = Duration::from_secs(shipped["webhook"]["timeoutSeconds"].as_u64().unwrap());
+        assert!(PATIENCE + LOOK < given, "{PATIENCE:?} + {LOOK:?} in {given:?}");
+    }
+
     #[tokio::test]
     async fn what_is_wrong_with_the_catalogue_is_told_first_of_what_is_judged_and_not_of_what_is_let_through() {
         let message = "ConfigMap openstack/edge: there is no service \"keystne\"".to_owned();

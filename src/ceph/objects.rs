@@ -44,9 +44,7 @@ impl Object {
         let map = format!("{}/{}", self.namespace, self.name);
         (found != held).then_some(Unready::Another { found, held, map })
     }
-}
 
-impl Object {
     /// Whether what someone else keeps there says the same, as in a cloud that was taken over: then it may stay theirs. Charts read `key` alone of
     /// the Secrets that upstream's Jobs write; a file in one is for ours.
     pub fn is_said_by(&self, held: &BTreeMap<String, String>) -> bool {

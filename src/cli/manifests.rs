@@ -18,8 +18,7 @@ use crate::difference::{Object, objects};
 use crate::helm::Program;
 use crate::helm::template::{Capabilities, Template};
 use crate::release::contents;
-use crate::scrub::Scrubber;
-use crate::scrub::secretive;
+use crate::scrub::{Scrubber, scalars, secretive};
 use crate::values::{Values, get, leaves};
 
 /// Parts of values that hold no secrets, whatever their keys are called (`images.tags.keystone_credential_setup`).
@@ -109,7 +108,7 @@ pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&
     let mut found: BTreeSet<String> = BTreeSet::new();
     for values in [Some(&release.values), recorded].into_iter().flatten() {
         let marked = release.secret.iter().filter_map(|path| get(values, path));
-        found.extend(marked.flat_map(texts));
+        found.extend(marked.flat_map(scalars).map(Into::into));
         let all = serde_json::to_string(values).unwrap_or_default();
         // As it stands in JSON.
         let holds = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
@@ -119,20 +118,10 @@ pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&
     for (path, value) in recorded.into_iter().flat_map(leaves) {
         let is_plain = path.keys().first().is_some_and(|top| PLAIN.contains(&top.as_str()));
         if !is_plain && secretive(&path, value) {
-            found.extend(texts(value));
+            found.extend(scalars(value).into_iter().map(Into::into));
         }
     }
     Scrubber::new(found)
-}
-
-/// Every text in a value.
-fn texts(value: &Value) -> Vec<String> {
-    match value {
-        Value::String(text) => vec![text.clone()],
-        Value::Array(items) => items.iter().flat_map(texts).collect(),
-        Value::Object(map) => map.values().flat_map(texts).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
-    }
 }
 
 #[cfg(test)]
@@ -164,6 +153,17 @@ mod tests {
                 "autoscaling.k8s.io/v1beta2"
             ]
         );
+    }
+
+    #[test]
+    fn a_number_that_is_secret_is_taken_out_of_what_helm_renders() {
+        let mut release = crate::plan::tests::world::release("keystone");
+        let values = json!({"conf": {"admin": 12_345_678}, "pod": {"replicas": 3}});
+        release.values = serde_json::from_value(values).unwrap();
+        release.secret = vec![crate::values::Path::parse("conf.admin").unwrap()];
+        let recorded = serde_json::from_value(json!({"conf": {"db_password": 87_654_321}})).unwrap();
+        let shown = scrubber(&release, &[], Some(&recorded)).scrub("a: 12345678, b: 1.2345678e+07, c: 87654321, d: 3");
+        assert_eq!(shown, "a: [redacted], b: [redacted], c: [redacted], d: 3");
     }
 
     #[tokio::test]

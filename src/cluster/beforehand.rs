@@ -25,8 +25,7 @@ pub async fn secrets_beforehand(client: &Client) -> Result<BTreeSet<String>, Err
         Api::<Secret>::all(client.clone()).list(&own).await.because(|| "listing Secrets of the operator".into())?;
     let mut found: BTreeSet<String> = own.items.iter().flat_map(ours).collect();
     let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
-    let deployments =
-        deployments.list(&ListParams::default()).await.because(|| "listing OpenStackDeployments".into())?;
+    let deployments = there(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
     let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
     for deployment in deployments {
         let (namespace, words) = (deployment.namespace().unwrap_or_default(), words(&deployment.spec));
@@ -39,6 +38,14 @@ pub async fn secrets_beforehand(client: &Client) -> Result<BTreeSet<String>, Err
         }
     }
     Ok(found)
+}
+
+/// The resources that there are: before their definition is applied, none.
+fn there(listed: Result<Vec<OpenStackDeployment>, kube::Error>) -> Result<Vec<OpenStackDeployment>, Error> {
+    match listed {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        listed => listed.because(|| "listing OpenStackDeployments".into()),
+    }
 }
 
 /// What a Secret of ours holds. What gateways are told of Keystone are common words, but for the password.
@@ -110,6 +117,13 @@ mod tests {
         assert!(more.contains(&"hunter3".to_owned()) && more.contains(&"12345678".to_owned()), "{more:?}");
         let other = secret(&json!({"token": encoded("hunter4")}));
         assert_eq!(named(&other, &words), ["hunter4"], "the catalogue may know the key");
+    }
+
+    #[test]
+    fn before_their_definition_is_applied_there_are_no_deployments_that_name_secrets() {
+        let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("refused", "").with_code(code)));
+        assert!(there(Err(refused(404))).unwrap().is_empty());
+        assert!(there(Err(refused(403))).is_err(), "what can't be known is not taken for nothing");
     }
 
     #[test]

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::remove::gone;
-use super::{Cluster, Error, Explain, Inputs, MANAGER};
-use crate::api::MANAGED;
+use super::{Cluster, Error, Explain, Inputs, MANAGER, Reference};
+use crate::api::{MANAGED, ValuesKind};
 use crate::ceph::{Kind, Object, Unready};
 
 /// Tells Ceph's objects from the Secrets with credentials, which are labelled as ours as well.
@@ -37,9 +37,17 @@ impl Holds for ConfigMap {
 
 impl Holds for Secret {
     fn data(self) -> Data {
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        self.data.unwrap_or_default().into_iter().map(|(key, value)| (key, text(value.0))).collect()
+        texts(self.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect())
     }
+}
+
+fn texts(data: BTreeMap<String, Vec<u8>>) -> Data {
+    data.into_iter().map(|(key, bytes)| (key, String::from_utf8_lossy(&bytes).into_owned())).collect()
+}
+
+fn reference(object: &Object) -> Reference {
+    let kind = if object.kind == Kind::ConfigMap { ValuesKind::ConfigMap } else { ValuesKind::Secret };
+    Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
 impl Cluster {
@@ -56,18 +64,11 @@ impl Cluster {
     ) -> Result<Option<Unready>, Error> {
         let mut different = Vec::new();
         for object in objects {
-            let held = match object.kind {
-                Kind::ConfigMap => match inputs.own_maps().known(&object.namespace, &object.name) {
-                    Some(known) => Held::of(Some(known), deployment),
-                    None => Held::of(self.read::<ConfigMap>(object).await?, deployment),
-                },
-                Kind::Secret | Kind::Opaque => match inputs.own().known(&object.namespace, &object.name) {
-                    Some(known) => Held::of(Some(known), deployment),
-                    None => Held::of(self.read::<Secret>(object).await?, deployment),
-                },
-            };
+            let held = self.held(object, deployment, inputs).await?;
+            let stays = matches!(&held, Held::Foreign(data) if object.is_said_by(data));
+            inputs.watch_beside(reference(object), stays && !self.only_reads);
             match held {
-                Held::Foreign(data) if object.is_said_by(&data) => {}
+                Held::Foreign(_) if stays => {}
                 Held::Foreign(_) => return Ok(Some(Unready::Occupied(object.to_string()))),
                 Held::Ours(data) if data == object.data => {}
                 Held::Ours(data) => {
@@ -100,6 +101,24 @@ impl Cluster {
             tracing::info!(%object, "written for the charts that use Ceph");
         }
         Ok(None)
+    }
+
+    /// What stands there: as a watch tells, of ours or of what was left to others; else as the API server has it.
+    async fn held(&self, object: &Object, deployment: &str, inputs: &Inputs) -> Result<Held, Error> {
+        let known = match object.kind {
+            Kind::ConfigMap => {
+                inputs.own_maps().known(&object.namespace, &object.name).map(|own| Held::of(Some(own), deployment))
+            }
+            Kind::Secret | Kind::Opaque => {
+                inputs.own().known(&object.namespace, &object.name).map(|own| Held::of(Some(own), deployment))
+            }
+        };
+        let beside = || inputs.beside(&reference(object)).map(|data| Held::Foreign(texts(data)));
+        match (known.or_else(beside), object.kind) {
+            (Some(held), _) => Ok(held),
+            (None, Kind::ConfigMap) => Ok(Held::of(self.read::<ConfigMap>(object).await?, deployment)),
+            (None, Kind::Secret | Kind::Opaque) => Ok(Held::of(self.read::<Secret>(object).await?, deployment)),
+        }
     }
 
     async fn read<K>(&self, object: &Object) -> Result<Option<K>, Error>

@@ -2,10 +2,11 @@
 //! `ExternalName` Service has none. The Service is headless, so that every port of the host is reached, not the named one alone:
 //! upstream's rabbit-init speaks to the broker's management port as well.
 
+mod address;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -15,12 +16,17 @@ use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
 use crate::api::MANAGED;
-use crate::desired::ExternalService;
+use crate::catalog::Level;
+use crate::desired::{ExternalService, Finding};
 use crate::release;
+use address::{addresses, newest};
 
 /// How long it counts what a look at an external service brought: no watch tells that a name has another address, or what became of a Service
 /// that is not ours.
 const COUNTS: SignedDuration = SignedDuration::from_secs(15);
+
+/// The annotation that tells whose addresses Endpoints have: after a restart a name server may fail, and the spec may name another host by then.
+const HOST: &str = "osdpl.dev/host";
 
 /// What came of the external services.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,6 +35,8 @@ pub struct Externals {
     pub ready: BTreeSet<String>,
     /// What is wrong with the others, one line each.
     pub problems: Vec<String>,
+    /// What should be known of those that are ready.
+    pub doubts: Vec<Finding>,
     /// When to look again.
     pub again: Option<Timestamp>,
 }
@@ -40,14 +48,23 @@ pub(super) struct Looked {
     /// The addresses that its host had last.
     addresses: Vec<IpAddr>,
     problem: Option<String>,
+    /// What is wrong with its host, though the addresses of before are there.
+    doubt: Option<String>,
     /// Until when that counts.
     until: Timestamp,
+    /// Whether a pass has taken it for granted since, which may have been poked for what became of the Service.
+    is_remembered: bool,
 }
 
 impl Looked {
-    /// Whether what is wrong, or the addresses of a name, may be another thing later.
+    /// Whether it is to be looked at again: what is wrong, or the addresses of a name, may be another thing later.
     fn passes(&self) -> bool {
-        self.problem.is_some() || self.external.host.parse::<IpAddr>().is_err()
+        self.problem.is_some() || self.is_remembered || self.external.host.parse::<IpAddr>().is_err()
+    }
+
+    /// The same, for a pass that does not look.
+    fn remembered(&self) -> Self {
+        Self { is_remembered: true, ..self.clone() }
     }
 }
 
@@ -63,7 +80,7 @@ impl Cluster {
         for (name, external) in services {
             let known = before.get(name).filter(|known| known.external == *external);
             let looked = if let Some(known) = known.filter(|known| now < known.until) {
-                known.clone()
+                known.remembered()
             } else {
                 let known = known.map(|known| known.addresses.clone()).unwrap_or_default();
                 self.look(deployment, name, external, known).await
@@ -76,19 +93,28 @@ impl Cluster {
     }
 
     async fn look(&self, deployment: &str, name: &str, external: &ExternalService, known: Vec<IpAddr>) -> Looked {
-        let found = newest(addresses(&external.host, external.port).await, known);
-        let problem = match &found {
-            Err(problem) => Some(format!("spec.services.{name}.external.host: {problem}")),
-            Ok(addresses) => {
-                let published = self.publish_external(deployment, external, addresses).await;
+        let found = addresses(&external.host, external.port).await;
+        let known = if found.is_err() && known.is_empty() { self.standing(deployment, external).await } else { known };
+        let (addresses, doubt, problem) = match newest(found, known) {
+            Err(problem) => (Vec::new(), None, Some(format!("spec.services.{name}.external.host: {problem}"))),
+            Ok((addresses, doubt)) => {
+                let published = self.publish_external(deployment, external, &addresses).await;
                 // What the API server refuses here must not hold up everything else.
                 let problem = published.unwrap_or_else(|error| Some(error.to_string()));
-                problem.map(|problem| format!("spec.services.{name}.external: {problem}"))
+                (addresses, doubt, problem.map(|problem| format!("spec.services.{name}.external: {problem}")))
             }
         };
         let now = super::now();
         let until = now.checked_add(COUNTS).unwrap_or(now);
-        Looked { external: external.clone(), addresses: found.unwrap_or_default(), problem, until }
+        Looked { external: external.clone(), addresses, problem, doubt, until, is_remembered: false }
+    }
+
+    /// The addresses that stand in the cluster for this host: what was known of it ended with the operator before. Where the API server does not tell,
+    /// it is still told what is wrong with the host.
+    async fn standing(&self, deployment: &str, external: &ExternalService) -> Vec<IpAddr> {
+        let endpoints: Api<Endpoints> = Api::namespaced(self.client.clone(), &external.namespace);
+        let standing = endpoints.get_opt(&external.service).await.ok().flatten();
+        standing.map(|standing| addresses_of(&standing, deployment, &external.host)).unwrap_or_default()
     }
 
     fn looked(&self) -> MutexGuard<'_, AllLooked> {
@@ -102,7 +128,7 @@ impl Cluster {
         external: &ExternalService,
         addresses: &[IpAddr],
     ) -> Result<Option<String>, Error> {
-        let ExternalService { service, namespace, port, port_name, .. } = external;
+        let ExternalService { service, namespace, port, port_name, host } = external;
         let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
         let metadata = json!({"name": service, "namespace": namespace, "labels": labels});
         let ports = json!([{"name": port_name, "port": port, "protocol": "TCP"}]);
@@ -123,10 +149,11 @@ impl Cluster {
         }
         let endpoints: Api<Endpoints> = Api::namespaced(self.client.clone(), namespace);
         let known = endpoints.get_opt(service).await.because(what)?;
-        if !known.is_some_and(|known| leads_to(&known, addresses, *port, port_name)) {
+        if !known.is_some_and(|known| leads_to(&known, addresses, external)) {
             let addresses: Vec<_> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
             let subsets = json!([{"addresses": addresses, "ports": ports}]);
-            let body = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
+            let mut body = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
+            body["metadata"]["annotations"] = json!({HOST: host});
             endpoints.patch(service, &params, &Patch::Apply(body)).await.because(what)?;
         }
         Ok(None)
@@ -156,16 +183,16 @@ impl Cluster {
 /// What was found, and when to look again.
 fn told(all: &AllLooked) -> Externals {
     let (ready, wrong): (Vec<_>, Vec<_>) = all.iter().partition(|(_, looked)| looked.problem.is_none());
+    let doubts = ready.iter().filter_map(|(name, looked)| {
+        let field = format!("spec.services.{name}.external.host");
+        Some(Finding { level: Level::Warning, field, message: looked.doubt.clone()? })
+    });
     Externals {
+        doubts: doubts.collect(),
         ready: ready.into_iter().map(|(name, _)| name.clone()).collect(),
         problems: wrong.into_iter().filter_map(|(_, looked)| looked.problem.clone()).collect(),
         again: all.values().filter(|looked| looked.passes()).map(|looked| looked.until).min(),
     }
-}
-
-/// The newest word: a name server that does not answer takes no service away that runs.
-fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
-    found.or_else(|problem| if known.is_empty() { Err(problem) } else { Ok(known) })
 }
 
 /// Why a Service of that name can't be ours, and what to do.
@@ -180,105 +207,32 @@ fn in_the_way(service: &Service, deployment: &str) -> Option<String> {
     (!ours).then(foreign)
 }
 
+/// Whether our port is among its ports: what someone else added is theirs.
 fn has_port(service: &Service, port: u16, name: &str) -> bool {
-    let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
-    matches!(ports, [only] if only.port == i32::from(port) && only.name.as_deref() == Some(name))
+    let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    ports.any(|one| one.port == i32::from(port) && one.name.as_deref() == Some(name))
 }
 
-fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], port: u16, name: &str) -> bool {
+fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalService) -> bool {
+    let ExternalService { host, port, port_name, .. } = external;
     let Some([subset]) = endpoints.subsets.as_deref() else { return false };
     let known: BTreeSet<&str> = subset.addresses.iter().flatten().map(|address| address.ip.as_str()).collect();
     let wanted: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
     let ports = subset.ports.as_deref().unwrap_or_default();
-    let same = matches!(ports, [only] if only.port == i32::from(port) && only.name.as_deref() == Some(name));
-    same && known == wanted.iter().map(String::as_str).collect()
+    let same = matches!(ports, [only] if only.port == i32::from(*port) && only.name.as_ref() == Some(port_name));
+    same && endpoints.annotations().get(HOST) == Some(host) && known == wanted.iter().map(String::as_str).collect()
 }
 
-/// How long a name server may take: a pass waits for it.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The addresses of a host; a name is looked up each time it is asked for.
-async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
-    if let Ok(address) = host.parse::<IpAddr>() {
-        return match address {
-            // The API server refuses these in Endpoints.
-            address if address.is_loopback() || address.is_unspecified() || address.is_multicast() => {
-                Err(format!("{host} can't be reached from other hosts; give an address that pods can reach"))
-            }
-            address => Ok(vec![address]),
-        };
+/// The addresses that we gave these Endpoints for this host; none where they are of another.
+fn addresses_of(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
+    let is = |value: Option<&String>, wanted: &str| value.is_some_and(|value| value == wanted);
+    if !is(endpoints.labels().get(MANAGED), deployment) || !is(endpoints.annotations().get(HOST), host) {
+        return Vec::new();
     }
-    let found = tokio::time::timeout(PATIENCE, tokio::net::lookup_host((host, port))).await;
-    let found = found.map_err(|_| {
-        format!(
-            "{host} could not be looked up within {} s; it is tried again, or give an IP address",
-            PATIENCE.as_secs()
-        )
-    })?;
-    let found =
-        found.map_err(|error| format!("{host} has no address ({error}); correct the name or give an IP address"))?;
-    let addresses: BTreeSet<IpAddr> =
-        found.map(|address| address.ip()).filter(|address| !address.is_loopback()).collect();
-    if addresses.is_empty() {
-        return Err(format!("{host} has no address that pods can reach; correct the name or give an IP address"));
-    }
-    Ok(addresses.into_iter().collect())
+    let subsets = endpoints.subsets.iter().flatten();
+    let addresses = subsets.flat_map(|subset| subset.addresses.iter().flatten());
+    addresses.filter_map(|address| address.ip.parse().ok()).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn service(labels: &serde_json::Value) -> Service {
-        let ports = json!([{"name": "mysql", "port": 3306}]);
-        serde_json::from_value(json!({"metadata": {"name": "mariadb", "labels": labels}, "spec": {"ports": ports}}))
-            .unwrap()
-    }
-
-    #[test]
-    fn a_service_of_somebody_else_is_in_the_way_and_our_own_is_not() {
-        let why = |labels| in_the_way(&service(&labels), "cloud");
-        assert_eq!(why(json!({MANAGED: "cloud"})), None);
-        let foreign = "is not ours (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
-        assert_eq!(why(json!({})).as_deref(), Some(foreign));
-        assert_eq!(why(json!({MANAGED: "other"})).as_deref(), Some(foreign));
-        let helms = why(json!({"app.kubernetes.io/managed-by": "Helm"}));
-        assert!(helms.is_some_and(|why| why.starts_with("belongs to helm release unknown; uninstall")));
-    }
-
-    #[test]
-    fn a_service_is_written_again_when_its_port_or_that_ports_name_is_another() {
-        let known = service(&json!({MANAGED: "cloud"}));
-        assert!(has_port(&known, 3306, "mysql"));
-        assert!(!has_port(&known, 3307, "mysql") && !has_port(&known, 3306, "db"));
-        let ports = json!([{"name": "mysql", "port": 3306}]);
-        let subsets = json!([{"addresses": [{"ip": "10.0.0.2"}, {"ip": "10.0.0.1"}], "ports": ports}]);
-        let known: Endpoints = serde_json::from_value(json!({"metadata": {}, "subsets": subsets})).unwrap();
-        let addresses = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
-        assert!(leads_to(&known, &addresses, 3306, "mysql"));
-        assert!(!leads_to(&known, &addresses[..1], 3306, "mysql") && !leads_to(&known, &addresses, 3306, "db"));
-    }
-
-    #[test]
-    fn a_host_is_looked_up_again_and_a_name_server_that_fails_takes_nothing_away() {
-        let address: IpAddr = "10.0.0.1".parse().unwrap();
-        let failed = || Err("db.example has no address".to_owned());
-        assert_eq!(newest(failed(), vec![address]), Ok(vec![address]));
-        assert_eq!(newest(failed(), Vec::new()), failed());
-        let looked = |host: &str, problem: Option<&str>| {
-            let external = ExternalService {
-                service: "mariadb".into(),
-                namespace: "openstack".into(),
-                host: host.into(),
-                port: 3306,
-                port_name: "mysql".into(),
-            };
-            let problem = problem.map(str::to_owned);
-            Looked { external, addresses: vec![address], problem, until: Timestamp::UNIX_EPOCH }
-        };
-        let again = |host: &str, problem| told(&[("mariadb".to_owned(), looked(host, problem))].into()).again;
-        assert_eq!(again("10.0.0.1", None), None, "an address stays what it is");
-        assert_eq!(again("db.example", None), Some(Timestamp::UNIX_EPOCH));
-        assert_eq!(again("10.0.0.1", Some("in the way")), Some(Timestamp::UNIX_EPOCH));
-    }
-}
+mod tests;

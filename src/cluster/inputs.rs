@@ -68,6 +68,8 @@ pub struct Inputs {
     pub(super) client: kube::Client,
     pub(super) poke: Arc<Notify>,
     watched: Mutex<BTreeMap<Reference, Watched>>,
+    /// What others keep in place of ours, and may.
+    beside: Mutex<BTreeMap<Reference, Watched>>,
     terminating: Arc<Mutex<Terminating>>,
     _namespaces: AbortOnDropHandle<()>,
     own: OwnSecrets,
@@ -87,6 +89,7 @@ impl Inputs {
             client,
             poke,
             watched: Mutex::default(),
+            beside: Mutex::default(),
             terminating,
             _namespaces: namespaces,
             own,
@@ -129,6 +132,30 @@ impl Inputs {
         for reference in wanted {
             watched.entry(reference.clone()).or_insert_with(|| self.start(reference));
         }
+    }
+
+    /// Watches an object that someone else keeps in place of ours, or not any more; nothing waits for its first answer.
+    pub(super) fn watch_beside(&self, reference: Reference, wanted: bool) {
+        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted {
+            beside.entry(reference).or_insert_with_key(|reference| self.start(reference));
+        } else {
+            beside.remove(&reference);
+        }
+    }
+
+    /// What such an object holds; none where it was not read, or is gone.
+    pub(super) fn beside(&self, reference: &Reference) -> Option<Data> {
+        let beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*beside.get(reference)?.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Read(data) => Some(data.clone()),
+            State::Unread | State::Missing | State::Failed(_) => None,
+        }
+    }
+
+    /// Watches nothing of others' any more.
+    pub fn leave_beside(&self) {
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Returns when each of the watched objects, and our own Secrets, were read, or were refused.

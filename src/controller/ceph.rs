@@ -44,10 +44,13 @@ pub fn rook(selection: &Selection) -> Option<Rook> {
     Rook::of(&storage["ceph"])
 }
 
-/// Watches Rook's objects, where the spec names a Rook.
+/// Watches Rook's objects, where the spec names a Rook; without Ceph nothing of Ceph's any more.
 pub fn watch(inputs: &Inputs, spec: &OpenStackDeploymentSpec) {
     let rook = feature(spec).and_then(Rook::of);
     let kinds: &[_] = if feature(spec).and_then(Store::of).is_some() { &[CLUSTER, STORE] } else { &[CLUSTER] };
+    if feature(spec).is_none() {
+        inputs.leave_beside();
+    }
     inputs.watch_rook(rook.as_ref().map(|rook| (rook.namespace.as_str(), kinds)));
 }
 

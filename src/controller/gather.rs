@@ -77,7 +77,7 @@ impl Context {
             self.learn((deployment, spec, &selection), &mut observed, memory, &mut learned).await?;
             learned.wake = learned.wake.into_iter().chain(again).min();
         }
-        let Learned { facts, mut problems, wake, pending } = learned;
+        let Learned { facts, mut problems, doubts, wake, pending } = learned;
         let mut wake = wake.into_iter().chain(memory.again(super::now())).min();
         if !refused && !spec.paused {
             problems.extend(self.label_nodes(&survey.changes).await);
@@ -94,6 +94,7 @@ impl Context {
         observed.renewed = rollout::renewed(&memory.rolled.said(deployment), &desired);
         let mut findings = desired.findings.clone();
         findings.extend(survey.findings);
+        findings.extend(doubts);
         findings.extend(self.book.findings());
         findings.extend(nameless(&policy(deployment), &called, &observed));
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);

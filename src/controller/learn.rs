@@ -9,7 +9,7 @@ use super::named::{feature_secrets, values_from, written};
 use super::pending::Pending;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::cluster::{CredentialQuestion as Question, Credentials, Error};
-use crate::desired::{self, Facts, Selection};
+use crate::desired::{self, Facts, Finding, Selection};
 use crate::observed::Observed;
 use crate::status;
 
@@ -20,6 +20,8 @@ pub struct Learned {
     pub facts: Facts,
     /// Troubles that belong to no release.
     pub problems: Vec<String>,
+    /// What should be known of the world, though it keeps nothing from going on.
+    pub doubts: Vec<Finding>,
     /// When to look again for facts that no watch tells.
     pub wake: Option<Timestamp>,
     /// Charts that are on their way, of which the status told.
@@ -35,7 +37,7 @@ impl Context {
         learned: &mut Learned,
     ) -> Result<(), Error> {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-        let Learned { facts, problems, wake, pending } = learned;
+        let Learned { facts, problems, doubts, wake, pending } = learned;
         let credentials = self.credentials(deployment, spec, selection, observed, memory).await?;
         facts.credentials = credentials.known;
         facts.missing = credentials.missing;
@@ -51,6 +53,7 @@ impl Context {
         let external = self.cluster.external(&name, &external).await;
         observed.external_ready = external.ready;
         problems.extend(external.problems);
+        doubts.extend(external.doubts);
         *wake = (*wake).into_iter().chain(external.again).min();
         facts.ceph = super::ceph::declared(&self.inputs, spec, selection);
         // Before anything is done with them that could end in a log.

@@ -39,28 +39,32 @@ pub async fn likenesses(
         if release.blocked.is_some() || strict && release.imprint.is_none() {
             continue;
         }
-        // What someone says is to be taken over is looked at once more, but what is looked at again anyway not in each pass.
         let is_taken = !seen.is_ours() && Policy::names(asked, name);
-        let counts = |known: &&Likeness| {
-            let lasts = !is_taken || known.until.is_some();
-            lasts && counts(known, (seen.revision, &release.inputs), super::now())
-        };
+        let counts = |known: &&Likeness| counts(known, (seen.revision, &release.inputs), is_taken, super::now());
         if let Some(known) = known.get(&release.key).filter(counts) {
             all.insert(release.key.clone(), known.clone());
             continue;
         }
         let verdict = verdict(cluster, release, seen, |compared| told(name, compared)).await?;
-        let passes = matches!(verdict, Verdict::Owned(_) | Verdict::Unknown(_));
-        let until = passes.then(|| super::now().checked_add(AGAIN).ok()).flatten();
+        let until = until(&verdict, is_taken, super::now());
         let likeness = Likeness { revision: seen.revision, inputs: release.inputs.clone(), verdict, until };
         all.insert(release.key.clone(), likeness);
     }
     Ok(all)
 }
 
-/// Whether a comparison needs not be made anew.
-fn counts(known: &Likeness, (revision, inputs): (i64, &str), now: Timestamp) -> bool {
-    known.revision == revision && known.inputs == inputs && known.until.is_none_or(|until| now < until)
+/// Until when a comparison counts; `None` where nothing but the release or the wish makes it another. What someone says is to be taken over is
+/// looked at again as long as it is not: the spec may be refused meanwhile, and the release get another owner.
+fn until(verdict: &Verdict, is_taken: bool, now: Timestamp) -> Option<Timestamp> {
+    let passes = is_taken || matches!(verdict, Verdict::Owned(_) | Verdict::Unknown(_));
+    now.checked_add(AGAIN).ok().filter(|_| passes)
+}
+
+/// Whether a comparison needs not be made anew. What someone says is to be taken over is looked at once more, but what is looked at again anyway not
+/// in each pass.
+fn counts(known: &Likeness, (revision, inputs): (i64, &str), is_taken: bool, now: Timestamp) -> bool {
+    let lasts = known.until.map_or(!is_taken, |until| now < until);
+    lasts && known.revision == revision && known.inputs == inputs
 }
 
 /// When to look again: no watch tells that another controller has let go.
@@ -104,19 +108,26 @@ mod tests {
     #[test]
     fn what_no_watch_tells_counts_for_a_while_and_wakes_when_that_is_over() {
         let now = Timestamp::UNIX_EPOCH;
-        let until = now.checked_add(AGAIN).ok();
-        let of = |verdict, until| Likeness { revision: 3, inputs: "new".into(), verdict, until };
-        let owned = of(Verdict::Owned("Flux".into()), until);
-        assert!(counts(&owned, (3, "new"), now), "not asked in each pass");
-        assert!(!counts(&owned, (3, "new"), until.unwrap()));
-        assert!(!counts(&owned, (4, "new"), now) && !counts(&owned, (3, "newer"), now));
-        let same = of(Verdict::Same, None);
-        assert!(counts(&same, (3, "new"), until.unwrap()), "that stays so");
+        let later = now.checked_add(AGAIN).unwrap();
+        let of = |verdict: Verdict, is_taken| {
+            let until = until(&verdict, is_taken, now);
+            Likeness { revision: 3, inputs: "new".into(), verdict, until }
+        };
+        let owned = of(Verdict::Owned("Flux".into()), false);
+        assert!(counts(&owned, (3, "new"), false, now), "not asked in each pass");
+        assert!(!counts(&owned, (3, "new"), false, later));
+        assert!(!counts(&owned, (4, "new"), false, now) && !counts(&owned, (3, "newer"), false, now));
+        let same = of(Verdict::Same, false);
+        assert!(counts(&same, (3, "new"), false, later), "that stays so");
+        assert!(!counts(&same, (3, "new"), true, now), "who drives it may be another by now");
+        let taken = of(Verdict::Same, true);
+        assert!(counts(&taken, (3, "new"), true, now), "a refused spec reads no record in each pass");
+        assert!(!counts(&taken, (3, "new"), true, later));
         let of_all = |all: &[&Likeness]| {
             let key = |at: usize| Key::new("openstack", at.to_string());
             again(&all.iter().enumerate().map(|(at, one)| (key(at), (*one).clone())).collect())
         };
-        assert_eq!(of_all(&[&same, &owned]), until);
+        assert_eq!(of_all(&[&same, &owned]), Some(later));
         assert_eq!(of_all(&[&same]), None);
     }
 }

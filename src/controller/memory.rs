@@ -49,7 +49,7 @@ pub struct Memory {
     /// What Rook has made, as it was asked for; `None` until all is there.
     pub rook: Option<Vec<Manifest>>,
     /// The networks of Services, as they were read for a generation of the spec.
-    pub services: Networks,
+    pub networks: Networks,
     /// Every secret that was ever seen, valid or not.
     pub secrets: BTreeSet<String>,
     /// What was done about Nova's hosts.

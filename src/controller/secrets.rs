@@ -66,7 +66,7 @@ mod tests {
         let reference = (ValuesKind::Secret, "mine".to_owned(), "values.yaml".to_owned());
         let mut facts = Facts::default();
         facts.values_from.insert(reference, Ok(values.as_object().unwrap().clone()));
-        assert_eq!(secrets(&facts), ["12345678", "alice", "hunter2"]);
+        assert_eq!(secrets(&facts), ["12345678", "1.2345678e+07", "alice", "hunter2"]);
     }
     #[test]
     fn what_was_known_when_the_operator_started_is_never_forgotten() {

@@ -78,17 +78,17 @@ impl Context {
         changes: &BTreeMap<String, Change>,
         memory: &mut Memory,
     ) -> (Site, Option<Timestamp>) {
-        if rule::names_networks(spec) && memory.services.is_due(generation, super::now()) {
+        if rule::names_networks(spec) && memory.networks.is_due(generation, super::now()) {
             match self.cluster.service_networks().await {
-                Ok(read) => memory.services = Networks { generation: Some(generation), read, again: None },
+                Ok(read) => memory.networks = Networks { generation: Some(generation), read, again: None },
                 Err(error) => {
                     tracing::info!(%error, "whether networks overlap those of Services is not known yet");
-                    memory.services.again = super::now().checked_add(AGAIN).ok();
+                    memory.networks.again = super::now().checked_add(AGAIN).ok();
                 }
             }
         }
-        let again = memory.services.again.filter(|_| rule::names_networks(spec));
-        (site((spec, &self.catalog()), &self.tasks.observe(), changes, memory.services.read.clone()), again)
+        let again = memory.networks.again.filter(|_| rule::names_networks(spec));
+        (site((spec, &self.catalog()), &self.tasks.observe(), changes, memory.networks.read.clone()), again)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::values::Path;
 
@@ -26,8 +26,8 @@ const WORDS: [&str; 16] = [
     "kek",
 ];
 
-/// Keys whose value is to be hidden even where it is a number: settings like `token.expiration` are numbers as well.
-const OF_NUMBERS: [&str; 4] = ["password", "passphrase", "passwd", "pin"];
+/// A word that, alone or as a key's last, says that a number is to be hidden as well: too short to be looked for anywhere within a key.
+const PIN: &str = "pin";
 
 /// Whether a value is taken for a secret: its key says so, or it holds a private key or an address with a password. A record knows no marks, so
 /// too much is hidden rather than too little; below the charts' own `secrets` there are the names of Secrets.
@@ -37,13 +37,19 @@ pub fn secretive(path: &Path, value: &Value) -> bool {
         return false;
     }
     if value.is_number() {
-        return keys.last().is_some_and(|key| OF_NUMBERS.contains(&key.as_str()));
+        return keys.last().is_some_and(|key| names_secret(key));
     }
     keys.iter().any(|key| sounds_secret(key)) || holds(value)
 }
 
 fn sounds_secret(name: &str) -> bool {
     WORDS.iter().any(|word| name.to_lowercase().contains(word))
+}
+
+/// Whether a key's last word names a secret: settings about one (`token.expiration`, `password_expires_days`) are numbers as well.
+fn names_secret(key: &str) -> bool {
+    let key = key.to_lowercase();
+    key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }
 
 /// A container's environment variable with its value written out: one that comes from a Secret has `valueFrom`.
@@ -80,12 +86,24 @@ pub fn scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => vec![text.as_str().into()],
         Value::Number(number) => {
-            Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT).into_iter().map(Cow::from).collect()
+            let text = Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT);
+            text.into_iter().chain(printed(number)).map(Cow::from).collect()
         }
         Value::Array(items) => items.iter().flat_map(scalars).collect(),
         Value::Object(map) => map.values().flat_map(scalars).collect(),
         Value::Null | Value::Bool(_) => Vec::new(),
     }
+}
+
+/// From this exponent on Go's `%v` writes a float with it (`strconv`, format `g`, the shortest that says it).
+const GO_EXPONENT: i32 = 6;
+
+/// A long number as templates print it, for which helm reads every number as a float: `12345678` is `1.2345678e+07`.
+fn printed(number: &Number) -> Option<String> {
+    let text = format!("{:e}", number.as_f64()?);
+    let (mantissa, exponent) = text.split_once('e')?;
+    let exponent: i32 = exponent.parse().ok()?;
+    (exponent >= GO_EXPONENT).then(|| format!("{mantissa}e+{exponent:02}"))
 }
 
 #[cfg(test)]
@@ -104,6 +122,12 @@ mod tests {
             ("conf.list", json!([{"secret": "x"}]), true),
             ("conf.heat.DEFAULT.auth_encryption_key", json!("x"), true),
             ("pass.password", json!(12_345_678), true),
+            ("conf.keystone.custom.admin_password", json!(12_345_678), true),
+            ("conf.keystone.custom.PASSWORD", json!(12_345_678), true),
+            ("conf.keystone.custom.db-passwd", json!(12_345_678), true),
+            ("conf.neutron.DEFAULT.metadata_proxy_shared_secret", json!(12_345_678), true),
+            ("conf.barbican.p11_crypto_plugin.login_pin", json!(1234), true),
+            ("conf.nova.libvirt.cpu_spin", json!(12_345_678), false),
             ("conf.keystone.token.password_expires_days", json!(90), false),
             ("pod.env.api", json!([{"name": "MY_PASSWORD", "value": "x"}]), true),
             ("pod.env.api", json!([{"name": "MY_COLOUR", "value": "x"}]), false),
@@ -114,5 +138,12 @@ mod tests {
         ] {
             assert_eq!(secretive(&Path::parse(path).unwrap(), &value), is, "{path}");
         }
+    }
+
+    #[test]
+    fn a_long_number_is_known_as_it_is_written_and_as_templates_print_it() {
+        let found = |value: &Value| scalars(value).into_iter().map(Cow::into_owned).collect::<Vec<_>>();
+        assert_eq!(found(&json!({"pin": 12_345_678})), ["12345678", "1.2345678e+07"]);
+        assert_eq!(found(&json!([1_000_000, 123_456, 3306])), ["1000000", "1e+06", "123456"]);
     }
 }

@@ -1,6 +1,7 @@
 //! A Ceph that Kubernetes does not know: described by a Secret, handed to each chart as its own key, and changed under a running cloud.
 
 mod described;
+mod theirs;
 
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use cluster::{Node, Rule};
 use k8s_openapi::api::core::v1::{Endpoints, Namespace, Node as KubeNode, Secret, Service};
-use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use osdpl::api::{ComponentVerdict, reason};
 use serde_json::json;
 
@@ -143,6 +143,7 @@ fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_make
         let cloud = world.until_ready().await;
         assert_eq!(cloud.status().releases, "2/2");
         let endpoints = world.api::<Endpoints>().get("mariadb").await.unwrap();
+        assert_eq!(endpoints.annotations()["osdpl.dev/host"], "192.0.2.7");
         assert_eq!(endpoints.subsets.unwrap()[0].addresses.as_ref().unwrap()[0].ip, "192.0.2.7");
         let values = world.helm_values("keystone");
         assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!("0utside-database")));
@@ -151,6 +152,34 @@ fn pods_wait_for_a_database_and_a_broker_outside_by_the_services_that_osdpl_make
         world.delete().await;
         world.until_gone().await;
         world.until_object::<Service>("the Service is gone", "mariadb", |found| found.is_none()).await;
+    });
+}
+
+#[test]
+fn a_host_outside_that_is_no_longer_found_is_told_and_takes_nothing_from_what_an_operator_before_made() {
+    story("renamed", async |world| {
+        let metadata = json!({"name": "memcached", "labels": {"osdpl.dev/deployment": NAME}, "annotations": {"osdpl.dev/host": "cache.invalid"}});
+        let ports = json!([{"name": "memcache", "port": 11211}]);
+        let made = json!({"metadata": metadata, "spec": {"clusterIP": "None", "ports": ports}});
+        let made: Service = serde_json::from_value(made).unwrap();
+        world.api().create(&PostParams::default(), &made).await.unwrap();
+        let subsets = json!([{"addresses": [{"ip": "192.0.2.9"}], "ports": ports}]);
+        let made: Endpoints = serde_json::from_value(json!({"metadata": metadata, "subsets": subsets})).unwrap();
+        let made = world.api().create(&PostParams::default(), &made).await.unwrap();
+        let mut spec = services(&["mariadb", "memcached"]);
+        spec["services"]["memcached"]["external"] = json!({"host": "cache.invalid"});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let said = world.until_ready().await.condition("Ready").unwrap().message;
+        let told = "warning: spec.services.memcached.external.host: cache.invalid ";
+        assert!(said.contains(told) && said.contains("pods are led to 192.0.2.9 as before"), "{said}");
+        let standing = world.api::<Endpoints>().get("memcached").await.unwrap();
+        assert_eq!(standing.subsets, made.subsets);
+
+        spec["services"]["memcached"]["external"] = json!({"host": "other.invalid"});
+        world.apply(&spec).await;
+        let said = world.until_reason(reason::INPUTS).await.condition("Ready").unwrap().message;
+        assert!(said.starts_with("spec.services.memcached.external.host: other.invalid "), "{said}");
     });
 }
 

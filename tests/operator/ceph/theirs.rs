@@ -1,0 +1,45 @@
+//! What someone else keeps in place of Ceph's objects, as in a cloud that was taken over.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::json;
+
+use super::{FSID, GLANCE};
+use crate::cloud::{NAME, services};
+use crate::world::{now, story};
+
+#[test]
+fn what_someone_else_keeps_that_says_the_same_is_watched_and_made_once_it_is_gone() {
+    story("theirs", async |world| {
+        world.describe_ceph(json!({})).await;
+        let conf = format!("[global]\nfsid = {FSID}\nmon_host = 10.0.0.1:6789,10.0.0.2:6789\n");
+        let map = json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": conf}});
+        let map: ConfigMap = serde_json::from_value(map).unwrap();
+        world.api().create(&PostParams::default(), &map).await.unwrap();
+        let keyring = "images-rbd-keyring";
+        let secret = json!({"metadata": {"name": keyring}, "stringData": {"key": GLANCE}});
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        world.api().create(&PostParams::default(), &secret).await.unwrap();
+        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
+        spec["features"] = super::spec()["features"].clone();
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let kept = world.api::<Secret>().get(keyring).await.unwrap();
+        assert!(kept.labels().is_empty(), "it stays theirs: {:?}", kept.labels());
+
+        let since = now();
+        spec["deletionPolicy"] = json!("Purge");
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert_eq!(world.secrets_read_since(since), [""; 0], "a watch tells what it holds");
+
+        world.api::<Secret>().delete(keyring, &DeleteParams::default()).await.unwrap();
+        let is_ours = |found: Option<&Secret>| {
+            found.is_some_and(|found| found.labels().get("osdpl.dev/deployment").is_some_and(|owner| owner == NAME))
+        };
+        world.until_object("it is made", keyring, is_ours).await;
+        assert_eq!(world.keyring(keyring).await.0, GLANCE);
+    });
+}
