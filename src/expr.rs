@@ -5,12 +5,11 @@
 //! What there is beside CEL's own functions ([`FUNCTIONS`]) the table in `src/expr/functions.rs` tells.
 
 mod functions;
-mod network;
+pub mod network;
 mod scalar;
 mod ssh;
 
 pub use functions::{FUNCTIONS, Secrets};
-pub use network::Network;
 pub use scalar::Template;
 
 use std::fmt;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Cloud, Judged};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
-use crate::expr::Network;
+use crate::expr::network::Network;
 use crate::observed::Site;
 use crate::values::Values;
 
