@@ -5,6 +5,7 @@
 //! What there is beside CEL's own functions ([`FUNCTIONS`]) the table in `src/expr/functions.rs` tells.
 
 mod functions;
+pub mod network;
 mod scalar;
 mod ssh;
 

@@ -18,6 +18,7 @@ mod file;
 mod made_up;
 mod place;
 mod release;
+mod replicas;
 mod report;
 mod schema;
 mod values;
@@ -79,6 +80,7 @@ pub fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let hazards = hazard::hazards(cloud).into_iter();
     let mut found: Vec<Judged> = hazards.map(|found| Judged::warning(found.kind, found.field, found.message)).collect();
     found.extend(values::judge(cloud));
+    found.extend(replicas::judge(cloud));
     found.extend(cron::judge(cloud));
     found.extend(connections::judge(cloud));
     found.extend(domain::judge(cloud.spec));
@@ -112,13 +114,16 @@ const RULES: &[(&str, &str)] = &[
     ("cel", "The custom resource definition's CEL rules, as the API server judges them."),
     ("catalogue", "Names, features, needs and checks of the catalogue."),
     ("unknown-key", "Values name keys that their chart knows."),
-    ("values", "What must hold between values, whoever set them, holds."),
+    ("values", "What must hold between values, whoever set them, holds, and numbers of pods are some."),
     ("cron", "Schedules are such that Kubernetes takes them."),
     ("release-move", "The OpenStack release moves as its databases can."),
     ("image-pinned", "No image stays behind where the OpenStack release moves."),
     ("certificate", "Certificates belong to their keys and speak for their hosts."),
     ("connections", "The database takes the connections of all pools."),
-    ("address", "Networks do not overlap, neither each other nor those of the cluster's pods and Services."),
+    (
+        "address",
+        "Networks and addresses are some, and do not overlap, neither each other nor those of the cluster's pods and Services.",
+    ),
     ("controllers", "There are nodes for the servers that are wanted."),
     ("storage-class", "The classes that volume claims ask for are there, and make such volumes."),
     ("domain", "The public domain is one that names can be published in."),

@@ -5,6 +5,8 @@
 
 #[path = "catalogue/added.rs"]
 mod added;
+#[path = "catalogue/adopted.rs"]
+mod adopted;
 #[path = "catalogue/alone.rs"]
 mod alone;
 #[path = "catalogue/brokers.rs"]

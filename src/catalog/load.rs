@@ -1,5 +1,6 @@
 //! From texts to a [`Catalog`]: every file is read, a user's expressions are looked at, every error is collected.
 
+mod feature;
 mod service;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use super::{
     Text, check, file, find, judgement,
 };
 use crate::drift::Tolerated;
-use crate::expr::Expression;
+use crate::expr::{Expression, Template};
 use crate::values::Values;
 use crate::yaml;
 
@@ -143,6 +144,10 @@ impl Loader<'_> {
     fn feature(&mut self, name: &str, entry: file::Feature) -> Feature {
         self.named("values/features/", name, &entry.feature);
         let path = format!("values/features/{name}.yaml");
+        if self.is_given {
+            let wrong = feature::problems(&entry.schema, &entry.default).into_iter();
+            self.errors.extend(wrong.map(|problem| Error::Other { file: path.clone(), problem }));
+        }
         let fragments = self.fragments(&path, entry.fragments);
         let checks = self.checks(&path, entry.checks);
         let file::Feature { description, schema, default, .. } = entry;
@@ -186,11 +191,32 @@ impl Loader<'_> {
     fn checks(&mut self, path: &str, entries: Vec<file::Check>) -> Vec<Check> {
         let mut checks = Vec::new();
         for (index, entry) in entries.into_iter().enumerate() {
+            if self.is_given {
+                self.message(path, &format!("checks[{index}].message"), &entry.message);
+            }
             if let Some(when) = self.condition(path, &format!("checks[{index}].when"), Some(entry.when)) {
                 checks.push(Check { when, level: entry.level, field: entry.field, message: entry.message });
             }
         }
         checks
+    }
+
+    /// Looks at the expressions in what a check says: it is said before anything of the cloud is known, and to everybody.
+    fn message(&mut self, path: &str, field: &str, message: &str) {
+        let whole = Values::from_iter([("message".to_owned(), message.into())]);
+        if let Err((_, error)) = Template::compile(&whole) {
+            let near = error.expression().to_owned();
+            return self.expression(path, field, &near, error);
+        }
+        for expression in Template::expressions(&whole).iter().map(|source| Expression::late(source)) {
+            let what = match (expression.is_secret(), expression.asks("facts")) {
+                (true, _) => "a secret, and everybody reads it",
+                (_, true) => "facts, which nobody knows before the releases are",
+                (false, false) => continue,
+            };
+            let problem = format!("{field}: `{}` asks for {what}; ask the spec instead", expression.source());
+            self.errors.push(Error::Other { file: path.into(), problem });
+        }
     }
 
     fn components(&mut self, path: &str, field: &str, texts: &[String]) -> Vec<Component> {

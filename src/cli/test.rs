@@ -120,8 +120,9 @@ fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
         Err(error) => return vec![Outcome::wrong(place.clone(), place, &error)],
     };
     let outcome = |(index, case): (usize, &Case)| {
-        let cloud = bases.cloud(file, &suite, case).with_context(|| suite.place(index, None));
-        let outcome = cloud.and_then(|cloud| judged(&cloud, &suite, index, case));
+        let mut cloud = || bases.cloud(file, &suite, case).with_context(|| suite.place(index, None));
+        let outcome =
+            suite.check(index, case).and_then(|()| cloud()).and_then(|cloud| judged(&cloud, &suite, index, case));
         outcome.unwrap_or_else(|error| Outcome::wrong(suite.place(index, None), case.name.clone(), &error))
     };
     suite.cases.iter().enumerate().map(outcome).collect()

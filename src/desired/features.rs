@@ -43,11 +43,35 @@ fn refused(field: &str, message: String) -> Finding {
 
 /// What a feature's schema has against a value, in our words.
 fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
-    let told = faults(schema, value, field, Nulls::Kept).into_iter();
-    findings.extend(told.map(|fault| refused(&fault.field, said(&fault))));
+    let told = faults(schema, value, field, Nulls::Kept);
+    let of_pattern =
+        |field: &str| told.iter().any(|fault| fault.field == field && matches!(fault.problem, Problem::Pattern(_)));
+    // What does not have the shape at all need not be counted as well.
+    let is_counted = |fault: &&Fault<'_>| matches!(fault.problem, Problem::Longer(_) | Problem::Shorter(_));
+    let told = told.iter().filter(|fault| !(is_counted(fault) && of_pattern(&fault.field)));
+    findings.extend(told.map(|fault| refused(&fault.field, said(fault, described(schema, &fault.explained, field)))));
 }
 
-fn said(Fault { explained, value, problem, .. }: &Fault<'_>) -> String {
+/// What the schema says that a field is for.
+fn described<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
+    let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
+    // Items and entries are not among the names; what is said of a list is said of them.
+    let inner = |mut schema: &'a Value| {
+        let mut said = schema["description"].as_str();
+        while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
+            if !below.is_object() {
+                break;
+            }
+            schema = below;
+            said = schema["description"].as_str().or(said);
+        }
+        (schema, said)
+    };
+    let at = names.fold(inner(schema), |(schema, _), name| inner(&schema["properties"][name]));
+    at.1
+}
+
+fn said(Fault { explained, value, problem, .. }: &Fault<'_>, described: Option<&str>) -> String {
     let see = format!("see `kubectl explain osdpl.{explained}`");
     match problem {
         Problem::Type(wanted) => format!("must be of type {wanted}; correct it"),
@@ -60,7 +84,11 @@ fn said(Fault { explained, value, problem, .. }: &Fault<'_>) -> String {
             format!("has {length} characters, which is out of bounds; {see}")
         }
         Problem::Pattern(pattern) => {
-            format!("{:?} does not match {pattern}; correct it", value.as_str().unwrap_or_default())
+            let text = value.as_str().unwrap_or_default();
+            match described {
+                Some(described) => format!("{text:?} does not match {pattern}; what belongs there: {described}"),
+                None => format!("{text:?} does not match {pattern}; correct it"),
+            }
         }
         Problem::Time => format!("{value} is no time; write it as in 2026-11-21T12:00:00Z"),
         Problem::Below(_) | Problem::Above(_) => format!("{value} is out of bounds; {see}"),

@@ -61,6 +61,24 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
     }
 }
 
+/// Digests of what no chart can name as an image: registry or path, and tag.
+pub fn nameless(images: &Images) -> Vec<Finding> {
+    let finding = |image: &String| Finding {
+        level: Level::Warning,
+        field: format!("spec.images.digests[{image}]"),
+        message: format!(
+            "pins nothing: {image:?} is no image as charts name them; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or take it out"
+        ),
+    };
+    images.digests.keys().filter(|image| !is_image(image)).map(finding).collect()
+}
+
+/// Whether a text can be an image as the distribution specification has it, with a tag, or at least a path.
+fn is_image(text: &str) -> bool {
+    let is_written = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
+    text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_written)
+}
+
 /// Digests that pin nothing: where the images of every release are known, a name that none has.
 pub fn idle(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
     // A chart that is only told of comes without a version, or without its images.
@@ -78,7 +96,8 @@ pub fn idle(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
         let named = charts.iter().flat_map(|chart| chart.images.values().map(String::as_str));
         did_you_mean(image, named.chain(used.iter().copied()))
     };
-    let idle = images.digests.keys().filter(|image| rewritten(images, image).is_none_or(|name| !used.contains(&*name)));
+    let named = images.digests.keys().filter(|image| is_image(image));
+    let idle = named.filter(|image| rewritten(images, image).is_none_or(|name| !used.contains(&*name)));
     let finding = |image: &String| Finding {
         level: Level::Warning,
         field: format!("spec.images.digests[{image}]"),

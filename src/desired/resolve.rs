@@ -7,7 +7,7 @@ use serde_json::json;
 use super::layers::Source;
 use super::{Blocked, ChartFact, Desired, DesiredRelease, Facts, Finding, Selection, claims};
 use crate::api::{OpenStackDeploymentSpec, reason};
-use crate::catalog::{Catalog, Release};
+use crate::catalog::{Catalog, Level, Release};
 use crate::ceph::Declared;
 use crate::expr::Scope;
 use crate::observed::Key;
@@ -70,9 +70,9 @@ impl Source<'_> {
             Ok(layers) => (layers, Vec::new()),
             Err(problems) => (Vec::new(), problems),
         };
-        // Another version of the chart may know other keys.
-        if self.own().is_none_or(|own| own.version.is_none()) {
-            super::unknown::tell(&layers, &self.release.chart, self.catalog, findings);
+        match self.own().and_then(|own| own.version.as_deref()) {
+            None => super::unknown::tell(&layers, &self.release.chart, self.catalog, findings),
+            Some(version) => findings.extend(self.unchecked(version)),
         }
         let mut values = fold(&layers);
         let per_node = super::per_node::layer(self.spec, self.catalog, self.name, self.scope, &values, findings);
@@ -81,6 +81,17 @@ impl Source<'_> {
             layers.push(per_node);
         }
         Merged { layers, values, problems }
+    }
+
+    /// Another version of the chart may know other keys.
+    fn unchecked(&self, version: &str) -> Option<Finding> {
+        let Release { chart, .. } = self.release;
+        let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
+        let message = format!(
+            "the keys of these values are not looked at, because those of chart {chart} {version} are not known, and those of {locked} alone are; `osdpl render --manifests` shows what comes of them"
+        );
+        let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
+        Some(Finding { level: Level::Note, field, message })
     }
 
     fn desired(&self, key: Key, merged: &Merged, findings: &mut Vec<Finding>) -> DesiredRelease {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::services::{self, Chosen};
-use super::{ExternalService, Finding, Selection, features, overrides, per_node, roles};
+use super::{ExternalService, Finding, Selection, features, images, overrides, per_node, roles};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::expr::{Expression, Scope, Template};
@@ -17,6 +17,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     let mut findings = Vec::new();
     names(spec, catalog, &mut findings);
     roles::check(spec, catalog, &mut findings);
+    findings.extend(images::nameless(&spec.images));
     let features = features::merged(spec, catalog, &mut findings);
     let Chosen { services, external, releases, variables, findings: found, notes, refusals } =
         services::chosen(namespace, spec, catalog, &features, &mut findings);

@@ -7,7 +7,7 @@
 mod near;
 
 use super::Finding;
-use crate::catalog::{Catalog, KeyTree, KeyType, Level, did_you_mean};
+use crate::catalog::{Catalog, Group, KeyTree, KeyType, Level, did_you_mean};
 use crate::values::{Layer, Origin, Path, leaves};
 
 /// How many keys one warning names.
@@ -23,8 +23,12 @@ const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("ne
 /// Adds a warning for each layer of the user's that sets what no chart knows that the layer is for; one, where it is for several charts.
 pub(super) fn tell(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut Vec<Finding>) {
     let Some(tree) = catalog.keys().get(chart) else { return };
-    for finding in layers.iter().filter_map(|layer| warning(layer, chart, tree, catalog)) {
-        if !findings.iter().any(|told| told.field == finding.field) {
+    for layer in layers {
+        let Some(finding) = warning(layer, chart, tree, catalog) else { continue };
+        // What someone added says something to each release by itself, all at one place.
+        let is_of_one = matches!(layer.origin, Origin::File { .. });
+        let is_told = |told: &Finding| told.field == finding.field && (!is_of_one || told.message == finding.message);
+        if !findings.iter().any(is_told) {
             findings.push(finding);
         }
     }
@@ -86,11 +90,38 @@ fn unknown(layer: &Layer, tree: &KeyTree, catalog: &Catalog) -> Vec<Unknown> {
         let whole = |unknown| Unknown { path: path.keys().to_vec(), ..unknown };
         found.extend(look(tree, path.keys()).map(whole));
     }
-    if layer.origin.to_string().starts_with("spec.common") {
-        found.retain(|unknown| !catalog.keys().any(|other| look(other, &unknown.path).is_none()));
-    }
+    let is_known = |unknown: &Unknown| match group(layer) {
+        Reached::One => false,
+        Reached::All => catalog.keys().any(|other| look(other, &unknown.path).is_none()),
+        Reached::Group(group) => of_group(catalog, group).any(|other| look(other, &unknown.path).is_none()),
+    };
+    found.retain(|unknown| !is_known(unknown));
     found.retain(|unknown| !unknown.is_slip || !is_a_name(unknown, catalog));
     found
+}
+
+/// Whose values a layer is.
+enum Reached {
+    One,
+    Group(Group),
+    All,
+}
+
+fn group(layer: &Layer) -> Reached {
+    let Origin::Field(field) = &layer.origin else { return Reached::One };
+    match field.strip_prefix("spec.common.") {
+        Some(rest) if rest.starts_with("infra.") => Reached::Group(Group::Infra),
+        Some(rest) if rest.starts_with("openstack.") => Reached::Group(Group::Openstack),
+        Some(_) => Reached::All,
+        None => Reached::One,
+    }
+}
+
+/// The keys of the charts of a group.
+fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
+    let services = catalog.services.values().filter(move |service| service.group == group);
+    let releases = services.flat_map(|service| service.releases.values());
+    releases.filter_map(|release| catalog.keys().get(&release.chart))
 }
 
 /// What of a path a chart does not know; `None` where it knows all of it, or leaves it to the user.

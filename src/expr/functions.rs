@@ -8,6 +8,9 @@
 //! | `text.split(',')` | the list of the texts between, each without spaces around it; what is empty is left out |
 //! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
 //! | `text.replace('a', 'b')` | the text with each `a` as `b`, as CEL's own extension of strings has it |
+//! | `text.isAddress()` | whether the text is an IP address |
+//! | `text.isOutside(network)` | whether the address is in another network than `10.0.0.0/24`; false where either is none |
+//! | `text.isAfter(address)` | whether the address comes after the other; false where either is none |
 //! | `sshKey(secret)` | an Ed25519 key pair whose seed is the text's SHA-256, as OpenSSH's files have it: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
 //!
@@ -20,13 +23,14 @@ use cel::extractors::This;
 use cel::objects::Key;
 use cel::{Context, ExecutionError, Value};
 
-use super::{from_json, to_json};
+use super::{from_json, network, to_json};
 
 /// The function that reads Secrets.
 pub const SECRET: &str = "secret";
 
 /// The functions of our own, beside those of CEL.
-pub const FUNCTIONS: [&str; 8] = ["join", "keyed", "merge", "replace", SECRET, "split", "sshKey", "toMap"];
+pub const FUNCTIONS: [&str; 11] =
+    ["isAddress", "isAfter", "isOutside", "join", "keyed", "merge", "replace", SECRET, "split", "sshKey", "toMap"];
 
 /// Texts out of Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;
@@ -38,6 +42,10 @@ pub(super) fn add(context: &mut Context<'_>, secrets: Secrets) {
     context.add_function("toMap", to_map);
     context.add_function("keyed", |items: Arc<Vec<Value>>, field: Arc<String>| keyed(&items, &field));
     context.add_function("replace", replace);
+    context.add_function("isAddress", |This(text): This<Arc<String>>| network::is_address(&text));
+    context.add_function("isOutside", |This(text): This<Arc<String>>, of: Arc<String>| network::is_outside(&text, &of));
+    context
+        .add_function("isAfter", |This(text): This<Arc<String>>, other: Arc<String>| network::is_after(&text, &other));
     context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
     context.add_function(SECRET, move |reference: Value| secret(&secrets, &reference));

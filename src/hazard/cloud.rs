@@ -43,6 +43,15 @@ impl<'a> Cloud<'a> {
         &self.facts.site
     }
 
+    /// The credential that has this text, by its service and name.
+    pub fn credential(&self, text: &str) -> Option<(&str, &str)> {
+        let of_service = |(service, own): (&'a String, &'a BTreeMap<String, String>)| {
+            let (name, _) = own.iter().find(|(_, value)| *value == text)?;
+            Some((service.as_str(), name.as_str()))
+        };
+        self.facts.credentials.iter().find_map(of_service)
+    }
+
     /// What decides a value of a release, and whether that must not be shown; nothing where the chart's default holds.
     pub fn decided(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
         let traced = self.layers.get(release).map(|layers| trace(layers, path)).unwrap_or_default();

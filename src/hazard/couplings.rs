@@ -1,6 +1,6 @@
 //! What several charts must be told alike (`values/couplings.yaml`), and an override tells to some of them only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -30,17 +30,35 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Hazard> {
     let scope = Scope::new(&cloud.selection.variables);
     let judge = |coupling: &Coupling| {
         let expected = coupling.expected.as_ref().and_then(|expected| expected.evaluate(&scope).ok());
-        contradictions(coupling, &told(coupling, cloud), expected.as_ref())
+        let servers: BTreeSet<&str> = cloud.layers.keys().map(|name| server_of(name, coupling, cloud)).collect();
+        let of = |server| contradictions(coupling, &told(coupling, server, cloud), expected.as_ref());
+        servers.into_iter().flat_map(of).collect::<Vec<_>>()
     };
     cloud.catalog.judgements.couplings.iter().flat_map(judge).collect()
 }
 
-/// Everything that is said, and, where the user says any of it, the defaults of those that nobody tells.
-fn told(coupling: &Coupling, cloud: &Cloud<'_>) -> Vec<Told> {
+/// Whom a release is judged with: its own server where it has one, or is one, and else the one of all.
+fn server_of<'a>(name: &str, coupling: &'a Coupling, cloud: &'a Cloud<'_>) -> &'a str {
+    let Some(shared) = &coupling.server else { return "" };
+    let own = cloud.layers.keys().find(|other| {
+        let serves = other.strip_prefix(shared.as_str()).and_then(|rest| rest.strip_prefix('-'));
+        serves.is_some_and(|served| served == name || *other == name)
+    });
+    own.unwrap_or(shared)
+}
+
+/// Everything that is said to a server and those that it serves, and, where the user says any of it, the defaults of those that nobody tells.
+fn told(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<Told> {
     let mut told = Vec::new();
     let mut silent = Vec::new();
     for wanted in &coupling.places {
-        let is_meant = |name: &&String| wanted.release.as_ref().is_none_or(|release| release == *name);
+        // What is said of the one of all is said of one's own.
+        let named =
+            |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
+        let wanted_of = wanted.release.as_deref().map(named);
+        let is_meant = |name: &str| {
+            wanted_of.as_ref().is_none_or(|release| release == name) && server_of(name, coupling, cloud) == server
+        };
         for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_meant(name)) {
             let values = cloud.values[name.as_str()];
             for path in expanded(&wanted.path, values) {

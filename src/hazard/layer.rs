@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::tally::{Said, Tally};
-use super::{place, shape};
+use super::{Cloud, place, shape};
 use crate::catalog::KeyTree;
 use crate::values::{Layer, Origin, Path, Values, get, leaves, merge, set, trace};
 
@@ -14,8 +14,8 @@ pub(super) struct Release<'a> {
     pub layers: &'a [Layer],
     /// The keys of its chart, where they are known.
     pub tree: Option<&'a KeyTree>,
-    /// The presets of the spec.
-    pub presets: &'a [String],
+    /// The cloud that it is part of.
+    pub cloud: &'a Cloud<'a>,
 }
 
 /// Judges every layer of the user's.
@@ -26,12 +26,16 @@ pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
             let own = Own { release, index, layer, below: &below };
             let set = leaves(&layer.values).into_iter().filter(|(path, _)| !path.keys().is_empty());
             for (path, value) in set {
-                tally.add(format!("{place}.{path}"), release.name, own.is_for(&path), own.said(&path, value));
+                let said = own.removed(&path, &place).or_else(|| own.said(&path, value));
+                tally.add(format!("{place}.{path}"), release.name, own.is_for(&path), said);
             }
             let unset = place.replace(".values", ".unset");
             for (index, path) in layer.unset.iter().enumerate() {
                 let field = format!("{unset}[{index}]");
-                tally.add(field, release.name, own.is_for(path), own.said(path, &Value::Null));
+                // What it removes may be this layer's own, which is told of there.
+                let is_own = get(&layer.values, path).is_some();
+                let said = own.said(path, &Value::Null).filter(|said| !(is_own && said.kind == "null-nothing"));
+                tally.add(field, release.name, own.is_for(path), said);
             }
         }
         merge(&mut below, layer.values.clone());
@@ -67,6 +71,14 @@ impl Own<'_> {
             .or_else(|| self.changed(path, value))
     }
 
+    /// Beside the values stands that they are to be removed, and that comes last.
+    fn removed(&self, path: &Path, place: &str) -> Option<Said> {
+        let index = self.layer.unset.iter().position(|unset| unset.covers(path))?;
+        let unset = place.replace(".values", ".unset");
+        let message = format!("is never used: {unset}[{index}] removes it again; take one of the two out");
+        Some(Said { kind: "no-effect", message })
+    }
+
     /// A later layer of the user's own decides.
     fn shadowed(&self, path: &Path) -> Option<Said> {
         let above = self.release.layers[self.index + 1..].iter().filter(|layer| place(&layer.origin).is_some());
@@ -88,7 +100,7 @@ impl Own<'_> {
         let origin = self.winner(path)?;
         if let Origin::File { file, .. } = origin
             && let Some(preset) = file.strip_prefix("presets/").and_then(|file| file.strip_suffix(".yaml"))
-            && self.release.presets.iter().any(|name| name == preset)
+            && self.release.cloud.spec.presets.iter().any(|name| name == preset)
         {
             let message = format!(
                 "repeats what the preset {preset} of this spec sets, and will hide what later versions of it set; take it out"
@@ -98,15 +110,33 @@ impl Own<'_> {
         Some(Said { kind: "no-effect", message: format!("changes nothing: {origin} says the same; take it out") })
     }
 
-    /// Another word in the place of a credential, which the catalogue tells every chart that asks for it.
+    /// Another word in the place of a credential, which the catalogue tells others as well.
     fn credential(&self, path: &Path, value: &Value) -> Option<Said> {
         // An address is another server's as a whole.
-        let text = value.as_str().filter(|text| !text.contains("://"))?;
+        let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
         let trace = trace(&self.release.layers[..self.index], path).into_iter().next()?;
-        let is_given = matches!(trace.origin, Origin::File { .. }) && trace.secret && trace.value.as_ref()?.is_string();
-        let message = "takes the place of a credential in this chart alone, and whoever else is told it goes on with the one from before; name a Secret \
-                       with it in `spec.services.SERVICE.credentials` (`osdpl catalog services SERVICE` lists them), or take it out";
-        (is_given && !text.is_empty()).then(|| Said { kind: "contradiction", message: message.into() })
+        let given = trace.value.as_ref()?.as_str().filter(|given| *given != text)?;
+        if !matches!(trace.origin, Origin::File { .. }) || !trace.secret {
+            return None;
+        }
+        let (service, name) = self.release.cloud.credential(given)?;
+        let other = self.also_told(given, path)?;
+        let message = format!(
+            "takes the place of the credential {name} of {service} here alone, and {other} goes on with the one from before; name a Secret with it in \
+             `spec.services.{service}.credentials.{name}`, or take it out"
+        );
+        Some(Said { kind: "contradiction", message })
+    }
+
+    /// Where else a credential is told, alone or in a longer text such as an address.
+    fn also_told(&self, given: &str, path: &Path) -> Option<String> {
+        let Release { name, cloud, .. } = self.release;
+        let is_told = |value: &Value| value.as_str().is_some_and(|text| text.contains(given));
+        cloud.values.iter().find_map(|(release, values)| {
+            let is_another = |at: &Path| release != name || at != path;
+            let (at, _) = leaves(values).into_iter().find(|(at, value)| is_told(value) && is_another(at))?;
+            Some(format!("{release} ({at})"))
+        })
     }
 
     /// A null where nothing is.

@@ -10,20 +10,27 @@ const COUPLINGS: &str = "couplings:\n- what: the number of servers\n  why: they 
                          \x20 - {release: front, path: conf.replicas}\n- what: the region\n  why: it is looked for\n  remedy: set spec.region instead\n\
                          \x20 expected: spec.region\n  places:\n  - {path: auth.*.region}\n";
 const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [store, front]\nfragments:\n- releases:\n    front:\n      values: {conf: {workers: 4, \
-                      hosts: [a, b, c]}, auth: {admin: {region: '${spec.region}'}}}\n";
+                      hosts: [a, b, c]}, auth: {admin: {region: '${spec.region}'}}}\n    store:\n      values: {front: {user: 'as-${credentials.front.user}'}}\n";
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\n";
 
 /// The hazards of a spec, as `kind field: message`.
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn told(value: Value) -> Vec<String> {
-    let changes = [
+    told_with(value, &[])
+}
+
+/// The same by a catalogue with more files.
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn told_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
+    let mut changes = vec![
         ("values/couplings.yaml", COUPLINGS),
         ("presets/small.yaml", PRESET),
         ("values/shared/auth.yaml", "shared: auth\ndescription: x\nfragments: []\n"),
         ("values/keys/front.yaml", FRONT),
         ("values/keys/store.yaml", "pod: {replicas: number}\nauth: {admin: string}\n"),
     ];
+    changes.extend(more);
     let catalog = Catalog::load(&files(&changes)).unwrap();
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
     spec.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
@@ -139,13 +146,30 @@ fn a_removal_of_nothing_is_told_where_it_stands() {
 #[test]
 fn a_credential_that_one_chart_alone_is_told_otherwise_is_a_contradiction() {
     let found = of_front(json!({"conf": {"password": "an0ther"}}));
-    assert!(
-        found.len() == 1
-            && found[0].starts_with(&format!("contradiction {OWN}.conf.password: takes the place of a credential")),
-        "{found:?}"
+    assert_eq!(
+        found,
+        [format!(
+            "contradiction {OWN}.conf.password: takes the place of the credential user of front here alone, and store (front.user) goes on with the one from before; name a \
+             Secret with it in `spec.services.front.credentials.user`, or take it out"
+        )]
     );
-    assert!(!found[0].contains("an0ther"), "{found:?}");
     assert_eq!(of_front(json!({"conf": {"password": "mysql://u:p@db.example.org/x"}})), Vec::<String>::new());
+    let alone = json!({"services": {"store": {"releases": {"store": {"values": {"auth": {"admin": "an0ther"}}}}}}});
+    assert_eq!(told(alone), Vec::<String>::new(), "nobody else is told this one");
+}
+
+#[test]
+fn what_a_layer_sets_and_removes_is_told_where_it_is_set() {
+    let both = |values: Value, unset: &str| {
+        told(json!({"services": {"front": {"releases": {"front": {"values": values, "unset": [unset]}}}}}))
+    };
+    let said = |path: &str| {
+        [format!(
+            "no-effect {OWN}.{path}: is never used: spec.services.front.releases.front.unset[0] removes it again; take one of the two out"
+        )]
+    };
+    assert_eq!(both(json!({"conf": {"front": {"debug": true}}}), "conf.front.debug"), said("conf.front.debug"));
+    assert_eq!(both(json!({"conf": {"colour": "red"}}), "conf.colour"), said("conf.colour"));
 }
 
 #[test]
@@ -163,5 +187,33 @@ fn what_one_chart_is_told_and_another_not_is_a_contradiction() {
         [format!(
             "contradiction {OWN}.auth.admin.region: the region is R2 where the cloud says \"RegionOne\", and both must agree: it is looked for; set spec.region instead"
         )]
+    );
+}
+
+#[test]
+fn a_server_of_ones_own_is_judged_with_those_that_it_serves() {
+    let couplings = COUPLINGS.replace("  default: 2\n", "  default: 2\n  server: store\n");
+    let own = "service: own\ndescription: Made up.\ngroup: infra\nreleases:\n  store-front: {chart: store}\n";
+    let preset = PRESET.replace("services: [store, front]", "services: [store, front, own]");
+    let judged = |store: u64, own_store: u64, front: u64| {
+        let pods = |count: u64| json!({"values": {"pod": {"replicas": count}}});
+        let services = json!({
+            "store": {"releases": {"store": pods(store)}},
+            "own": {"releases": {"store-front": pods(own_store)}},
+            "front": {"releases": {"front": {"values": {"conf": {"replicas": front}}}}},
+        });
+        let more = [
+            ("values/couplings.yaml", couplings.as_str()),
+            ("values/services/own.yaml", own),
+            ("presets/small.yaml", &preset),
+        ];
+        told_with(json!({"services": services}), &more)
+    };
+    assert_eq!(judged(1, 3, 3), Vec::<String>::new());
+    let found = judged(3, 5, 3);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains("conf.replicas: the number of servers is 3 here and 5 in pod.replicas of store-front"),
+        "{found:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! Networks that overlap: packets for one of them go to the other.
+//! Networks and addresses that are none, and networks that overlap: packets for one of them go to the other.
 
 use std::net::IpAddr;
 
@@ -7,37 +7,12 @@ use serde_json::Value;
 use super::{Cloud, Judged};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
+use crate::expr::network::Network;
 use crate::observed::Site;
 use crate::values::Values;
 
 /// Keys below which networks are allowed to overlap: they say who may come in, not what is where.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
-
-/// A network as people write it: `10.0.0.0/24`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Network {
-    bits: u128,
-    prefix: u32,
-    is_v6: bool,
-}
-
-impl Network {
-    fn parse(text: &str) -> Option<Self> {
-        let (address, prefix) = text.split_once('/')?;
-        let prefix: u32 = prefix.parse().ok()?;
-        let (bits, width, is_v6) = match address.parse().ok()? {
-            IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32, false),
-            IpAddr::V6(address) => (address.to_bits(), 128, true),
-        };
-        (prefix <= width).then_some(Self { bits, prefix, is_v6 })
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        let common = self.prefix.min(other.prefix);
-        let part = |bits: u128| bits.checked_shr(128 - common).unwrap_or_default();
-        self.is_v6 == other.is_v6 && part(self.bits) == part(other.bits)
-    }
-}
 
 /// Whether a text is a network with its prefix length.
 ///
@@ -62,17 +37,62 @@ pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
     !named(&spec.features).is_empty()
 }
 
+/// A text in features.
+struct Said<'a> {
+    field: String,
+    text: &'a str,
+    /// Whether it stands below one of [`ALLOWED`].
+    is_allowed: bool,
+}
+
 /// The networks of features, by their fields.
 fn named(features: &Values) -> Vec<(String, String, Network)> {
-    let mut networks = Vec::new();
-    let features = features.iter().filter(|(name, _)| !ALLOWED.contains(&name.as_str()));
-    features.for_each(|(name, value)| walk(value, &super::schema::below("spec.features", name), &mut networks));
-    networks
+    let placed = texts(features).into_iter().filter(|said| !said.is_allowed);
+    placed.filter_map(|Said { field, text, .. }| Some((field, text.to_owned(), Network::parse(text)?))).collect()
+}
+
+/// Every text of features.
+fn texts(features: &Values) -> Vec<Said<'_>> {
+    let mut found = Vec::new();
+    below(features, "spec.features", false, &mut found);
+    found
 }
 
 /// Networks of the cloud's features, whoever set them, that overlap each other, or those of the cluster's own pods and Services.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
-    judged(&cloud.selection.features, &cloud.spec.features, cloud.site())
+    let mut found = unreadable(&cloud.spec.features);
+    // A check of the feature knows better what the field is for.
+    found.retain(|judged| !cloud.selection.findings.iter().any(|told| told.field == judged.field));
+    found.extend(judged(&cloud.selection.features, &cloud.spec.features, cloud.site()));
+    found
+}
+
+/// What has the shape of a network or an address, and is none: patterns of schemas do not count to 255.
+fn unreadable(written: &Values) -> Vec<Judged> {
+    let said = texts(written).into_iter().filter_map(|Said { field, text, .. }| {
+        let (part, problem) = text.split(',').find_map(|part| Some((part.trim(), problem(part.trim())?)))?;
+        Some(Judged::error("address", field, format!("{part:?}: {problem}")))
+    });
+    said.collect()
+}
+
+/// What is wrong with what looks like a network or an address.
+fn problem(text: &str) -> Option<String> {
+    let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
+    let is_of = |more: &str| address.chars().all(|c| c.is_ascii_digit() || more.contains(c));
+    let is_v4 = is_of(".") && address.contains('.');
+    let is_v6 = is_of("abcdefABCDEF:.") && address.contains(':');
+    match prefix {
+        Some(prefix) if !prefix.is_empty() && prefix.chars().all(|c| c.is_ascii_digit()) && (is_v4 || is_v6) => {
+            check_network(text).err()
+        }
+        // Versions have dots as well, and addresses of interfaces colons.
+        None if is_v4 && address.matches('.').count() == 3 || is_v6 && address.contains("::") => {
+            let wanted = "this is no address; wanted is one such as 192.0.2.10 or 2001:db8::10";
+            address.parse::<IpAddr>().is_err().then(|| wanted.to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Refused is only what the user himself has written twice: another preset, or a cluster's own networks, are no reason to refuse a cloud that may run
@@ -108,18 +128,21 @@ fn judged(features: &Values, written: &Values, site: &Site) -> Vec<Judged> {
     found
 }
 
-fn walk(value: &Value, field: &str, networks: &mut Vec<(String, String, Network)>) {
+fn below<'a>(map: &'a Values, field: &str, is_allowed: bool, found: &mut Vec<Said<'a>>) {
+    for (key, value) in map {
+        let is_allowed = is_allowed || ALLOWED.contains(&key.as_str());
+        walk(value, super::schema::below(field, key), is_allowed, found);
+    }
+}
+
+fn walk<'a>(value: &'a Value, field: String, is_allowed: bool, found: &mut Vec<Said<'a>>) {
     match value {
-        Value::Object(map) => {
-            let named = map.iter().filter(|(key, _)| !ALLOWED.contains(&key.as_str()));
-            named.for_each(|(key, value)| walk(value, &super::schema::below(field, key), networks));
-        }
+        Value::Object(map) => below(map, &field, is_allowed, found),
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, item)| walk(item, &format!("{field}[{index}]"), networks));
+            let items = items.iter().enumerate();
+            items.for_each(|(index, item)| walk(item, format!("{field}[{index}]"), is_allowed, found));
         }
-        Value::String(text) => {
-            networks.extend(Network::parse(text).map(|network| (field.to_owned(), text.clone(), network)));
-        }
+        Value::String(text) => found.push(Said { field, text, is_allowed }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -130,14 +153,6 @@ mod tests {
 
     use super::*;
     use crate::observed::Range;
-
-    #[test]
-    fn networks_overlap_where_one_holds_the_other() {
-        let overlaps = |one: &str, other: &str| Network::parse(one).unwrap().overlaps(&Network::parse(other).unwrap());
-        assert!(overlaps("10.0.0.0/8", "10.96.0.0/12") && overlaps("0.0.0.0/0", "192.0.2.0/24"));
-        assert!(!overlaps("10.0.0.0/24", "10.0.1.0/24") && !overlaps("::/0", "0.0.0.0/0"));
-        assert!(Network::parse("10.0.0.0/33").is_none() && Network::parse("a/b").is_none());
-    }
 
     #[test]
     fn what_is_no_network_is_told_what_it_lacks_and_what_is_wanted() {
@@ -152,6 +167,40 @@ mod tests {
             assert!(said.starts_with(lacks), "{text}: {said}");
         }
         assert_eq!((check_network("10.244.0.0/16"), check_network("fd00::/48")), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn what_looks_like_a_network_or_an_address_is_one() {
+        let told = |text: &str| {
+            let features = json!({"any": {"nodes": [text]}});
+            let found = unreadable(features.as_object().unwrap()).into_iter();
+            found.map(|judged| format!("{}: {}", judged.field, judged.message)).collect::<Vec<_>>()
+        };
+        for (text, expected) in [
+            ("10.0.0.0/40", "spec.features.any.nodes[0]: \"10.0.0.0/40\": the prefix length is none (IPv4 has 0 to 32"),
+            (
+                "1.1.1.1,999.1.1.1",
+                "spec.features.any.nodes[0]: \"999.1.1.1\": this is no address; wanted is one such as",
+            ),
+            ("10.0/8", "spec.features.any.nodes[0]: \"10.0/8\": this is no address; wanted is a network"),
+            ("fd00::/129", "spec.features.any.nodes[0]: \"fd00::/129\": the prefix length is none"),
+            ("fd00::1::2", "spec.features.any.nodes[0]: \"fd00::1::2\": this is no address; wanted is one such as"),
+        ] {
+            let said = told(text);
+            assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+        }
+        for text in [
+            "10.0.0.0/8",
+            "10.0.0.1, fd00::1",
+            "2026.1.0",
+            "52:54:00:12:34:56",
+            "1:1000",
+            "*/5 * * * *",
+            "a/b",
+            "v1.2/3",
+        ] {
+            assert_eq!(told(text), Vec::<String>::new(), "{text}");
+        }
     }
 
     #[test]

@@ -16,54 +16,51 @@ const OPTION: &str = "max_connections";
 /// What oslo.db makes of a pool's two numbers where nobody sets them (`oslo_db/options.py`).
 const OF_A_POOL: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
-/// What the pools that values size come to, where that is more than the database takes.
+/// What the pools come to, where that is more than the database takes.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Option<Judged> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));
     let mut asked: Vec<(&str, u64)> = connections(&cloud.catalog.judgements.pools, &cloud.values).into_iter().collect();
     asked.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let total: u64 = asked.iter().map(|(_, count)| count).sum();
+    let total = asked.iter().fold(0, |total: u64, (_, count)| total.saturating_add(*count));
     let most: Vec<String> = asked.iter().take(3).map(|(name, count)| format!("{name} {count}")).collect();
     (total > limit).then(|| {
         let message = format!(
-            "the pools of the services come to {total} connections (most of all {}: pods × processes × pools × (max_pool_size + max_overflow)), and \
-             the database takes {limit}: services fail when it is busy; make the pools smaller, or {OPTION} larger",
+            "the pools of the services come to {total} connections (most of all {}: pods × processes × pools × (max_pool_size + max_overflow), or × 1 \
+             where nobody sets those), and the database takes {limit}: services fail when it is busy; make the pools smaller, or {OPTION} larger",
             most.join(", ")
         );
         Judged::warning("connections", cloud.field("mariadb", &path), message)
     })
 }
 
-/// How many connections to the database each release may open, of those whose values say how large their pools are.
+/// How many connections to the database each release may open: at least one for each process, where its values do not say how large its pools are.
 pub fn connections<'a>(pools: &'a [Pool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
     let mut asked = BTreeMap::new();
     for pool in pools {
-        let count = values.get(pool.release.as_str()).and_then(|values| asked_by(pool, values));
-        *asked.entry(pool.release.as_str()).or_default() += count.unwrap_or_default();
+        let count = values.get(pool.release.as_str()).map(|values| asked_by(pool, values)).unwrap_or_default();
+        let all: &mut u64 = asked.entry(pool.release.as_str()).or_default();
+        *all = all.saturating_add(count);
     }
     asked.retain(|_, count| *count > 0);
     asked
 }
 
-fn asked_by(pool: &Pool, values: &Values) -> Option<u64> {
+fn asked_by(pool: &Pool, values: &Values) -> u64 {
     let number = |path: &Path| match get(values, path)? {
         Value::String(text) => behind(text, "processes="),
         other => other.as_u64(),
     };
-    let size = match &pool.section {
-        None => 1,
-        Some(section) => {
-            let section = get(values, section)?;
-            let said = OF_A_POOL.map(|(key, usual)| (section.get(key).and_then(Value::as_u64), usual));
-            if said.iter().all(|(said, _)| said.is_none()) {
-                return None;
-            }
-            said.iter().map(|(said, usual)| said.unwrap_or(*usual)).sum()
-        }
+    let section = pool.section.as_ref().and_then(|section| get(values, section));
+    let said = OF_A_POOL.map(|(key, usual)| (section.and_then(|section| section.get(key)?.as_u64()), usual));
+    let size = if said.iter().all(|(said, _)| said.is_none()) {
+        1
+    } else {
+        said.iter().map(|(said, usual)| said.unwrap_or(*usual)).fold(0, u64::saturating_add)
     };
     let pods = number(&pool.pods).unwrap_or(1);
-    let workers = pool.workers.as_ref().and_then(number).unwrap_or(pool.processes);
-    Some([workers + pool.beside, pool.pools, size].into_iter().fold(pods, u64::saturating_mul))
+    let workers = pool.workers.iter().find_map(number).unwrap_or(pool.processes);
+    [workers.saturating_add(pool.beside), pool.pools, size].into_iter().fold(pods, u64::saturating_mul)
 }
 
 /// The number behind a word in a text.
@@ -100,7 +97,7 @@ mod tests {
         let pool = Pool {
             release: "nova".into(),
             pods: path("pod.replicas.osapi"),
-            workers: Some(path("conf.workers")),
+            workers: vec![path("conf.uwsgi.processes"), path("conf.workers")],
             processes: 2,
             beside: 1,
             pools: 4,
@@ -111,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_times_processes_times_pools_is_what_is_asked_of_those_that_say_how_large_they_are() {
+    fn pods_times_processes_times_pools_is_what_is_asked_and_one_each_where_nobody_says_how_large_they_are() {
         let pods = json!({"replicas": {"osapi": 3}});
         let pool = json!({"max_pool_size": 5, "max_overflow": 15});
         assert_eq!(
@@ -121,7 +118,14 @@ mod tests {
         let site = "WSGIDaemonProcess keystone processes=4 threads=1";
         assert_eq!(asked(json!({"conf": {"nova": {"database": pool}, "workers": site}})), Some(5 * 4 * 20));
         assert_eq!(asked(json!({"conf": {"nova": {"database": {"max_pool_size": 5}}}})), Some(3 * 4 * 55));
-        assert_eq!(asked(json!({"conf": {"nova": {"database": {}}}, "pod": pods})), None);
+        assert_eq!(
+            asked(json!({"conf": {"nova": {"database": {}}}, "pod": pods})),
+            Some(3 * 3 * 4),
+            "one each at least"
+        );
+        assert_eq!(asked(json!({})), Some(3 * 4));
+        let both = json!({"conf": {"workers": 9, "uwsgi": {"processes": 400}}});
+        assert_eq!(asked(both), Some(401 * 4), "the first place that is set counts");
     }
 
     #[test]

@@ -47,7 +47,7 @@ struct Servers {
 /// The labels whose nodes are to be counted for a spec: those that the charts choose nodes by, and those of roles. Where values name another, nothing is
 /// said of it.
 pub fn labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
-    let keys = catalog.judgements.apart.iter().map(|apart| apart.node.as_str()).chain([CONTROL_PLANE]);
+    let keys = catalog.judgements.apart.iter().filter_map(|apart| apart.node.as_deref()).chain([CONTROL_PLANE]);
     let usual = keys.map(|key| (key.to_owned(), ENABLED.to_owned()));
     let known = catalog.roles.values().flat_map(|role| role.labels.clone());
     let own = spec.nodes.roles.iter().flat_map(|(name, role)| role_labels(name, role, catalog));
@@ -117,12 +117,13 @@ fn servers(
 ) -> Option<Servers> {
     let count = get(values, path)?.as_u64().filter(|count| *count > 0)?;
     let name = path.keys().last()?;
-    let labels = apart.map_or_else(|| ["labels", name.as_str()].into_iter().collect(), |apart| apart.labels.clone());
+    let labels = apart.and_then(|apart| apart.labels.clone());
+    let labels = labels.unwrap_or_else(|| ["labels", name.as_str()].into_iter().collect());
     let said = |key: &str| {
         let path: Path = labels.keys().iter().map(String::as_str).chain([key]).map(str::to_owned).collect();
         get(values, &path).and_then(Value::as_str).map(str::to_owned)
     };
-    let usual = apart.map_or(CONTROL_PLANE, |apart| apart.node.as_str());
+    let usual = apart.and_then(|apart| apart.node.as_deref()).unwrap_or(CONTROL_PLANE);
     let label = (
         said("node_selector_key").unwrap_or_else(|| usual.to_owned()),
         said("node_selector_value").unwrap_or_else(|| ENABLED.to_owned()),

@@ -24,6 +24,8 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     for (path, value) in leaves_named(&cloud.spec.features, |key| KEYS.contains(&key)) {
         found.extend(problem(&path, value).map(|problem| (format!("spec.features.{path}"), problem)));
     }
+    // What its schema refuses is told of with what belongs there.
+    found.retain(|(field, _)| !cloud.selection.findings.iter().any(|told| told.field == *field));
     for (name, values) in &cloud.values {
         let wrong = leaves_named(values, |key| KEYS.contains(&key))
             .into_iter()

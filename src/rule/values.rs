@@ -1,13 +1,13 @@
-//! The rules of `values/rules.yaml`: what must hold between the final values of releases.
+//! The rules of `values/rules.yaml`: what must hold between the final values of releases, and how many servers decide by majority.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::{Cloud, Judged};
-use crate::catalog::{Level, Rule};
+use crate::catalog::{Apart, Level, Rule};
 use crate::expr::Scope;
-use crate::values::get;
+use crate::values::{Path, get};
 
 /// What the rules say of a cloud.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
@@ -19,7 +19,20 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     variables.insert("values".into(), Value::Object(values.collect()));
     let scope = Scope::new(&variables);
     let are_there = |rule: &&Rule| rule.releases.iter().all(|name| cloud.values.contains_key(name.as_str()));
-    rules.iter().filter(are_there).filter_map(|rule| said(rule, cloud, &scope)).collect()
+    let said = rules.iter().filter(are_there).filter_map(|rule| said(rule, cloud, &scope));
+    said.chain(cloud.values.keys().flat_map(|release| even(cloud, release))).collect()
+}
+
+/// The servers of a release that decide by majority, where there is an even number of them.
+fn even(cloud: &Cloud<'_>, release: &str) -> Vec<Judged> {
+    let Some((_, entry)) = cloud.catalog.release(release) else { return Vec::new() };
+    let of_chart = cloud.catalog.judgements.apart.iter().filter(|apart| apart.chart == entry.chart);
+    let even = of_chart.filter_map(|Apart { what, replicas, even, .. }| {
+        let count = get(cloud.values.get(release)?, replicas)?.as_u64()?;
+        let message = format!("an even number of {what} {even}; set an odd number");
+        (count > 0 && count % 2 == 0).then(|| told(cloud, release, replicas, (Level::Warning, &message)))
+    });
+    even.collect()
 }
 
 fn said(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Judged> {
@@ -28,11 +41,15 @@ fn said(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Judged> {
         return None;
     }
     let name = rule.releases.first()?;
-    let field = cloud.field(name, &rule.path);
-    let (_, is_secret) = cloud.decided(name, &rule.path);
-    let value = get(cloud.values.get(name.as_str())?, &rule.path).filter(|value| !is_secret && !value.is_object());
+    Some(told(cloud, name, &rule.path, (rule.level, &rule.message)))
+}
+
+/// What is said of a value of a release, with the value where it may be shown.
+fn told(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Judged {
+    let (_, is_secret) = cloud.decided(release, path);
+    let value = cloud.values.get(release).and_then(|values| get(values, path));
+    let value = value.filter(|value| !is_secret && !value.is_object());
     let value = value.filter(|value| value.as_str().is_none_or(|text| !text.contains('\n')));
-    let now = value.map(|value| format!("{} of {name} is {value}: ", rule.path)).unwrap_or_default();
-    let judged = if rule.level == Level::Error { Judged::error } else { Judged::warning };
-    Some(judged("values", field, format!("{now}{}", rule.message)))
+    let now = value.map(|value| format!("{path} of {release} is {value}: ")).unwrap_or_default();
+    Judged { level, ..Judged::warning("values", cloud.field(release, path), format!("{now}{message}")) }
 }

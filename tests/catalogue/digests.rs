@@ -21,7 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "values/features/colour.yaml",
-        "feature: colour\ndescription: Its colour.\nschema: {type: object, properties: {name: {type: string}}}\ndefault: {name: red, at: {b: 1, a: 2}}\n\
+        "feature: colour\ndescription: Its colour.\nschema: {type: object, properties: {name: {type: string}, at: {type: object, additionalProperties: {type: integer}}}}\ndefault: {name: red, at: {b: 1, a: 2}}\n\
          fragments:\n- when: features.colour.name == 'blue'\n  releases: {front: {values: {conf: {colour: blue}}, unset: [conf.x]}}\n- releases: {store: {values: {n: 1}}}\n",
     ),
     (

@@ -81,7 +81,7 @@ fn a_larger_size_is_larger_in_every_respect() {
     for pair in clouds.windows(2) {
         assert!(connections(&catalog, &pair[0]) < connections(&catalog, &pair[1]) && most(&pair[0]) < most(&pair[1]));
         for Pool { release, pods, workers, .. } in &catalog.judgements.pools {
-            let paths = [Some(pods), workers.as_ref()].into_iter().flatten().map(ToString::to_string);
+            let paths = std::iter::once(pods).chain(workers).map(ToString::to_string);
             for path in paths.filter(|path| pair[0].releases.contains_key(release) && path != "conf.wsgi_keystone") {
                 assert!(number(&pair[0], release, &path) <= number(&pair[1], release, &path), "{release}: {path}");
             }

@@ -36,12 +36,36 @@ fn the_sample_holds() {
 }
 
 #[test]
+fn a_case_that_is_wrong_hides_no_other_and_a_misspelt_path_is_one() {
+    let cases = [
+        "{release: keystone, path: pod.replicas.apii, exists: false}",
+        "{release: nova, wanted: true}",
+        "{release: nova}",
+    ];
+    let (said, code) = expecting(&cases, &[]);
+    let told: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        told,
+        [
+            "ERR   one",
+            "      cases.yaml:5: nobody sets pod.replicas.apii, and chart keystone does not know it, did you mean \"api\"?; correct the path",
+            "ok    one",
+            "ERR   one",
+            "      cases.yaml:11: it expects 0 things; say one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
+            "1 passed, 0 failed, 2 wrong."
+        ],
+        "{said}"
+    );
+    assert_eq!(code, Some(2));
+}
+
+#[test]
 fn what_does_not_hold_is_told_with_its_line_and_what_was_found() {
     let password = "endpoints.identity.auth.admin.password";
     let cases = [
         (
-            "{release: keystone, path: conf.nonsense, atLeast: 1}",
-            "keystone conf.nonsense: expected at least 1, found nothing",
+            "{release: keystone, path: conf.keystone.nonsense.x, atLeast: 1}",
+            "keystone conf.keystone.nonsense.x: expected at least 1, found nothing",
         ),
         (
             "{release: keystone, path: endpoints.identity.auth.admin.region_name, equals: X}",

@@ -14,6 +14,7 @@ mod cloud;
 mod commands;
 mod credentials;
 mod deletion;
+mod doubts;
 mod drift;
 mod dump;
 mod endpoints;

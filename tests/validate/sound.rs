@@ -8,7 +8,7 @@ use osdpl::hazard::{Cloud, hazards};
 use osdpl::rule::{Schemas, made_up};
 use serde_json::json;
 
-use super::{judged, judged_by, path};
+use super::{judged, judged_by, path, resource};
 
 fn samples() -> Vec<(String, String)> {
     let entries = std::fs::read_dir(path("deploy/samples")).unwrap();
@@ -62,6 +62,16 @@ fn what_is_applied_beside_a_resource_is_read() {
     assert_eq!(report.notes, ["sizes.yaml:1: ConfigMap is not judged"]);
     let alone = judged(&[("cloud.yaml", cloud)]);
     assert_eq!(alone.summary.errors, 0, "{:?}", alone.findings);
+}
+
+#[test]
+fn what_a_broker_of_ones_own_and_its_service_are_told_alike_contradicts_nobody() {
+    let spec = "features: {messaging: {dedicated: [nova]}}\nservices:\n  rabbitmq:\n    releases:\n      rabbitmq-nova:\n        values:\n          \
+                pod: {replicas: {server: 3}}\n          endpoints:\n            oslo_messaging: {auth: {user: {username: own}}, port: {amqp: {default: 5673}}}\n  \
+                nova:\n    releases:\n      nova:\n        values:\n          endpoints:\n            oslo_messaging:\n              statefulset: {replicas: 3}\n              \
+                auth: {admin: {username: own}}\n              port: {amqp: {default: 5673}}\n";
+    let report = judged(&[("cloud.yaml", &resource(spec))]);
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
 #[test]

@@ -13,11 +13,11 @@ fn every_rule_finds_its_place() {
 
 #[test]
 fn a_feature_whose_schema_is_none_is_named() {
-    let feature = "feature: colour\ndescription: x\nschema: {type: 5}\ndefault: {}\n";
+    let feature = "feature: colour\ndescription: x\nschema: {type: object, description: [x]}\ndefault: {}\n";
     let catalog = Catalog::load(&crate::catalog::tests::files(&[("values/features/colour.yaml", feature)])).unwrap();
     let error = crd(&catalog).unwrap_err().to_string();
     assert!(
-        error.starts_with("values/features/colour.yaml: schema: invalid type: integer `5`, expected a string"),
+        error.starts_with("values/features/colour.yaml: schema: invalid type: sequence, expected a string"),
         "{error}"
     );
     assert!(error.ends_with("write it as the OpenAPI schema of a CRD (type, properties, enum, bounds)"), "{error}");

@@ -1,4 +1,4 @@
-//! `values/rules.yaml`: servers of which each is worth something only on a node of its own.
+//! `values/rules.yaml`: servers that decide by majority, of which each is worth something only on a node of its own.
 
 use serde::Deserialize;
 
@@ -16,10 +16,13 @@ pub struct Apart {
     pub what: String,
     /// Where the values say how many there are.
     pub replicas: Path,
-    /// Where the values say which nodes may run them: `node_selector_key` and `node_selector_value` are below.
-    pub labels: Path,
-    /// The key of the label by which the chart chooses nodes where nobody says so.
-    pub node: String,
+    /// What an even number of them is wrong for, after `an even number of database servers`.
+    pub even: String,
+    /// Where the values say which nodes may run them: `node_selector_key` and `node_selector_value` are below. `labels.` and the last key of
+    /// `replicas` where unset.
+    pub labels: Option<Path>,
+    /// The key of the label by which the chart chooses nodes where nobody says so; that of the control plane where unset.
+    pub node: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -28,8 +31,11 @@ pub(super) struct Entry {
     chart: String,
     what: String,
     replicas: String,
-    labels: String,
-    node: String,
+    even: String,
+    #[serde(default)]
+    labels: Option<String>,
+    #[serde(default)]
+    node: Option<String>,
 }
 
 pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Apart> {
@@ -42,9 +48,10 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Apart> {
     };
     let read = |(index, entry): (usize, Entry)| {
         let replicas = path(index, "replicas", &entry.replicas, reader)?;
-        let labels = path(index, "labels", &entry.labels, reader)?;
-        let Entry { chart, what, node, .. } = entry;
-        Some(Apart { chart, what, replicas, labels, node })
+        let labels = entry.labels.as_deref().map(|text| path(index, "labels", text, reader));
+        let labels = labels.map_or(Some(None), |path| path.map(Some))?;
+        let Entry { chart, what, even, node, .. } = entry;
+        Some(Apart { chart, what, replicas, even, labels, node })
     };
     entries.into_iter().enumerate().filter_map(read).collect()
 }

@@ -25,6 +25,9 @@ pub struct Coupling {
     pub default: Option<Value>,
     /// What all must be, where that is known.
     pub expected: Option<Expression>,
+    /// The release that serves everybody who has no server of his own: `rabbitmq`, where release `rabbitmq-nova` is nova's. Each server and those
+    /// that it serves must be told alike, and nothing between two.
+    pub server: Option<String>,
     /// Where it is said.
     pub places: Vec<Place>,
 }
@@ -56,6 +59,8 @@ struct Entry {
     default: Option<Value>,
     #[serde(default)]
     expected: Option<String>,
+    #[serde(default)]
+    server: Option<String>,
     places: Vec<PlaceEntry>,
 }
 
@@ -99,5 +104,7 @@ fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> Coupling {
         Some(Place { release: place.release, path })
     });
     let places = places.collect();
-    Coupling { places, what: entry.what, why: entry.why, remedy: entry.remedy, default: entry.default, expected }
+    let server = entry.server.filter(|name| reader.release(FILE, &field, name).is_some());
+    let Entry { what, why, remedy, default, .. } = entry;
+    Coupling { what, why, remedy, default, expected, server, places }
 }

@@ -13,15 +13,16 @@ pub struct Pool {
     pub release: String,
     /// Where its values say how many pods there are; 1 where nobody does.
     pub pods: Path,
-    /// Where they say how many workers a pod has, as a number or, in a text, behind `processes=`.
-    pub workers: Option<Path>,
+    /// Where they say how many workers a pod has, as a number or, in a text, behind `processes=`: the first that is set counts.
+    pub workers: Vec<Path>,
     /// How many workers it has where nobody says so.
     pub processes: u64,
     /// Processes beside the workers.
     pub beside: u64,
     /// How many pools each process has.
     pub pools: u64,
-    /// The section with `max_pool_size` and `max_overflow`; where there is none a process has one connection.
+    /// The section with `max_pool_size` and `max_overflow`; where there is none, or nothing of the two in it, a process is counted with one
+    /// connection.
     pub section: Option<Path>,
 }
 
@@ -30,7 +31,8 @@ pub struct Pool {
 pub(super) struct Entry {
     release: String,
     pods: String,
-    workers: Option<String>,
+    #[serde(default)]
+    workers: Vec<String>,
     #[serde(default = "one")]
     processes: u64,
     #[serde(default)]
@@ -50,7 +52,7 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Pool> {
         let field = format!("pools[{index}]");
         let mut path = |text: &str| reader.path(FILE, &field, Some(&release), text);
         let pods = path(&pods)?;
-        let workers = workers.map(|text| path(&text)).map_or(Some(None), |path| path.map(Some))?;
+        let workers = workers.iter().map(|text| path(text)).collect::<Option<Vec<_>>>()?;
         let section = section.map(|text| path(&text)).map_or(Some(None), |path| path.map(Some))?;
         Some(Pool { release, pods, workers, processes, beside, pools, section })
     };

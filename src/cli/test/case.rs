@@ -91,16 +91,17 @@ impl Suite {
         }
         let Written { file, cases } = yaml::parse(place, text)?;
         let suite = Self { file, cases, place: place.to_owned(), located: yaml::parse(place, text)? };
-        for (index, case) in suite.cases.iter().enumerate() {
-            suite.check(index, case)?;
-        }
         if suite.cases.is_empty() {
             bail!("{place}: there is no case in it; write one below `cases`");
         }
         Ok(suite)
     }
 
-    fn check(&self, index: usize, case: &Case) -> anyhow::Result<()> {
+    /// Whether a case can be judged, and can fail.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its place.
+    pub fn check(&self, index: usize, case: &Case) -> anyhow::Result<()> {
         let place = self.place(index, None);
         match (&case.file, &case.spec) {
             (Some(_), Some(_)) => bail!("{place}: it has both `file` and `spec`; take one out"),
@@ -192,7 +193,9 @@ mod tests {
     use super::*;
 
     fn problem(text: &str) -> String {
-        Suite::parse("cases.yaml", text).err().map_or_else(|| "it is right".to_owned(), |error| format!("{error:#}"))
+        let checked = Suite::parse("cases.yaml", text)
+            .and_then(|suite| suite.cases.iter().enumerate().try_for_each(|(index, case)| suite.check(index, case)));
+        checked.err().map_or_else(|| "it is right".to_owned(), |error| format!("{error:#}"))
     }
 
     #[test]

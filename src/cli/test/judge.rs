@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::case::Expectation;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level, did_you_mean};
-use crate::desired::{Desired, DesiredRelease, redacted, resolve, select};
+use crate::desired::{Desired, DesiredRelease, Known, known, redacted, resolve, select};
 use crate::expr::{self, Expression, Scope};
 use crate::observed::Site;
 use crate::rule::{Judged, Kind, Question, Schemas, made_up_beside};
@@ -104,8 +104,19 @@ impl Cloud {
         }
         match holds {
             Some(condition) => self.condition(name, release, condition),
-            None => value(name, release, expectation),
+            None => self.value(name, release, expectation),
         }
+    }
+
+    /// What is said of a value that nobody sets and the chart does not know is a slip of the pen, and would hold, or not, for that alone.
+    fn value(&self, name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
+        let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
+        if get(&release.values, &path).is_none()
+            && let Some(Known::No(hint)) = known(&self.basis.catalog, &release.chart, &path)
+        {
+            bail!("nobody sets {path}, and chart {} does not know it{hint}; correct the path", release.chart);
+        }
+        Ok(value(name, release, expectation, &path))
     }
 
     fn condition(&self, name: &str, release: &DesiredRelease, condition: &str) -> anyhow::Result<Option<String>> {
@@ -131,11 +142,10 @@ fn within(what: &str, part: &str, said: impl Iterator<Item = String>) -> Option<
 }
 
 /// How the value at the expectation's path is another one.
-fn value(name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
+fn value(name: &str, release: &DesiredRelease, expectation: &Expectation, path: &Path) -> Option<String> {
     let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
-    let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
     // What is null takes the chart's default away: there is nothing. What no layer sets may well be something, and is no null.
-    let found = get(&release.values, &path);
+    let found = get(&release.values, path);
     let number = found.and_then(Value::as_f64);
     let (holds, expected) = if let Some(wanted) = equals {
         (found.is_some_and(|found| is_equal(found, wanted)), wanted.to_string())
@@ -152,16 +162,16 @@ fn value(name: &str, release: &DesiredRelease, expectation: &Expectation) -> any
         (is == wanted, if wanted { "a value".to_owned() } else { "none".to_owned() })
     };
     if holds {
-        return Ok(None);
+        return None;
     }
-    let is_secret = release.secret.iter().any(|secret| secret.covers(&path));
+    let is_secret = release.secret.iter().any(|secret| secret.covers(path));
     let shown = redacted(&release.values, &release.secret);
     let found = match found {
         None => "nothing (what the chart has by itself is not known here)".to_owned(),
         Some(_) if is_secret => "a secret".to_owned(),
-        Some(_) => get(&shown, &path).map(ToString::to_string).unwrap_or_default(),
+        Some(_) => get(&shown, path).map(ToString::to_string).unwrap_or_default(),
     };
-    Ok(Some(format!("{name} {path}: expected {expected}, found {found}")))
+    Some(format!("{name} {path}: expected {expected}, found {found}"))
 }
 
 /// As helm takes them: 1 and 1.0 are one number.

@@ -86,6 +86,18 @@ fn below_what_is_the_users_only_slips_are_told_of() {
 }
 
 #[test]
+fn what_a_group_is_given_must_be_known_to_a_chart_of_that_group() {
+    let front = || json!({"conf": {"front": {"DEFAULT": {"debug": true}}}});
+    assert_eq!(told("spec.common.openstack.values", front(), &[]), "");
+    assert_eq!(told("spec.common.infra.values", json!({"volume": {"size": "1Gi"}}), &[]), "");
+    let mut findings = Vec::new();
+    let origin = Origin::Field("spec.common.infra.values".into());
+    let layer = Layer::new(origin, front().as_object().unwrap().clone());
+    tell(&[layer], "store", &catalog(), &mut findings);
+    assert!(findings.len() == 1 && findings[0].message.contains("have no conf.front"), "{findings:?}");
+}
+
+#[test]
 fn what_another_chart_calls_so_is_no_slip() {
     assert_eq!(told(OWN, json!({"conf": {"front": {"database": {"max_poll_size": 1}}}}), &[]), "");
 }
@@ -104,6 +116,12 @@ fn a_preset_that_someone_added_is_looked_at_and_ours_are_not() {
     tell(&[layer("presets/small.yaml"), layer("presets/edge.yaml")], "front", &catalog, &mut findings);
     let fields: Vec<&str> = findings.iter().map(|finding| finding.field.as_str()).collect();
     assert_eq!(fields, [format!("{stands} (fragments[0])")]);
+    // One fragment says something to each release, and several may be wrong.
+    for _ in 0..2 {
+        tell(&[layer("presets/edge.yaml")], "store", &catalog, &mut findings);
+    }
+    let charts: Vec<bool> = findings.iter().map(|finding| finding.message.contains("values of chart store")).collect();
+    assert_eq!(charts, [false, true], "{findings:?}");
 }
 
 #[test]

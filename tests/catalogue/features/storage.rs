@@ -183,7 +183,7 @@ fn what_images_can_t_be_is_refused_with_cause_and_remedy() {
             &["no effect", "remove it"],
         ),
         (images(json!({"verifySignatures": true})), "spec.features.images.verifySignatures", &["barbican", "enable"]),
-        (images(json!({"claimSize": "big"})), "spec.features.images.claimSize", &["does not match", "correct it"]),
+        (images(json!({"claimSize": "big"})), "spec.features.images.claimSize", &["does not match", "such as 100Gi"]),
     ]);
 }
 

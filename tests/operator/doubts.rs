@@ -1,0 +1,40 @@
+//! What is doubted of a spec, and what is refused, is told by the condition and by `osdpl plan` in the same words.
+
+use osdpl::api::{condition, reason};
+use serde_json::json;
+
+use crate::cloud::{Told, services, with_values};
+use crate::world::story;
+
+#[test]
+fn rules_hazards_and_unknown_keys_are_told_by_the_condition_and_the_plan_and_what_is_refused_is_invalid() {
+    story("doubts", async |world| {
+        let _operator = world.operator().start().await;
+        let doubtful =
+            json!({"pod": {"replicas": {"server": 2}, "replicass": 2}, "manifests": {"network_policy": "false"}});
+        let spec = with_values(services(&["rabbitmq"]), "rabbitmq", doubtful);
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
+        let told = cloud.condition(condition::READY).unwrap().message;
+        let plan = world.osdpl(&["plan"]);
+        for (what, words) in [
+            ("a rule", "pod.replicas.server of rabbitmq is 2: an even number of RabbitMQ servers has no majority"),
+            ("an unknown key", "have no pod.replicass, did you mean \"replicas\"?"),
+            ("a hazard", "manifests.network_policy: is a string where the chart has a boolean"),
+        ] {
+            assert!(told.contains(words), "{what}: {told}");
+            assert!(plan.contains(words), "{what}: {plan}");
+        }
+
+        let none = json!({"pod": {"replicas": {"server": 0}}});
+        world.apply(&with_values(services(&["rabbitmq", "mariadb"]), "mariadb", none)).await;
+        let cloud = world.until_reason(reason::INVALID).await;
+        let words = "pod.replicas.server of mariadb is 0: the cloud has no database";
+        let told = cloud.condition(condition::READY).unwrap().message;
+        assert!(told.contains(words), "{told}");
+        let plan = world.run(&["plan"]);
+        let plan = [plan.stdout, plan.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+        assert!(plan.contains(words), "{plan}");
+        assert_eq!(world.helm_runs().len(), 1, "nothing of a refused spec is carried out");
+    });
+}
