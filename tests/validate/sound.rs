@@ -35,7 +35,16 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
         for network in ["ovs", "ovn"] {
             let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
             let storage = if presets.contains(&"storage") { ceph } else { json!({"backend": "pvc"}) };
-            let features = json!({"network": {"backend": network}, "storage": storage});
+            // What cinder and octavia can do nothing without.
+            let image = json!({"url": "https://images.example.org/amphora.qcow2", "checksum": format!("sha256:{}", "0".repeat(64))});
+            let balancers = match network {
+                "ovn" => json!({"providers": ["ovn"]}),
+                _ => json!({"providers": ["amphora"], "amphora": {"image": image}}),
+            };
+            let mut features = json!({"network": {"backend": network}, "storage": storage, "loadBalancer": balancers});
+            if !presets.contains(&"storage") {
+                features["volumes"] = json!({"backends": [{"name": "shelf", "type": "nfs", "host": "nfs.example.org", "path": "/volumes"}]});
+            }
             let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features, "region": "R2"});
             let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
             let selection = select("cloud", "openstack", &spec, &catalog);

@@ -58,6 +58,6 @@ fn sarif_names_rules_that_it_describes_and_places_that_are_references() {
 
 #[test]
 fn a_sound_resource_is_judged_without_a_word() {
-    let text = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [compute]}\n";
+    let text = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core]}\n";
     assert_eq!(shown::text(&reported(text)), "1 resource judged: 0 errors, 0 warnings\n");
 }
