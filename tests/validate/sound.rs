@@ -62,7 +62,7 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
 #[test]
 fn what_is_applied_beside_a_resource_is_read() {
     let cloud = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  \
-                 openstackRelease: '2026.1'\n  presets: [compute]\n  services:\n    nova:\n      releases:\n        nova:\n          \
+                 openstackRelease: '2026.1'\n  presets: [core]\n  services:\n    nova:\n      releases:\n        nova:\n          \
                  valuesFrom: [{kind: ConfigMap, name: sizes}]\n";
     let sizes = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sizes, namespace: openstack}\ndata:\n  values.yaml: |\n    pod: {replicas: 3}\n";
     let report = judged(&[("cloud.yaml", cloud), ("sizes.yaml", sizes)]);

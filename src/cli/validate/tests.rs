@@ -5,7 +5,7 @@ use crate::observed::Site;
 use crate::rule::split;
 
 const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\n\
-                   metadata:\n  name: cloud\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [compute, hA]\n  regoin: RegionOne\n--- # the next\n\
+                   metadata:\n  name: cloud\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [core, hA]\n  regoin: RegionOne\n--- # the next\n\
                    apiVersion: osdpl.dev/v1alpha1\nkind: NodeMaintenance\nmetadata: {name: one}\nspec:\n  node: n1\n  parallelMigrations: 99\n\
                    ---\nkind: OpenStackDeployment\napiVersion: osdpl.dev/v1alpha1\nspec: {a: 1, a: 2}\n";
 
