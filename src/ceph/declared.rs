@@ -86,14 +86,14 @@ impl Declared {
     #[must_use]
     pub fn with_gateway(self, gateway: Option<Result<Gateway, Unready>>) -> Self {
         let key = match &gateway {
-            Some(Ok(Gateway::Chart(key))) => Some(Secret(key.reveal().to_owned())),
+            Some(Ok(Gateway::Chart { key, .. })) => Some(Secret(key.reveal().to_owned())),
             _ => None,
         };
         Self { gateway, secrets: self.secrets.into_iter().chain(key).collect(), ..self }
     }
 
     /// What expressions see as `ceph`: see [`variables()`], and with an object store `ceph.rgw`: `chart`, whether the chart runs the gateways (with
-    /// `monitors` and `fsid` then), else `internal` and `public`, each with `scheme`, `host` and `port`.
+    /// `monitors` and `fsid` then, and `public` where the spec says it), else `internal` and `public`, each with `scheme`, `host` and `port`.
     pub fn variables(&self) -> Values {
         let ceph = self.read.as_ref().ok();
         let mut variables = ceph.map(variables).unwrap_or_default();

@@ -57,8 +57,13 @@ pub enum Gateway {
         /// For users.
         public: Url,
     },
-    /// The chart ceph-rgw, whole, as `client.bootstrap-rgw`, which makes each gateway a user of its own.
-    Chart(CephxKey),
+    /// The chart ceph-rgw, whole.
+    Chart {
+        /// Of `client.bootstrap-rgw`, which makes each gateway a user of its own.
+        key: CephxKey,
+        /// For users, where the spec says so.
+        public: Option<Url>,
+    },
 }
 
 impl Gateway {
@@ -79,7 +84,7 @@ impl Gateway {
             }
             (None, Some(public)) => Ok(Self::Elsewhere { internal: public.clone(), public }),
             (None, None) => match source.text(BOOTSTRAP)? {
-                Some(key) => Ok(Self::Chart(source.parsed(BOOTSTRAP, CephxKey::parse(key))?)),
+                Some(key) => Ok(Self::Chart { key: source.parsed(BOOTSTRAP, CephxKey::parse(key))?, public: None }),
                 None => Err(source.problem("rgw_internal", Complaint::NoGateway)),
             },
         }
@@ -108,12 +113,11 @@ impl Gateway {
     /// # Errors
     /// When that is no URL.
     pub fn with_public(self, text: Option<&str>) -> Result<Self, Complaint> {
-        match (self, text) {
-            (Self::Elsewhere { internal, .. }, Some(text)) => {
-                Ok(Self::Elsewhere { internal, public: Url::parse(text)? })
-            }
-            (same, _) => Ok(same),
-        }
+        let Some(public) = text.map(Url::parse).transpose()? else { return Ok(self) };
+        Ok(match self {
+            Self::Elsewhere { internal, .. } => Self::Elsewhere { internal, public },
+            Self::Chart { key, .. } => Self::Chart { key, public: Some(public) },
+        })
     }
 
     /// What expressions see as `ceph.rgw`.
@@ -122,16 +126,21 @@ impl Gateway {
             Self::Elsewhere { internal, public } => {
                 json!({"chart": false, "internal": internal.variable(), "public": public.variable()})
             }
-            Self::Chart(_) => {
+            Self::Chart { public, .. } => {
                 let monitors = ceph.map(|ceph| ceph.monitors.to_string());
-                json!({"chart": true, "monitors": monitors, "fsid": ceph.and_then(|ceph| ceph.fsid.as_deref())})
+                let mut variable =
+                    json!({"chart": true, "monitors": monitors, "fsid": ceph.and_then(|ceph| ceph.fsid.as_deref())});
+                if let Some(public) = public {
+                    variable["public"] = public.variable();
+                }
+                variable
             }
         }
     }
 
     /// What the chart mounts, where it runs the gateways: in its release's namespace.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
-        let Self::Chart(key) = self else { return Vec::new() };
+        let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());
         let data = [("ceph.keyring".to_owned(), file)].into();
         vec![Object { data, ..Self::mounted(namespace) }]

@@ -1,5 +1,7 @@
 //! Keys that users write: what charts read is known, slips are told of, whoever made them.
 
+use std::collections::BTreeSet;
+
 use osdpl::api::OpenStackDeployment;
 use osdpl::catalog::{Addition, Catalog, extend};
 use osdpl::desired::{Known, known};
@@ -8,7 +10,7 @@ use osdpl::rule::{Question, Schemas};
 use osdpl::values::Path;
 use serde_json::{Value, json};
 
-use crate::clouds::{catalogue, files};
+use crate::clouds::{at, catalogue, clouds, files, resolved};
 
 /// What a chart says of a path.
 fn asked(catalog: &Catalog, chart: &str, path: &str) -> Known {
@@ -111,4 +113,45 @@ fn a_preset_in_a_config_map_is_judged_like_what_users_write_in_their_resource() 
     {
         assert!(said.starts_with(&format!("{place}{expected}: ")), "{said}");
     }
+}
+
+/// Images that are nobody's of OpenStack, or, of SR-IOV, with the feature alone: what OpenStack release runs does not matter to them.
+const OTHERS: [&str; 19] = [
+    "apparmor_loader",
+    "ceph_config_helper",
+    "cinder_backup_storage_init",
+    "cinder_storage_init",
+    "db_sync",
+    "dep_check",
+    "glance_storage_init",
+    "image_repo_sync",
+    "kubectl",
+    "netoffload",
+    "neutron_sriov_agent",
+    "neutron_sriov_agent_init",
+    "nova_service_cleaner",
+    "nova_storage_init",
+    "nova_wait_for_computes_init",
+    "openvswitch_vswitchd",
+    "powerdns",
+    "rabbit_init",
+    "test",
+];
+
+#[test]
+fn an_image_that_a_chart_gets_and_nobody_names_is_seen() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let catalog = catalogue();
+    let mut unseen = BTreeSet::new();
+    for (_, spec) in clouds() {
+        for (name, release) in resolved(&catalog, &spec).releases {
+            let Some(named) = at(&release.values, "images.tags").and_then(Value::as_object) else { continue };
+            let text = std::fs::read_to_string(root.join(format!("values/keys/{}.json", release.chart))).unwrap();
+            let tree: Value = serde_json::from_str(&text).unwrap();
+            let tags = tree["images"]["tags"].as_object().unwrap().keys().filter(|tag| *tag != "*");
+            let follows = |tag: &&String| !named.contains_key(*tag) && !OTHERS.contains(&tag.as_str());
+            unseen.extend(tags.filter(follows).map(|tag| format!("{name}: {tag}")));
+        }
+    }
+    assert!(unseen.is_empty(), "name them in values/services, with the tag of the OpenStack release: {unseen:#?}");
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 const WRONG: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [hA]}\n";
-const DOUBTFUL: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [compute], publicDomain: cloud.local, features: {publicEndpoints: {enabled: true, gateway: {name: a, namespace: b}}}}\n";
+const DOUBTFUL: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core], publicDomain: cloud.local, features: {publicEndpoints: {enabled: true, gateway: {name: a, namespace: b}}}}\n";
 
 fn validate(arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
@@ -52,7 +52,7 @@ fn a_folder_is_read_whole_and_programs_are_told_in_json_and_sarif() {
     assert_eq!(log["runs"][0]["results"].as_array().unwrap().len(), 2, "{said}");
 }
 
-const SOUND: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [compute]}\n";
+const SOUND: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core]}\n";
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: more}\nstringData: {values.yaml: 'a: 1'}\n";
 
 /// A folder with these files, and its path.
@@ -139,8 +139,8 @@ fn what_stands_beside_a_resource_and_can_not_be_used_is_told_where_it_is_named()
     let cloud = format!(
         "{}services:\n    keystone: {{credentials: {{admin: {{name: keys, key: admin}}}}}}\n    nova: {{releases: {{nova: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}\n",
         SOUND.replace(
-            "spec: {openstackRelease: '2026.1', presets: [compute]}\n",
-            "spec:\n  openstackRelease: '2026.1'\n  presets: [compute]\n  "
+            "spec: {openstackRelease: '2026.1', presets: [core]}\n",
+            "spec:\n  openstackRelease: '2026.1'\n  presets: [core]\n  "
         )
     );
     let with = |data: &str, more: &str| {

@@ -35,7 +35,16 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
         for network in ["ovs", "ovn"] {
             let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
             let storage = if presets.contains(&"storage") { ceph } else { json!({"backend": "pvc"}) };
-            let features = json!({"network": {"backend": network}, "storage": storage});
+            // What cinder and octavia can do nothing without.
+            let image = json!({"url": "https://images.example.org/amphora.qcow2", "checksum": format!("sha256:{}", "0".repeat(64))});
+            let balancers = match network {
+                "ovn" => json!({"providers": ["ovn"]}),
+                _ => json!({"providers": ["amphora"], "amphora": {"image": image}}),
+            };
+            let mut features = json!({"network": {"backend": network}, "storage": storage, "loadBalancer": balancers});
+            if !presets.contains(&"storage") {
+                features["volumes"] = json!({"backends": [{"name": "shelf", "type": "nfs", "host": "nfs.example.org", "path": "/volumes"}]});
+            }
             let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features, "region": "R2"});
             let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
             let selection = select("cloud", "openstack", &spec, &catalog);
@@ -53,7 +62,7 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
 #[test]
 fn what_is_applied_beside_a_resource_is_read() {
     let cloud = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  \
-                 openstackRelease: '2026.1'\n  presets: [compute]\n  services:\n    nova:\n      releases:\n        nova:\n          \
+                 openstackRelease: '2026.1'\n  presets: [core]\n  services:\n    nova:\n      releases:\n        nova:\n          \
                  valuesFrom: [{kind: ConfigMap, name: sizes}]\n";
     let sizes = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sizes, namespace: openstack}\ndata:\n  values.yaml: |\n    pod: {replicas: 3}\n";
     let report = judged(&[("cloud.yaml", cloud), ("sizes.yaml", sizes)]);

@@ -48,6 +48,11 @@ fn a_secret_tells_the_urls_or_how_the_chart_runs_gateways() {
     let chart = external(&[("bootstrap-rgw.key", KEY)]).unwrap();
     assert!(chart.objects("openstack")[0].data["ceph.keyring"].ends_with(&format!("    key = {KEY}\n")));
     assert!(!format!("{chart:?} {}", chart.variable(None)).contains(KEY));
+    assert_eq!(chart.variable(None).get("public"), None, "nobody has said it");
+    let named = chart.with_public(Some("https://objects.example.org:8443")).unwrap();
+    assert_eq!(named.variable(None)["public"], json!({"scheme": "https", "host": "objects.example.org", "port": 8443}));
+    assert_eq!(named.objects("openstack").len(), 1, "and the chart runs them all the same");
+    assert_eq!(named.with_public(Some("objects")), Err(Complaint::Url));
     let told = external(&[]).unwrap_err();
     assert!(told.starts_with(
         "Secret openstack/ceph, key rgw_internal: is missing, and features.storage.ceph.objectStore asks"

@@ -5,7 +5,7 @@ use crate::observed::Site;
 use crate::rule::split;
 
 const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\n\
-                   metadata:\n  name: cloud\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [compute, hA]\n  regoin: RegionOne\n--- # the next\n\
+                   metadata:\n  name: cloud\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [core, hA]\n  regoin: RegionOne\n--- # the next\n\
                    apiVersion: osdpl.dev/v1alpha1\nkind: NodeMaintenance\nmetadata: {name: one}\nspec:\n  node: n1\n  parallelMigrations: 99\n\
                    ---\nkind: OpenStackDeployment\napiVersion: osdpl.dev/v1alpha1\nspec: {a: 1, a: 2}\n";
 
@@ -58,6 +58,6 @@ fn sarif_names_rules_that_it_describes_and_places_that_are_references() {
 
 #[test]
 fn a_sound_resource_is_judged_without_a_word() {
-    let text = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [compute]}\n";
+    let text = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core]}\n";
     assert_eq!(shown::text(&reported(text)), "1 resource judged: 0 errors, 0 warnings\n");
 }

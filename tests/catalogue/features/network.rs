@@ -44,6 +44,12 @@ fn a_floating_network_is_made_by_neutrons_own_job_and_found_again() {
             "spec.features.network.floatingNetwork.physicalNetwork",
             &["does not know", "providerNetworks"],
         ),
+        (
+            json!({"features": {"network": {"providerNetworks": [{"name": "lab"}],
+                   "floatingNetwork": {"physicalNetwork": "lab", "subnet": {"cidr": "203.0.113.0/24"}}}}}),
+            "spec.features.network.floatingNetwork.physicalNetwork",
+            &["has no bridge", "with a bridge"],
+        ),
     ]);
 }
 

@@ -43,6 +43,8 @@ fn load_balancers_are_of_what_exists() {
         mount("client_ca.cert.pem", ""),
         mount("client.cert-and-key.pem", "private/")
     ]);
+    let mut pair = amphora();
+    pair["topology"] = json!("ACTIVE_STANDBY");
     sets_with(
         "octavia",
         &[
@@ -61,6 +63,10 @@ fn load_balancers_are_of_what_exists() {
                     ),
                     ("octavia", "pod.mounts.octavia_worker.octavia_worker.volumeMounts", mounts),
                 ],
+            ),
+            (
+                json!({"loadBalancer": {"providers": ["amphora"], "amphora": pair}}),
+                &[("octavia", "conf.octavia.controller_worker.loadbalancer_topology", json!("ACTIVE_STANDBY"))],
             ),
             (
                 json!({"loadBalancer": {"providers": ["ovn"]}, "network": {"backend": "ovn"}}),

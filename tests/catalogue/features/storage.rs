@@ -1,8 +1,10 @@
 //! The features images and volumes.
 
+use osdpl::ceph::{self, Declared, Gateway};
 use serde_json::{Value, json};
 
 use super::{says, sets};
+use crate::clouds::{at, catalogue, kit, refusals, resolved_with};
 
 #[test]
 fn images_go_where_they_are_told() {
@@ -230,9 +232,43 @@ fn what_volumes_can_t_be_is_refused_with_cause_and_remedy() {
             &["of one node", "remove"],
         ),
         (
+            json!({"presets": ["compute", "ha"], "features": {"volumes": {"backends": [{"name": "rbd1", "type": "ceph", "default": true}, lvm]},
+                   "storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}}}),
+            field,
+            &["preset `ha`", "of one node", "remove that place"],
+        ),
+        (
             volumes(json!({"highlyAvailable": true})),
             "spec.features.volumes.highlyAvailable",
             &["nothing to keep volumes on", "name a place"],
         ),
     ]);
+}
+
+/// What the chart that runs gateways is told where users are.
+#[test]
+fn gateways_that_the_chart_runs_are_public_where_the_cloud_is() {
+    let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();
+    let held = [("bootstrap-rgw.key".to_owned(), key)].into();
+    let store = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}});
+    let gate = json!({"enabled": true, "gateway": {"name": "gate", "namespace": "gateways"}});
+    for (said, open, host, port) in [
+        (None, json!({"enabled": false}), Value::Null, json!(8088)),
+        (None, gate.clone(), json!("swift.example.org"), json!(443)),
+        (Some("http://objects.example.org:8080"), gate, json!("objects.example.org"), json!(8080)),
+    ] {
+        let gateway = Gateway::external("openstack/ceph", &held).unwrap().with_public(said).unwrap();
+        let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(gateway)));
+        let features = json!({"storage": store, "publicEndpoints": open});
+        let services = json!({"ceph_rgw": {"enabled": true}});
+        let spec = kit(&json!({"publicDomain": "example.org", "features": features, "services": services}));
+        let desired = resolved_with(&catalogue(), &spec, ceph);
+        assert_eq!(refusals(&desired), Vec::<String>::new());
+        let values = &desired.releases["ceph-rgw"].values;
+        let found = |path: &str| at(values, path).cloned().unwrap_or_default();
+        assert_eq!(found("endpoints.object_store.host_fqdn_override.public.host"), host);
+        assert_eq!(found("endpoints.object_store.port.api.public"), port);
+        let names = found("extraObjects.object_store_route.spec.hostnames");
+        assert_eq!(names.get(0).cloned().unwrap_or_default(), host, "and what leads there");
+    }
 }
