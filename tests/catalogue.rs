@@ -9,6 +9,8 @@ mod added;
 mod alone;
 #[path = "catalogue/brokers.rs"]
 mod brokers;
+#[path = "catalogue/certificates.rs"]
+mod certificates;
 #[path = "catalogue/clouds.rs"]
 mod clouds;
 #[path = "catalogue/cross_cutting.rs"]
@@ -19,6 +21,8 @@ mod digests;
 mod features;
 #[path = "catalogue/keys.rs"]
 mod keys;
+#[path = "catalogue/rotation.rs"]
+mod rotation;
 #[path = "catalogue/sizes.rs"]
 mod sizes;
 
