@@ -11,6 +11,8 @@ mod adopted;
 mod alone;
 #[path = "catalogue/brokers.rs"]
 mod brokers;
+#[path = "catalogue/certificates.rs"]
+mod certificates;
 #[path = "catalogue/clouds.rs"]
 mod clouds;
 #[path = "catalogue/cross_cutting.rs"]
@@ -21,6 +23,8 @@ mod digests;
 mod features;
 #[path = "catalogue/keys.rs"]
 mod keys;
+#[path = "catalogue/rotation.rs"]
+mod rotation;
 #[path = "catalogue/sizes.rs"]
 mod sizes;
 

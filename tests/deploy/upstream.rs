@@ -92,12 +92,16 @@ fn everything(catalog: &Catalog, release: &str, storage: &Value) -> Desired {
     let services: Values = catalog.services.keys().map(|name| (name.clone(), json!({"enabled": true}))).collect();
     let presets = if storage["backend"] == "ceph" { json!(["compute", "storage", "ha"]) } else { json!(["compute"]) };
     let gateway = json!({"name": "public", "namespace": "gateways"});
-    let spec = json!({
+    let puller = json!({"host": "r.example.org", "username": "puller", "passwordSecret": {"name": "registry", "key": "password"}});
+    let mut spec = json!({
         "openstackRelease": release, "presets": presets, "publicDomain": "cloud.example.org", "services": services,
         "features": {
             "storage": storage, "publicEndpoints": {"enabled": true, "gateway": gateway}, "compute": {"coldMigration": {"enabled": true}},
         },
     });
+    if storage["backend"] != "ceph" {
+        spec["features"]["imageRegistry"] = puller;
+    }
     resolved(catalog, &spec)
 }
 

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{says, sets};
+use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
 #[test]
 fn a_floating_network_is_made_by_neutrons_own_job_and_found_again() {
@@ -230,4 +231,30 @@ fn networks_that_can_t_be_are_refused_with_cause_and_remedy() {
         (network(json!({"extensions": ["bgp"]})), "spec.features.network.extensions[0]", &["not one of", "choose"]),
         (network(json!({"mtu": 100})), "spec.features.network.mtu", &["out of bounds"]),
     ]);
+}
+
+/// Each waits for the agent of its own node's switch.
+#[test]
+fn agents_that_work_through_a_switch_are_where_the_roles_have_one() {
+    let catalog = catalogue();
+    let on = |name: &str| json!({"names": [name]});
+    for (roles, backend, key) in [
+        (json!({"control-plane": on("c1"), "compute": on("n1"), "gateway": on("g1")}), "ovs", Some("l3-agent")),
+        (json!({"control-plane": on("c1"), "compute": on("n1")}), "ovs", Some("openvswitch")),
+        (json!({"storage": on("s1")}), "ovs", None),
+        (json!({"control-plane": on("c1"), "compute": on("n1"), "gateway": on("g1")}), "ovn", None),
+    ] {
+        let spec = kit(&json!({"nodes": {"roles": roles}, "features": {"network": {"backend": backend}}}));
+        let desired = resolved(&catalog, &spec);
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{roles}");
+        for labels in ["agent.l3", "agent.dhcp", "agent.metadata", "netns_cleanup_cron"] {
+            let found = at(&desired.releases["neutron"].values, &format!("labels.{labels}.node_selector_key"));
+            assert_eq!(found.and_then(serde_json::Value::as_str), key, "{roles}: {labels}");
+        }
+    }
+    let distributed = json!({"network": {"distributedRouting": true}});
+    let spec = kit(&json!({"nodes": {"roles": {"gateway": on("g1")}}, "features": distributed}));
+    let neutron = &resolved(&catalog, &spec).releases["neutron"].values;
+    assert_eq!(at(neutron, "labels.agent.l3.node_selector_key"), Some(&json!("openvswitch")));
+    assert_eq!(at(neutron, "labels.agent.dhcp.node_selector_key"), Some(&json!("l3-agent")));
 }

@@ -120,14 +120,20 @@ fn shares_machines_names_and_monitors_are_where_they_are_told() {
             ],
         )],
     );
+    let consul = json!({"manage": "127.0.0.1:8500", "tenant": "10.0.0.1:8500", "storage": "10.1.0.1:8500"});
     sets_with(
         "masakari",
         &[(
-            json!({"instanceHa": {"monitors": ["instance", "host"], "hostDriver": "consul", "recoveryThreads": 3}, "storage": {"backend": "ceph"}}),
+            json!({"instanceHa": {"monitors": ["instance", "host"], "hostDriver": "consul", "consul": consul, "recoveryThreads": 3}, "storage": {"backend": "ceph"}}),
             &[
                 ("masakari", "manifests.instance_monitor", json!(true)),
-                ("masakari", "manifests.process_monitor", json!(false)),
+                ("masakari", "manifests.introspective_instance_monitor", json!(false)),
                 ("masakari", "conf.masakarimonitors.host.monitoring_driver", json!("consul")),
+                (
+                    "masakari",
+                    "conf.masakarimonitors.consul",
+                    json!({"agent_manage": "127.0.0.1:8500", "agent_tenant": "10.0.0.1:8500", "agent_storage": "10.1.0.1:8500"}),
+                ),
                 ("masakari", "conf.masakari.DEFAULT.host_failure_recovery_threads", json!(3)),
             ],
         )],
@@ -160,6 +166,7 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
     let without = |features: Value| json!({"features": features});
     let network = |physical: &str| json!({"interface": "eth3", "physicalNetwork": physical, "cidr": "10.9.0.0/24", "gateway": "10.9.0.1", "start": "10.9.0.10", "end": "10.9.0.99"});
     let shares = |backend: Value| json!({"shares": {"backends": [backend]}});
+    let consul = json!({"manage": "a:8500", "tenant": "a:8500", "storage": "a:8500"});
     let field = "spec.features.shares.backends";
     says(&[
         (
@@ -250,6 +257,21 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
             with("masakari", json!({"instanceHa": {"hostDriver": "consul"}})),
             "spec.features.instanceHa.hostDriver",
             &["no effect", "add it"],
+        ),
+        (
+            with("masakari", json!({"instanceHa": {"monitors": ["host"], "hostDriver": "consul"}})),
+            "spec.features.instanceHa.consul",
+            &["where its agents are", "manage, tenant and storage"],
+        ),
+        (
+            with("masakari", json!({"instanceHa": {"monitors": ["host"], "consul": consul}})),
+            "spec.features.instanceHa.consul",
+            &["no effect", "hostDriver to consul"],
+        ),
+        (
+            with("masakari", json!({"instanceHa": {"monitors": ["process"]}})),
+            "spec.features.instanceHa.monitors[0]",
+            &["is not one of", "introspective"],
         ),
         (
             with("masakari", json!({"instanceHa": {"monitors": ["host"]}})),

@@ -1,6 +1,6 @@
 //! The features images and volumes.
 
-use osdpl::ceph::{self, Declared, Gateway};
+use osdpl::ceph::{self, Consumer, Declared, Gateway};
 use serde_json::{Value, json};
 
 use super::{says, sets};
@@ -79,6 +79,23 @@ fn images_have_several_stores_at_once_with_what_each_mounts() {
     ]);
 }
 
+/// Kubernetes refuses a volume that has two files of one name.
+#[test]
+fn one_user_of_ceph_for_images_and_volumes_has_one_file() {
+    let mut one = ceph::example();
+    let mut user = one.users[&Consumer::Glance].clone();
+    user.pools = one.users[&Consumer::Cinder].pools.clone();
+    one.users.insert(Consumer::Cinder, user);
+    let features = json!({"images": {"backends": [{"type": "cinder", "default": true}, {"type": "ceph"}]},
+        "storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
+    let spec = kit(&json!({"features": features}));
+    let desired = resolved_with(&catalogue(), &spec, Declared::of(Ok(one)));
+    let volumes = at(&desired.releases["glance"].values, "pod.mounts.glance_api.glance_api.volumes").unwrap();
+    let sources = volumes[0]["projected"]["sources"].as_array().unwrap();
+    let paths: Vec<_> = sources.iter().filter_map(|source| source["secret"]["items"][0]["path"].as_str()).collect();
+    assert_eq!(paths, ["ceph.client.glance.keyring"]);
+}
+
 #[test]
 fn volumes_and_backups_go_where_they_are_told() {
     let lvm =
@@ -86,6 +103,7 @@ fn volumes_and_backups_go_where_they_are_told() {
     let nfs =
         json!({"name": "files", "type": "nfs", "host": "10.0.0.3", "path": "/volumes", "mountOptions": "nfsvers=4.1"});
     let ceph = json!({"name": "rbd1", "type": "ceph", "default": true});
+    let target = json!([{"name": "target", "mountPath": "/etc/target"}]);
     let other = json!({"name": "array", "type": "other", "options": {"volume_driver": "a.b.C", "san_ip": "10.0.0.9"}});
     sets(&[
         (
@@ -100,6 +118,8 @@ fn volumes_and_backups_go_where_they_are_told() {
                 ("cinder", "conf.backends.files.nas_mount_options", json!("nfsvers=4.1")),
                 ("cinder", "conf.backends.rbd1", Value::Null),
                 ("cinder", "conf.enable_iscsi", json!(true)),
+                ("cinder", "conf.backends.fast.target_helper", json!("lioadm")),
+                ("cinder", "pod.mounts.cinder_volume.cinder_volume.volumeMounts", target),
                 ("nova", "conf.enable_iscsi", json!(true)),
                 ("cinder", "manifests.deployment_volume", json!(true)),
                 ("cinder", "manifests.job_storage_init", json!(false)),
