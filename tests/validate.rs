@@ -4,6 +4,8 @@
 
 #[path = "validate/command.rs"]
 mod command;
+#[path = "validate/leaks.rs"]
+mod leaks;
 #[path = "validate/site.rs"]
 mod site;
 #[path = "validate/sound.rs"]

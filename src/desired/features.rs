@@ -6,6 +6,7 @@ use super::Finding;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::schema::{Fault, Nulls, Problem, faults};
 use crate::catalog::{Catalog, Level, SecretField, did_you_mean};
+use crate::scrub::Scrubber;
 use crate::values::{Values, merge};
 
 /// The features as they hold.
@@ -44,7 +45,13 @@ fn refused(field: &str, message: String) -> Finding {
 /// What a feature's schema has against a value, in our words.
 fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Finding>) {
     let told = faults(schema, value, field, Nulls::Kept).into_iter();
-    findings.extend(told.map(|fault| refused(&fault.field, said(&fault))));
+    findings.extend(told.map(|fault| refused(&fault.field, without_login(&said(&fault)))));
+}
+
+/// The message without the password of an address that stands in it.
+fn without_login(message: &str) -> String {
+    let clean = Scrubber::default().scrub(message);
+    if clean == message { clean } else { format!("{clean}; no user and no password may stand in it") }
 }
 
 fn said(Fault { explained, value, problem, .. }: &Fault<'_>) -> String {

@@ -6,7 +6,7 @@ use super::{Facts, Finding, Selection, Unavailable, images, overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
 use crate::expr::Scope;
-use crate::scrub::secretive;
+use crate::scrub::{brought, secretive};
 use crate::values::{Layer, Origin, Path, Values, fold, leaves};
 
 /// What the layers of a release are made from.
@@ -189,16 +189,7 @@ pub(super) fn in_clear(values: &Values) -> Vec<Path> {
         path.keys().first().is_some_and(|top| top != "secrets") && !value.is_null() && secretive(&own, value)
     };
     let written = leaves(values).into_iter().filter(is_secret).map(|(path, _)| path);
-    written.chain(of_secrets(values)).collect()
-}
-
-/// What Secrets hold that values bring along, whatever its keys are called.
-fn of_secrets(values: &Values) -> impl Iterator<Item = Path> {
-    let objects = values.get("extraObjects").and_then(Value::as_object).into_iter().flatten();
-    let secrets = objects.filter(|(_, object)| object["kind"] == "Secret");
-    secrets.flat_map(|(name, _)| {
-        ["data", "stringData"].map(|part| Path::root().child("extraObjects").child(name).child(part))
-    })
+    written.chain(brought(values)).collect()
 }
 
 fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
