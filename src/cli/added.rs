@@ -26,8 +26,9 @@ pub enum Wrong {
 
 impl CatalogOption {
     /// The catalogue with what the `ConfigMap`s add to it that stand in this file beside the resource.
-    pub fn load_for(&self, file: &Path) -> anyhow::Result<Catalog> {
-        self.load_with(&in_file(file)?)
+    /// What names no namespace is in this one, as the resource is.
+    pub fn load_for(&self, file: &Path, namespace: Option<&str>) -> anyhow::Result<Catalog> {
+        self.load_with(&in_file_within(file, namespace)?)
     }
 
     /// The catalogue with what `ConfigMap`s in the cluster add to it, and, instead of those of the same names, those in a file.
@@ -77,6 +78,11 @@ pub async fn in_cluster(client: &Client, namespace: &str) -> Vec<Addition> {
 /// The `ConfigMap`s with the catalogue's label in a file, of the namespace of the resource in it, or of none.
 pub fn in_file(file: &Path) -> anyhow::Result<Vec<Addition>> {
     in_file_of(file, USUAL)
+}
+
+/// The same, where the resource is in this namespace if the file names none.
+pub fn in_file_within(file: &Path, namespace: Option<&str>) -> anyhow::Result<Vec<Addition>> {
+    in_file_of(file, namespace.unwrap_or(USUAL))
 }
 
 /// The same, where what names no namespace is in this one.

@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
     fn fragments(&self, fragments: &[Fragment], layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         for fragment in fragments {
             let Some(body) = fragment.body(self.name) else { continue };
-            let field = format!("{} {}", fragment.file, fragment.field);
+            let field = format!("{} {}", self.stands(&fragment.file), fragment.field);
             let when = fragment.when.as_ref();
             if let Some(problem) = when.and_then(|when| self.unwritten(when.source())) {
                 problems.push(problem);
@@ -91,8 +91,13 @@ impl<'a> Source<'a> {
         let origin = Origin::File { file: file.to_owned(), field: field.to_owned() };
         match body.layer(origin, self.scope) {
             Ok(layer) => layers.push(layer),
-            Err((path, error)) => problems.push(self.problem(format!("{file} {field}.{path}"), &error)),
+            Err((path, error)) => problems.push(self.problem(format!("{} {field}.{path}", self.stands(file)), &error)),
         }
+    }
+
+    /// Where a file of the catalogue stands, for people: what someone added is in an object.
+    fn stands<'b>(&'b self, file: &'b str) -> &'b str {
+        self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
     /// What an expression asks of facts that can't be read.
@@ -121,7 +126,12 @@ impl<'a> Source<'a> {
             Some((format!("credential {service}.{name}"), problem.clone()))
         });
         let (field, message) = missing.unwrap_or_else(|| {
-            (place, format!("{error}; the catalogue expects something that this spec does not give"))
+            let remedy = if super::select::is_added(&place) {
+                "correct the expression, or set what it needs in the spec"
+            } else {
+                "the catalogue expects something that this spec does not give"
+            };
+            (place, format!("{error}; {remedy}"))
         });
         Finding { level: Level::Error, field, message }
     }
