@@ -3,8 +3,10 @@
 //! Two ways, because either alone leaks: by *value* (every secret we know, in each form that scripts and API errors show it)
 //! and by *shape* (`scheme://user:password@host`, whose password we may never have known).
 
+mod brought;
 mod secretive;
 
+pub use brought::{brought, brought_texts};
 pub use secretive::{scalars, secretive};
 
 use std::collections::BTreeSet;

@@ -1,10 +1,12 @@
 //! YAML in and out: the one place that knows which library reads it and how.
 
 mod located;
+mod problem;
 
 use serde::de::DeserializeOwned;
 
 pub use located::Located;
+pub use problem::without_literals;
 
 /// Why a text is not the YAML it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,10 +37,7 @@ pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
-        let problem = error.without_snippet().to_string();
-        // Advice to programmers is none to users.
-        let problem = problem.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
-        let problem = problem.split(" at line ").next().unwrap_or(&problem).to_owned();
+        let problem = problem::told(&error.without_snippet().to_string());
         Error { place: place.to_owned(), line, column, problem }
     })
 }
@@ -79,5 +78,17 @@ mod tests {
         assert_eq!((error.line, error.column), (2, 1), "{error}");
         assert!(error.to_string().starts_with("presets/x.yaml:2:1: unknown field `nmae`"), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
+        let block =
+            parse::<std::collections::BTreeMap<String, Strict>>("x", "a: |\n  password: hunter2\n").unwrap_err();
+        assert!(!block.to_string().contains("hunter2"), "a block where a map is wanted: {block}");
+        let texts = parse::<Vec<String>>("x", "[~]").unwrap_err();
+        assert_eq!(texts.problem, "nothing stands where a text is wanted");
+        let aliases = format!(
+            "a0: &a0 [x]\n{}",
+            (1..9).fold(String::new(), |text, index| {
+                format!("{text}a{index}: &a{index} [{}]\n", vec![format!("*a{}", index - 1); 10].join(","))
+            })
+        );
+        assert!(parse::<Value>("x", &aliases).unwrap_err().problem.starts_with("it is too large"));
     }
 }

@@ -19,6 +19,8 @@ mod expected;
 mod explain;
 #[path = "deploy/image.rs"]
 mod image;
+#[path = "deploy/offline.rs"]
+mod offline;
 #[path = "deploy/rbac.rs"]
 mod rbac;
 #[path = "deploy/reference.rs"]

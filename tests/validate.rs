@@ -4,6 +4,10 @@
 
 #[path = "validate/command.rs"]
 mod command;
+#[path = "validate/files.rs"]
+mod files;
+#[path = "validate/leaks.rs"]
+mod leaks;
 #[path = "validate/site.rs"]
 mod site;
 #[path = "validate/sound.rs"]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api::Overrides;
-use crate::scrub::secretive;
+use crate::scrub::{brought, secretive};
 use crate::values::{Path, Values, coalesce, merge, plain_numbers, set};
 
 /// How often the overrides are laid over and looked at again: what replaces a scalar by a map lets defaults through that were hidden before.
@@ -40,7 +40,7 @@ pub fn residue(defaults: &Values, wanted: &Values, given: &Values) -> Residue {
             break;
         }
     }
-    split(over)
+    split(over, &brought(&target))
 }
 
 /// Puts into `over` what leads from `from` to `to`; null takes away.
@@ -59,19 +59,21 @@ fn differences(from: &Values, to: &Values, at: &Path, over: &mut Values) {
 }
 
 /// Secrets apart, and nulls as paths, which survive tools that strip nulls.
-fn split(over: Values) -> Residue {
+fn split(over: Values, brought: &[Path]) -> Residue {
     let mut residue = Residue::default();
-    apart(over, &Path::root(), &mut residue);
+    apart(over, &Path::root(), brought, &mut residue);
     residue
 }
 
-fn apart(values: Values, at: &Path, residue: &mut Residue) {
+fn apart(values: Values, at: &Path, brought: &[Path], residue: &mut Residue) {
     for (key, value) in values {
         let path = at.child(&key);
         match value {
-            Value::Object(map) if !map.is_empty() => apart(map, &path, residue),
+            Value::Object(map) if !map.is_empty() => apart(map, &path, brought, residue),
             Value::Null if fits(&path, &residue.plain.unset) => residue.plain.unset.push(path.to_string()),
-            value if secretive(&path, &value) => set(&mut residue.secret, &path, value),
+            value if secretive(&path, &value) || brought.iter().any(|secret| secret.covers(&path)) => {
+                set(&mut residue.secret, &path, value);
+            }
             value => set(&mut residue.plain.values, &path, value),
         }
     }
@@ -115,6 +117,22 @@ mod tests {
         assert_eq!(residue.plain.unset, ["conf.a.y"]);
         assert_eq!(Value::Object(residue.secret.clone()), json!({"auth": {"password": "theirs"}}));
         assert_eq!(applied(&defaults, &wanted, &residue), coalesce(&defaults, &given));
+    }
+
+    #[test]
+    fn what_secrets_among_extra_objects_hold_stands_apart_in_every_form() {
+        let one = json!({"kind": "Secret", "data": {"tls.key": "aHVudGVyMg=="}});
+        for objects in
+            [json!({ "one": one }), json!([one]), json!({"one": "kind: Secret\ndata: {tls.key: aHVudGVyMg==}\n"})]
+        {
+            let residue = residue(&Values::new(), &Values::new(), &map(json!({ "extraObjects": objects })));
+            let plain = Value::Object(residue.plain.values.clone()).to_string();
+            assert!(!plain.contains("aHVudGVyMg=="), "{plain}");
+            assert!(Value::Object(residue.secret).to_string().contains("aHVudGVyMg=="), "{objects}");
+        }
+        let wanted = map(json!({"extraObjects": {"one": {"kind": "Secret", "data": {"tls.key": "bWluZQ=="}}}}));
+        let residue = residue(&Values::new(), &wanted, &map(json!({"extraObjects": {"one": one}})));
+        assert_eq!(residue.plain, Overrides::default(), "what differs alone names no kind");
     }
 
     #[test]

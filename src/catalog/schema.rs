@@ -49,7 +49,7 @@ pub enum Problem<'a> {
 /// What a null is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// Nothing: the API server drops it, but in free-form maps.
+    /// Nothing: the API server drops it, but in lists and in free-form maps.
     Dropped,
     /// A value that is of no type: nobody has dropped it.
     Kept,
@@ -58,7 +58,9 @@ pub enum Nulls {
 /// Everything that `schema` has against `value`, which stands at `field`.
 pub fn faults<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<Fault<'a>> {
     let mut walk = Walk { nulls, found: Vec::new() };
-    walk.node(schema, value, &At { field: field.to_owned(), explained: field.to_owned() });
+    if !walk.drops(value) {
+        walk.node(schema, value, &At { field: field.to_owned(), explained: field.to_owned() });
+    }
     walk.found
 }
 
@@ -98,10 +100,11 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    fn drops(&self, value: &Value) -> bool {
+        value.is_null() && self.nulls == Nulls::Dropped
+    }
+
     fn node(&mut self, schema: &'a Value, value: &'a Value, at: &At) {
-        if value.is_null() && self.nulls == Nulls::Dropped {
-            return;
-        }
         let wanted = if schema["x-kubernetes-int-or-string"] == true {
             Some("integer or string")
         } else {
@@ -149,7 +152,7 @@ impl<'a> Walk<'a> {
         }
         let known = schema["properties"].as_object();
         let free = &schema["additionalProperties"];
-        for (key, value) in map {
+        for (key, value) in map.iter().filter(|(_, value)| !self.drops(value)).collect::<Vec<_>>() {
             match known.and_then(|known| known.get(key)) {
                 Some(schema) => self.node(schema, value, &at.property(key)),
                 None if free.is_object() => self.node(free, value, &at.entry(key)),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::common::{CatalogOption, read, readable};
 use crate::catalog::{Addition, Catalog, Extended, LABEL, extend};
 use crate::cluster::{addition, additions};
-use crate::yaml;
+use crate::yaml::{self, without_literals};
 
 /// The namespace of a resource that names none.
 const USUAL: &str = "openstack";
@@ -26,8 +26,9 @@ pub enum Wrong {
 
 impl CatalogOption {
     /// The catalogue with what the `ConfigMap`s add to it that stand in this file beside the resource.
-    pub fn load_for(&self, file: &Path) -> anyhow::Result<Catalog> {
-        self.load_with(&in_file(file)?)
+    /// What names no namespace is in this one, as the resource is.
+    pub fn load_for(&self, file: &Path, namespace: Option<&str>) -> anyhow::Result<Catalog> {
+        self.load_with(&in_file_within(file, namespace)?)
     }
 
     /// The catalogue with what `ConfigMap`s in the cluster add to it, and, instead of those of the same names, those in a file.
@@ -46,9 +47,14 @@ impl CatalogOption {
         Ok(self.extended(additions, Wrong::Refused)?.catalog)
     }
 
+    /// The catalogue with additions, its files, and what of the additions is wrong, which nobody is told here.
+    pub fn with(&self, additions: &[Addition]) -> anyhow::Result<Extended> {
+        extend(&self.texts()?, additions).context("the catalogue is wrong")
+    }
+
     /// The catalogue with additions, and its files.
     pub fn extended(&self, additions: &[Addition], wrong: Wrong) -> anyhow::Result<Extended> {
-        let extended = extend(&self.texts()?, additions).context("the catalogue is wrong")?;
+        let extended = self.with(additions)?;
         let said = extended.refused.iter().map(|refused| format!("{}: {}", refused.source, refused.message));
         let said: Vec<String> = said.collect();
         if wrong == Wrong::Refused && !said.is_empty() {
@@ -74,17 +80,27 @@ pub fn in_file(file: &Path) -> anyhow::Result<Vec<Addition>> {
     in_file_of(file, USUAL)
 }
 
+/// The same, where the resource is in this namespace if the file names none.
+pub fn in_file_within(file: &Path, namespace: Option<&str>) -> anyhow::Result<Vec<Addition>> {
+    in_file_of(file, namespace.unwrap_or(USUAL))
+}
+
 /// The same, where what names no namespace is in this one.
 fn in_file_of(file: &Path, usual: &str) -> anyhow::Result<Vec<Addition>> {
-    in_texts_of([(file.display().to_string().as_str(), read(file)?.as_str())], usual)
+    in_texts_of([(file.display().to_string().as_str(), read(file)?.as_str())], usual, Wrong::Refused)
 }
 
-/// The same in several files, each by its name: those of the namespaces of the resources in all of them, or of none.
+/// The same in several files, each by its name: those of the namespaces of the resources in all of them, or of none. What is no `ConfigMap` is left out: whoever
+/// judges the files tells it.
 pub fn in_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> anyhow::Result<Vec<Addition>> {
-    in_texts_of(files, USUAL)
+    in_texts_of(files, USUAL, Wrong::Told)
 }
 
-fn in_texts_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, usual: &str) -> anyhow::Result<Vec<Addition>> {
+fn in_texts_of<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    usual: &str,
+    wrong: Wrong,
+) -> anyhow::Result<Vec<Addition>> {
     let mut maps: Vec<ConfigMap> = Vec::new();
     let mut homes: Vec<String> = Vec::new();
     for (place, text) in files {
@@ -98,10 +114,14 @@ fn in_texts_of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, usual: &
                 homes.extend(value["metadata"]["namespace"].as_str().map(str::to_owned));
             }
             if value["kind"] == "ConfigMap" && value["metadata"]["labels"][LABEL] == "true" {
-                let map = serde_json::from_value(value);
-                maps.push(map.with_context(|| {
-                    format!("{place} holds a ConfigMap with the label {LABEL} that is none; correct it")
-                })?);
+                match serde_json::from_value(value) {
+                    Ok(map) => maps.push(map),
+                    Err(error) if wrong == Wrong::Refused => {
+                        let why = without_literals(&error.to_string());
+                        bail!("{place} holds a ConfigMap with the label {LABEL} that is none: {why}; correct it");
+                    }
+                    Err(_) => {}
+                }
             }
         }
     }
@@ -141,6 +161,10 @@ mod tests {
         assert_eq!(found[0].data["presets.edge.yaml"], "preset: edge\n");
         let nowhere =
             [("c.yaml", "kind: OpenStackDeployment\n"), ("m.yaml", &map("one", "", "'osdpl.dev/catalog': 'true'"))];
-        assert_eq!(in_texts_of(nowhere, "prod").unwrap()[0].source, "ConfigMap prod/one", "as the resource is");
+        assert_eq!(
+            in_texts_of(nowhere, "prod", Wrong::Refused).unwrap()[0].source,
+            "ConfigMap prod/one",
+            "as the resource is"
+        );
     }
 }

@@ -52,7 +52,7 @@ pub struct ResourceOption {
     /// The resource's name in the cluster; the only one there is where unset.
     #[arg(long)]
     pub name: Option<String>,
-    /// Its namespace; all are searched where unset.
+    /// Its namespace, where a file names none too; all are searched where unset.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]
@@ -102,17 +102,25 @@ pub fn unknown(catalog: &Catalog, release: &str) -> anyhow::Error {
     )
 }
 
+/// Why a file can't be read, for people.
+pub fn unread(error: std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => anyhow::anyhow!("it is no text in UTF-8; save it as such"),
+        _ => error.into(),
+    }
+}
+
 /// A file, or standard input for `-`, which can be asked for more than once.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub fn read(path: &Path) -> anyhow::Result<String> {
     static INPUT: OnceLock<String> = OnceLock::new();
     if path != Path::new("-") {
-        return std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
+        return std::fs::read_to_string(path).map_err(unread).with_context(|| format!("reading {}", path.display()));
     }
     if let Some(text) = INPUT.get() {
         return Ok(text.clone());
     }
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+    std::io::stdin().read_to_string(&mut text).map_err(unread).context("reading standard input")?;
     Ok(INPUT.get_or_init(|| text).clone())
 }

@@ -1,6 +1,7 @@
 //! Which cluster is meant, and why it can't be spoken to.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -29,7 +30,7 @@ pub struct ClusterOption {
 impl ClusterOption {
     /// Whether a cluster was named, by an option or by KUBECONFIG.
     pub fn is_named(&self) -> bool {
-        self.kubeconfig.is_some() || self.context.is_some() || std::env::var_os("KUBECONFIG").is_some()
+        self.kubeconfig.is_some() || self.context.is_some() || from_environment().is_some()
     }
 
     /// A client for the cluster that kubectl would speak to.
@@ -110,9 +111,14 @@ pub fn is_configured() -> bool {
     in_files || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
+/// What KUBECONFIG says; an empty one is as good as none, as it is to kubectl.
+fn from_environment() -> Option<OsString> {
+    std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
+}
+
 /// The files that kubectl would read, and why these.
 fn looked_at() -> (Vec<PathBuf>, &'static str) {
-    if let Some(text) = std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty()) {
+    if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
         return (files, "KUBECONFIG names it");
     }

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use anyhow::bail;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::common::read;
 use super::unknown::unknown_fields;
 use crate::api::OpenStackDeployment;
-use crate::rule::{Content, is_ours, other_kinds, split};
+use crate::catalog::Catalog;
+use crate::rule::{Content, Judged, Kind, Schemas, is_ours, other_kinds, split};
 use crate::yaml::{self, Located};
 
 /// The document of a file that holds a resource.
@@ -85,6 +86,22 @@ impl Document {
         deployment.metadata.namespace.get_or_insert_with(usual);
         deployment.metadata.name.get_or_insert_with(|| "cloud".into());
         Ok(deployment)
+    }
+
+    /// What the API server would refuse of the resource, with the name that it is given where it says none.
+    ///
+    /// # Errors
+    /// Where a feature's schema is none.
+    pub fn judged(&self, catalog: &Catalog) -> anyhow::Result<Vec<Judged>> {
+        let mut object: Value = yaml::parse(&self.place, &self.text)?;
+        let metadata =
+            object.as_object_mut().map(|object| object.entry("metadata").or_insert_with(|| Map::new().into()));
+        if let Some(metadata) = metadata.and_then(Value::as_object_mut)
+            && metadata.get("name").is_none_or(Value::is_null)
+        {
+            metadata.insert("name".into(), "cloud".into());
+        }
+        Ok(Schemas::new(catalog)?.judge(Kind::OpenStackDeployment, &object))
     }
 
     /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube::ResourceExt;
 
-use super::added::{Wrong, in_cluster, in_file};
+use super::added::{Wrong, in_cluster, in_file_within};
 use super::common::{CatalogOption, Document, ResourceOption, Target};
 use super::offline::Offline;
 use super::output::{self, Format};
@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
     words: Vec<String>,
     /// Explain what this file's resource means, without a cluster; `-` for standard input.
-    #[arg(long, short, conflicts_with_all = ["name", "namespace"])]
+    #[arg(long, short, conflicts_with = "name")]
     file: Option<PathBuf>,
     /// How to print it.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
@@ -57,10 +57,12 @@ struct Cloud {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
+        let namespace = &self.resource.namespace;
         let document = self.file.as_deref().map(Document::read).transpose()?;
+        let document = document.map(|document| document.within(namespace.clone()));
         let standing = if document.is_none() { Some(self.find().await?) } else { None };
         let (added, wrong) = match (&self.file, &standing) {
-            (Some(file), _) => (in_file(file)?, Wrong::Refused),
+            (Some(file), _) => (in_file_within(file, namespace.as_deref())?, Wrong::Refused),
             (None, Some((client, deployment))) => {
                 (in_cluster(client, &deployment.namespace().unwrap_or_default()).await, Wrong::Told)
             }

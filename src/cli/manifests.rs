@@ -18,7 +18,7 @@ use crate::difference::{Object, objects};
 use crate::helm::Program;
 use crate::helm::template::{Capabilities, Template};
 use crate::release::contents;
-use crate::scrub::{Scrubber, scalars, secretive};
+use crate::scrub::{Scrubber, brought, brought_texts, scalars, secretive};
 use crate::values::{Values, get, leaves};
 
 /// Parts of values that hold no secrets, whatever their keys are called (`images.tags.keystone_credential_setup`).
@@ -107,8 +107,11 @@ fn served(groups: &[APIGroupDiscovery]) -> Vec<String> {
 pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
     for values in [Some(&release.values), recorded].into_iter().flatten() {
-        let marked = release.secret.iter().filter_map(|path| get(values, path));
-        found.extend(marked.flat_map(scalars).map(Into::into));
+        // Of a list of objects, or one that is a text, what is secret in it alone: it says `Secret`, too.
+        let whole = brought(values);
+        let marked = release.secret.iter().filter(|path| !whole.contains(path));
+        found.extend(marked.filter_map(|path| get(values, path)).flat_map(scalars).map(Into::into));
+        found.extend(brought_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
         // As it stands in JSON.
         let holds = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));

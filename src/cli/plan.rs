@@ -21,7 +21,7 @@ use super::place::Place;
 use super::site::SiteOptions;
 use crate::api::OpenStackDeployment;
 use crate::controller::{ChartSource, preview};
-use shown::{Look, Shown};
+use shown::{Look, Said, Shown};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -62,9 +62,10 @@ impl Arguments {
         let document = document.map(|document| document.within(self.target.namespace.clone()));
         let shown = match (&document, &self.file) {
             (Some(document), Some(file)) if self.is_offline() => {
-                let catalog = self.catalog.load_for(file)?;
+                let catalog = self.catalog.load_for(file, self.target.namespace.as_deref())?;
                 let Offline { deployment, desired, .. } = Offline::of(document, &catalog, self.site.site())?;
-                offline::new_cloud(&deployment, &desired)
+                let findings = desired.findings.iter().filter(|_| self.output == Format::Json).map(Said::from);
+                Shown { findings: findings.collect(), ..offline::new_cloud(&deployment, &desired) }
             }
             (document, _) => {
                 if self.site.is_told() {

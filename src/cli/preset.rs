@@ -61,7 +61,7 @@ impl Arguments {
 impl Diff {
     fn run(&self) -> anyhow::Result<ExitCode> {
         let catalog = match &self.file {
-            Some(file) => self.catalog.load_for(file)?,
+            Some(file) => self.catalog.load_for(file, None)?,
             None => self.catalog.load()?,
         };
         let spec = self.spec(&catalog)?;

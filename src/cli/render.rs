@@ -4,7 +4,6 @@ mod chart;
 mod folder;
 mod real;
 mod script;
-mod sound;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +16,7 @@ use serde_json::Value;
 
 use super::common::{CatalogOption, Document, ResourceOption};
 use super::manifests::{Renderer, scrubber};
-use super::offline::Offline;
+use super::offline::{Offline, sound};
 use super::output;
 use super::place::Place;
 use crate::api::OpenStackDeploymentSpec;
@@ -95,19 +94,15 @@ enum Secrets {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        if !self.credentials && self.resource.namespace.is_some() {
-            bail!(
-                "--namespace says where in the cluster the resource is, and none is asked: leave it out, or add --credentials"
-            );
-        }
         // No credential is read for a folder that may not have it.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.standing()).await? } else { self.alone()? };
-        if let Some(file) = &self.file {
-            sound::judge(file, &cloud.catalog)?;
+        // Alone it was judged on the way.
+        if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
+            sound(&Document::read(file)?, &cloud.catalog)?;
         }
         let chosen = self.chosen(&cloud.desired);
         let chosen = chosen.map_err(|error| anyhow!(Scrubber::new(&cloud.secrets).scrub(&error.to_string())))?;
@@ -136,7 +131,9 @@ impl Arguments {
     /// What the file alone comes to.
     fn alone(&self) -> anyhow::Result<Cloud> {
         let file = self.file.as_deref().context("name the resource's file with --file")?;
-        let (document, catalog) = (Document::read(file)?, self.catalog.load_for(file)?);
+        let namespace = &self.resource.namespace;
+        let catalog = self.catalog.load_for(file, namespace.as_deref())?;
+        let document = Document::read(file)?.within(namespace.clone());
         let Offline { deployment, selection, facts, desired } = Offline::of(&document, &catalog, Site::default())?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
         let jobs = jobs.collect();

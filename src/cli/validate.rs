@@ -13,6 +13,7 @@ use super::added::in_texts;
 use super::common::CatalogOption;
 use super::output;
 use super::site::SiteOptions;
+use crate::catalog::Extended;
 use crate::rule::{Report, Schemas, report};
 use files::Found;
 
@@ -71,9 +72,10 @@ impl Arguments {
         let paths = if self.paths.is_empty() { &stdin[..] } else { &self.paths };
         let found = Found::read(paths)?;
         let added = in_texts(found.texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
-        let catalog = self.catalog.load_with(&added)?;
+        let Extended { catalog, refused, .. } = self.catalog.with(&added)?;
         let schemas = Schemas::new(&catalog)?;
         let mut report = report(&found.documents, &catalog, &schemas, &self.site.site());
+        report.refuse(&found.documents, &refused);
         found.named().for_each(|named| report.visit(&named));
         Ok(report)
     }

@@ -6,6 +6,7 @@ use super::Finding;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::schema::{Fault, Nulls, Problem, faults};
 use crate::catalog::{Catalog, Level, SecretField, did_you_mean};
+use crate::scrub::Scrubber;
 use crate::values::{Values, merge};
 
 /// The features as they hold.
@@ -49,7 +50,16 @@ fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Findi
     // What does not have the shape at all need not be counted as well.
     let is_counted = |fault: &&Fault<'_>| matches!(fault.problem, Problem::Longer(_) | Problem::Shorter(_));
     let told = told.iter().filter(|fault| !(is_counted(fault) && of_pattern(&fault.field)));
-    findings.extend(told.map(|fault| refused(&fault.field, said(fault, described(schema, &fault.explained, field)))));
+    findings.extend(told.map(|fault| {
+        let message = said(fault, described(schema, &fault.explained, field));
+        refused(&fault.field, without_login(&message))
+    }));
+}
+
+/// The message without the password of an address that stands in it.
+fn without_login(message: &str) -> String {
+    let clean = Scrubber::default().scrub(message);
+    if clean == message { clean } else { format!("{clean}; no user and no password may stand in it") }
 }
 
 /// What the schema says that a field is for.

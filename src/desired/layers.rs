@@ -6,7 +6,7 @@ use super::{Facts, Finding, Selection, Unavailable, images, overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
 use crate::expr::Scope;
-use crate::scrub::secretive;
+use crate::scrub::{brought, secretive};
 use crate::values::{Layer, Origin, Path, Values, fold, leaves};
 
 /// What the layers of a release are made from.
@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
     fn fragments(&self, fragments: &[Fragment], layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         for fragment in fragments {
             let Some(body) = fragment.body(self.name) else { continue };
-            let field = format!("{} {}", fragment.file, fragment.field);
+            let field = format!("{} {}", self.stands(&fragment.file), fragment.field);
             let when = fragment.when.as_ref();
             if let Some(problem) = when.and_then(|when| self.unwritten(when.source())) {
                 problems.push(problem);
@@ -91,8 +91,13 @@ impl<'a> Source<'a> {
         let origin = Origin::File { file: file.to_owned(), field: field.to_owned() };
         match body.layer(origin, self.scope) {
             Ok(layer) => layers.push(layer),
-            Err((path, error)) => problems.push(self.problem(format!("{file} {field}.{path}"), &error)),
+            Err((path, error)) => problems.push(self.problem(format!("{} {field}.{path}", self.stands(file)), &error)),
         }
+    }
+
+    /// Where a file of the catalogue stands, for people: what someone added is in an object.
+    fn stands<'b>(&'b self, file: &'b str) -> &'b str {
+        self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
     /// What an expression asks of facts that can't be read.
@@ -121,7 +126,12 @@ impl<'a> Source<'a> {
             Some((format!("credential {service}.{name}"), problem.clone()))
         });
         let (field, message) = missing.unwrap_or_else(|| {
-            (place, format!("{error}; the catalogue expects something that this spec does not give"))
+            let remedy = if super::select::is_added(&place) {
+                "correct the expression, or set what it needs in the spec"
+            } else {
+                "the catalogue expects something that this spec does not give"
+            };
+            (place, format!("{error}; {remedy}"))
         });
         Finding { level: Level::Error, field, message }
     }
@@ -189,16 +199,7 @@ pub(super) fn in_clear(values: &Values) -> Vec<Path> {
         path.keys().first().is_some_and(|top| top != "secrets") && !value.is_null() && secretive(&own, value)
     };
     let written = leaves(values).into_iter().filter(is_secret).map(|(path, _)| path);
-    written.chain(of_secrets(values)).collect()
-}
-
-/// What Secrets hold that values bring along, whatever its keys are called.
-fn of_secrets(values: &Values) -> impl Iterator<Item = Path> {
-    let objects = values.get("extraObjects").and_then(Value::as_object).into_iter().flatten();
-    let secrets = objects.filter(|(_, object)| object["kind"] == "Secret");
-    secrets.flat_map(|(name, _)| {
-        ["data", "stringData"].map(|part| Path::root().child("extraObjects").child(name).child(part))
-    })
+    written.chain(brought(values)).collect()
 }
 
 fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {

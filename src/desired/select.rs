@@ -141,11 +141,16 @@ pub(super) fn variables(
     variables
 }
 
+/// Whether a place is one that someone added to the catalogue (`Catalog::added`): what is wrong there is theirs to correct.
+pub(super) fn is_added(place: &str) -> bool {
+    place.starts_with("ConfigMap ")
+}
+
 pub(super) fn holds(when: Option<&Expression>, scope: &Scope, field: &str, findings: &mut Vec<Finding>) -> bool {
     when.is_none_or(|when| {
         when.holds(scope).unwrap_or_else(|error| {
-            findings
-                .push(refused(field, format!("{error}; set the field it needs, or report the catalogue's mistake")));
+            let mistake = if is_added(field) { "correct the expression" } else { "report the catalogue's mistake" };
+            findings.push(refused(field, format!("{error}; set the field it needs, or {mistake}")));
             false
         })
     })

@@ -56,6 +56,7 @@ impl Question<'_> {
         let deployment: OpenStackDeployment = match serde_json::from_value(object.clone()) {
             Ok(deployment) => deployment,
             Err(error) => {
+                let error = crate::yaml::without_literals(&error.to_string());
                 let message = format!(
                     "the operator can't read the resource, so that it is not judged: {error}; apply the operator's CRD"
                 );

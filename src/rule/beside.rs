@@ -20,10 +20,7 @@ pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, besid
     let mut known = Known::new();
     for source in releases.flat_map(|release| &release.values_from) {
         let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
-        let kind = match source.kind {
-            ValuesKind::Secret => "Secret",
-            ValuesKind::ConfigMap => "ConfigMap",
-        };
+        let kind = kind(source.kind);
         let Some(object) = find(kind, &source.name, namespace, beside) else { continue };
         let place = format!("{kind} {}, key {key}", source.name);
         let values = text(object, &key).and_then(|text| {
@@ -34,6 +31,30 @@ pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, besid
         known.insert((source.kind, source.name.clone(), key), values);
     }
     known
+}
+
+/// The objects that values are taken from and that are not among these, each with the field that names it.
+pub fn unseen(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Vec<String> {
+    let releases = spec.services.iter().flat_map(|(service, said)| {
+        said.releases.iter().map(move |(release, own)| (format!("spec.services.{service}.releases.{release}"), own))
+    });
+    let sources = releases.flat_map(|(field, own)| {
+        own.values_from.iter().enumerate().map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
+    });
+    let missing = sources.filter(|(_, source)| find(kind(source.kind), &source.name, namespace, beside).is_none());
+    missing
+        .map(|(field, source)| {
+            let key = source.key.as_deref().unwrap_or("values.yaml");
+            format!("{} {}, key {key}, which {field} names, is not in the file", kind(source.kind), source.name)
+        })
+        .collect()
+}
+
+fn kind(kind: ValuesKind) -> &'static str {
+    match kind {
+        ValuesKind::Secret => "Secret",
+        ValuesKind::ConfigMap => "ConfigMap",
+    }
 }
 
 /// The object of this kind and name; one that names no namespace is in any.

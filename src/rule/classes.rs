@@ -21,25 +21,34 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let Some(classes) = &cloud.site().classes else { return Vec::new() };
     let missing = asked(cloud)
         .into_iter()
-        .filter_map(|(field, class)| Some(Judged::warning("storage-class", field, missing(&class, classes)?)));
+        .filter_map(|(field, asked)| Some(Judged::warning("storage-class", field, missing(&asked, classes)?)));
     missing.chain(unshared(cloud, classes)).collect()
 }
 
+/// A class that someone asks for.
+struct Asked {
+    name: String,
+    /// Whether it came out of a Secret.
+    is_secret: bool,
+}
+
 /// The classes that are asked for: the spec's, where it reaches a release that can make claims, and those that the user's values name.
-fn asked(cloud: &Cloud<'_>) -> BTreeMap<String, String> {
+fn asked(cloud: &Cloud<'_>) -> BTreeMap<String, Asked> {
     let mut asked = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
     let class = cloud.spec.storage_class.as_deref().unwrap_or(USUAL);
     if !is_local && reaches(cloud, class) {
-        asked.insert("spec.storageClass".to_owned(), class.to_owned());
+        asked.insert("spec.storageClass".to_owned(), Asked { name: class.to_owned(), is_secret: false });
     }
     for (release, layers) in cloud.layers {
         for layer in layers {
             let Some(place) = place(&layer.origin) else { continue };
             let named = leaves_named(&layer.values, |key| KEYS.contains(&key)).into_iter();
-            for (path, class) in named.filter(|(path, _)| cloud.decided(release, path).0 == Some(&layer.origin)) {
-                let class = class.as_str().filter(|class| !class.is_empty()).map(str::to_owned);
-                asked.extend(class.map(|class| (format!("{place}.{path}"), class)));
+            for (path, class) in named {
+                let (origin, is_secret) = cloud.decided(release, &path);
+                let class = class.as_str().filter(|class| !class.is_empty() && origin == Some(&layer.origin));
+                let asked_for = class.map(|name| Asked { name: name.to_owned(), is_secret });
+                asked.extend(asked_for.map(|class| (format!("{place}.{path}"), class)));
             }
         }
     }
@@ -55,20 +64,24 @@ fn reaches(cloud: &Cloud<'_>, class: &str) -> bool {
     })
 }
 
-fn missing(class: &str, classes: &[Class]) -> Option<String> {
-    if classes.iter().any(|known| known.name == class)
+fn missing(Asked { name: class, is_secret }: &Asked, classes: &[Class]) -> Option<String> {
+    if classes.iter().any(|known| known.name == *class)
         || classes.iter().any(|known| known.is_default) && class == LEFT_TO_CLUSTER
     {
         return None;
     }
     let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
-    let hint = crate::catalog::did_you_mean(class, names.iter().copied());
+    let class = if *is_secret {
+        "of the name in this Secret".to_owned()
+    } else {
+        format!("{class:?}{}", crate::catalog::did_you_mean(class, names.iter().copied()))
+    };
     let there = match names.as_slice() {
         [] => "the cluster has none at all; make one".to_owned(),
         names => format!("the cluster has {}; name one of them, or make it", names.join(", ")),
     };
     Some(format!(
-        "there is no StorageClass {class:?}{hint}, so that volume claims, and the pods that mount them, wait for ever; {there}"
+        "there is no StorageClass {class}, so that volume claims, and the pods that mount them, wait for ever; {there}"
     ))
 }
 

@@ -22,14 +22,14 @@ const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
 pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut found = Vec::new();
     for (path, value) in leaves_named(&cloud.spec.features, |key| KEYS.contains(&key)) {
-        found.extend(problem(&path, value).map(|problem| (format!("spec.features.{path}"), problem)));
+        found.extend(problem(&path, value, false).map(|problem| (format!("spec.features.{path}"), problem)));
     }
     // What its schema refuses is told of with what belongs there.
     found.retain(|(field, _)| !cloud.selection.findings.iter().any(|told| told.field == *field));
     for (name, values) in &cloud.values {
         let wrong = leaves_named(values, |key| KEYS.contains(&key))
             .into_iter()
-            .filter_map(|(path, value)| Some((problem(&path, value)?, path)));
+            .filter_map(|(path, value)| Some((problem(&path, value, cloud.decided(name, &path).1)?, path)));
         for (problem, path) in wrong {
             let field = cloud.field(name, &path);
             // What a feature was given is told of there.
@@ -41,11 +41,12 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     found.into_iter().map(|(field, problem)| Judged::error("cron", field, problem)).collect()
 }
 
-fn problem(path: &Path, value: &Value) -> Option<String> {
+fn problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {
     let text = value.as_str().filter(|_| path.keys()[0] != "conf")?;
     let problem = wrong(text)?;
+    let said = if is_secret { "this is no schedule".to_owned() } else { format!("{text:?} is no schedule: {problem}") };
     Some(format!(
-        "{text:?} is no schedule: {problem}; write minute, hour, day of the month, month and day of the week, such as \"0 3 * * *\" for every night at three"
+        "{said}; write minute, hour, day of the month, month and day of the week, such as \"0 3 * * *\" for every night at three"
     ))
 }
 

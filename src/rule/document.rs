@@ -2,18 +2,19 @@
 
 use kube::core::cel::{ErrorKind, Validator};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::{Judged, fields, schema};
+use super::{Judged, fields, metadata, moved, nulls, schema};
 use crate::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
 use crate::catalog::Catalog;
 use crate::desired::{self, Finding};
 use crate::hazard::{self, Cloud};
 use crate::observed::Site;
 use crate::values::{Layer, Origin, Path};
+use crate::yaml::without_literals;
 
 /// The one version of both kinds.
-const VERSION: &str = "osdpl.dev/v1alpha1";
+pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
 
 /// The kinds of resource that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +112,14 @@ impl Question<'_> {
             found.push(Judged::error("schema", "apiVersion", message));
         }
         let deployment = match kind {
-            Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, &mut found),
+            Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, self.schemas.of(kind), &mut found),
             Kind::NodeMaintenance => {
-                drop(typed::<api::NodeMaintenance>(object, &mut found));
+                drop(typed::<api::NodeMaintenance>(object, self.schemas.of(kind), &mut found));
                 None
             }
         };
+        let deployed = object["status"]["openstackRelease"]["deployed"].as_str().zip(deployment.as_ref());
+        found.extend(deployed.into_iter().flat_map(|(deployed, own)| moved(deployed, &own.spec, self.catalog)));
         for judged in deployment.iter().flat_map(|deployment| self.resource(deployment)) {
             // The catalogue's own words help more than a schema's.
             found.retain(|known| known.field != judged.field || !(known.rule == "schema" || is_release(known)));
@@ -136,42 +139,22 @@ fn is_release(judged: &Judged) -> bool {
     judged.rule == "cel" && judged.field == "spec.openstackRelease"
 }
 
-/// A part of a DNS name as objects may have it (`k8s.io/apimachinery/pkg/util/validation`, DNS-1123).
-fn is_label(text: &str) -> bool {
-    let is_end = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-    let ends = [text.chars().next(), text.chars().next_back()];
-    ends.into_iter().all(|end| end.is_some_and(is_end)) && text.chars().all(|letter| is_end(letter) || letter == '-')
-}
-
 /// What the API server would say.
 fn by_server(kind: Kind, object: &Value, schema: &Value) -> Vec<Judged> {
     let mut found = fields::unknown_fields(schema, object);
-    match object["metadata"]["name"].as_str() {
-        None | Some("") => {
-            let message = "Required value; give the resource a name, such as cloud";
-            found.push(Judged::error("schema", "metadata.name", message));
-        }
-        Some(name) if !(name.len() <= 253 && name.split('.').all(is_label)) => {
-            let message = format!(
-                "{name:?} is no name: lower case letters, digits, '-' and '.', with a letter or digit at both ends; choose another, such as cloud"
-            );
-            found.push(Judged::error("schema", "metadata.name", message));
-        }
-        Some(_) => {}
-    }
-    if let Some(name) = object["metadata"]["namespace"].as_str().filter(|name| name.len() > 63 || !is_label(name)) {
-        let message = format!(
-            "{name:?} is no namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; name one that is there, such as openstack"
-        );
-        found.push(Judged::error("schema", "metadata.namespace", message));
-    }
+    found.extend(metadata::judge(object));
+    let mut sound = object.clone();
+    let nulls = nulls::take_out(schema, &mut sound);
     // `status` is the operator's.
     if object["spec"].is_null() {
         found.push(Judged::error("schema", "spec", "Required value; say what is wanted"));
     }
-    found.extend(schema::judge(&schema["properties"]["spec"], &object["spec"], "spec", kind.explained()));
+    found.extend(schema::judge(&schema["properties"]["spec"], &sound["spec"], "spec", kind.explained()));
+    let is_told = |null: &Judged| found.iter().any(|known| known.field == null.field);
+    let nulls: Vec<Judged> = nulls.into_iter().filter(|null| !is_told(null)).collect();
     let is_misshapen = found.iter().any(|judged| judged.rule == "schema");
-    for error in Validator::new().validate(schema, object, None).err().into_iter().flatten() {
+    found.extend(nulls);
+    for error in Validator::new().validate(schema, &sound, None).err().into_iter().flatten() {
         // What has no sound shape can't be computed with either, and the shape has been told of.
         if error.kind == ErrorKind::ValidationFailure || !is_misshapen {
             found.push(Judged::error("cel", error.field_path.trim_start_matches('.'), error.message));
@@ -180,17 +163,30 @@ fn by_server(kind: Kind, object: &Value, schema: &Value) -> Vec<Judged> {
     found
 }
 
-/// The object as its type, where its shape lets it; why not, where nothing has said so already.
-fn typed<T: DeserializeOwned>(object: &Value, found: &mut Vec<Judged>) -> Option<T> {
+/// The object as its type, where the shape of its spec lets it; why not, where nothing has said so already. Of its metadata the name and the namespace
+/// are all that is asked for, and its status is the operator's.
+fn typed<T: DeserializeOwned>(object: &Value, schema: &Value, found: &mut Vec<Judged>) -> Option<T> {
     // A list would be taken for the fields in their order.
     if !object["spec"].is_object() {
         return None;
     }
-    match serde_json::from_value(object.clone()) {
+    let mut sound = object.clone();
+    nulls::take_out(schema, &mut sound);
+    let texts = ["name", "namespace"].map(|field| (field, object["metadata"][field].as_str()));
+    let metadata: Map<String, Value> =
+        texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?.into()))).collect();
+    let sound = json!({
+        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata, "spec": sound["spec"].take(),
+    });
+    match serde_json::from_value(sound) {
         Ok(typed) => Some(typed),
         Err(error) => {
             if found.is_empty() {
-                found.push(Judged::error("schema", "", format!("{error}; correct it")));
+                found.push(Judged::error(
+                    "schema",
+                    "",
+                    format!("{}; correct it", without_literals(&error.to_string())),
+                ));
             }
             None
         }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Judged;
 use super::schema::below;
+use super::{Judged, metadata};
 use crate::catalog::did_you_mean;
 
 /// What the API server reads of every resource, beside what its schema says.
@@ -17,6 +17,7 @@ pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
             found.push(unknown(key.clone(), &did_you_mean(key, COMMON)));
         }
     }
+    found.extend(metadata::unknown(object).map(|(field, hint)| unknown(field, &hint)));
     walk(&object["spec"], &schema["properties"]["spec"], "spec", &mut found);
     found
 }
@@ -58,7 +59,7 @@ mod tests {
     fn fields_that_the_crd_does_not_know_are_named_and_free_form_ones_are_left_alone() {
         let crd = serde_json::to_value(OpenStackDeployment::crd()).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "spec": {
+        let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "metadata": {"lables": {"a": "b"}}, "spec": {
             "nodes": {"overrides": [{"nmae": "a"}]},
             "services": {"nova": {"enbled": false, "releases": {"nova": {"values": {"any": {"thing": 1}}}}}}}});
         let found: Vec<_> = unknown_fields(schema, &object)
@@ -69,6 +70,7 @@ mod tests {
             found,
             [
                 "foo: there is no such field; correct it, or take it out",
+                "metadata.lables: there is no such field, did you mean \"labels\"?; correct it, or take it out",
                 "spec.nodes.overrides[0].nmae: there is no such field, did you mean \"name\"?; correct it, or take it out",
                 "spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or take it out",
             ]

@@ -7,6 +7,8 @@ use crate::yaml::{self, Located};
 
 /// What marks a document as ours, even where it is no YAML.
 const OURS: &str = "osdpl.dev/";
+/// What stands between documents.
+const MARKER: &str = "---";
 
 /// One document of a file.
 pub struct Document {
@@ -55,9 +57,10 @@ pub fn split(file: &str, text: &str) -> Vec<Document> {
     for (number, line) in (0_u64..).zip(text.split_inclusive('\n')) {
         // A document's marker stands at the beginning of a line and alone in it, but for a comment.
         let is_marker =
-            line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+            line.strip_prefix(MARKER).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {
             found.extend(document(file, before, &text[start..at]));
+            found.extend(behind(file, number, &line[MARKER.len()..]));
             start = at + line.len();
             before = number + 1;
         }
@@ -65,6 +68,23 @@ pub fn split(file: &str, text: &str) -> Vec<Document> {
     }
     found.extend(document(file, before, &text[start..]));
     found
+}
+
+/// What stands behind a marker in its line: kubectl refuses it, and others would not see it.
+fn behind(file: &str, before: u64, text: &str) -> Option<Document> {
+    let text = text.trim();
+    let problem = format!(
+        "something stands behind {MARKER}, where kubectl takes nothing but a comment: write it on the line below"
+    );
+    let error = yaml::Error { place: file.to_owned(), line: 1, column: 1, problem };
+    (!text.is_empty() && !text.starts_with('#')).then(|| Document {
+        file: file.to_owned(),
+        before,
+        is_ours: text.contains(OURS),
+        is_named: true,
+        text: text.to_owned(),
+        content: Content::Wrong(error),
+    })
 }
 
 fn document(file: &str, before: u64, text: &str) -> Option<Document> {

@@ -1,11 +1,14 @@
 //! What is found in files, as `osdpl validate` prints it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{Content, Document, Read};
-use super::{Judged, Kind, Question, Schemas};
-use crate::catalog::{Catalog, Level};
+use super::{Judged, Kind, Question, Schemas, beside, kinds, metadata};
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, LABEL, Level};
 use crate::observed::Site;
 use crate::yaml;
 
@@ -56,22 +59,40 @@ pub struct Finding {
 /// Judges all documents; each sees the others, as a cluster would that they are applied to.
 pub fn report(documents: &[Document], catalog: &Catalog, schemas: &Schemas, site: &Site) -> Report {
     let mut report = Report::default();
-    let read = |document: &Document| match &document.content {
-        Content::Object(read) => Some(read.value.clone()),
-        Content::Wrong(_) => None,
-    };
-    let beside: Vec<Value> = documents.iter().filter_map(read).collect();
+    let beside: Vec<Value> = documents.iter().flat_map(held).map(|(_, object)| object.clone()).collect();
     let question = Question { catalog, schemas, beside: &beside, site };
+    let names = names(&beside);
+    let mut known = BTreeMap::new();
     for document in documents {
-        match &document.content {
-            Content::Wrong(error) => {
-                report.findings.push(finding(document, error.line + document.before, "", misread(document, error)));
-            }
-            Content::Object(read) => judge(document, read, &question, &mut report),
+        if let Content::Wrong(error) = &document.content {
+            report.findings.push(finding(document, error.line + document.before, "", misread(document, error)));
+        }
+        let Content::Object(read) = &document.content else { continue };
+        for (at, object) in kinds::objects(&read.value) {
+            let place = Place { document, read, at };
+            place.again(object, &mut known, &mut report);
+            place.judge(object, &names, &question, &mut report);
         }
     }
     report.settle();
     report
+}
+
+/// The objects of a document.
+fn held(document: &Document) -> Vec<(String, &Value)> {
+    match &document.content {
+        Content::Object(read) => kinds::objects(&read.value),
+        Content::Wrong(_) => Vec::new(),
+    }
+}
+
+/// What the resources among these objects name.
+fn names(objects: &[Value]) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for object in objects.iter().filter(|object| Kind::of(object).is_some()) {
+        kinds::named(&object["spec"], &mut names);
+    }
+    names
 }
 
 /// What is said of a document that is no YAML: in a folder there may be templates, and the like, that were never meant to be.
@@ -107,17 +128,16 @@ impl Report {
             let message = format!("it can't be read: {why}; let it be read, or keep it elsewhere");
             self.findings.push(of_place(file, message));
         }
-        let objects = named.documents.iter().filter_map(|document| match &document.content {
-            Content::Object(read) => Some(&read.value),
-            Content::Wrong(_) => None,
-        });
-        let kinds: Vec<&Value> = objects.collect();
-        let has_wrong = kinds.len() < named.documents.len();
-        let serves = |value: &&Value| {
-            value["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&value["kind"])
+        let kinds: Vec<&Value> = named.documents.iter().flat_map(held).map(|(_, object)| object).collect();
+        // What is wrong is an error already where it was named itself, or is meant to be ours.
+        let is_told = |document: &Document| {
+            matches!(document.content, Content::Wrong(_)) && (document.is_ours || document.is_named)
         };
-        let is_beside = self.summary.resources > 0 && !kinds.is_empty() && kinds.iter().all(serves);
-        if !kinds.iter().any(|value| Kind::of(value).is_some()) && !has_wrong && !is_beside {
+        let has_told = named.documents.iter().any(is_told);
+        let is_beside =
+            self.summary.resources > 0 && !kinds.is_empty() && kinds.iter().all(|value| kinds::serves(value));
+        let is_judged = |value: &&Value| Kind::of(value).is_some() || kinds::meant(value).is_some();
+        if !kinds.iter().any(is_judged) && !has_told && !is_beside {
             self.findings.push(of_place(&named.place, nothing(named, &kinds)));
         }
         self.settle();
@@ -168,20 +188,80 @@ fn of_place(file: &str, message: String) -> Finding {
     Finding { file: file.to_owned(), line: 1, level: Level::Error.word(), rule: "resource", resource, field, message }
 }
 
-fn judge(document: &Document, read: &Read, question: &Question<'_>, report: &mut Report) {
-    let Some(kind) = Kind::of(&read.value) else {
-        let kind = read.value["kind"].as_str().unwrap_or("something without a kind");
-        report.notes.push(format!("{}:{}: {kind} is not judged", document.file, document.before + 1));
-        return;
-    };
-    report.summary.resources += 1;
-    let name = read.value["metadata"]["name"].as_str().unwrap_or_default();
-    let namespace = read.value["metadata"]["namespace"].as_str().map(|name| format!("{name}/")).unwrap_or_default();
-    let resource = format!("{} {namespace}{name}", kind.name());
-    for judged in question.document(kind, &read.value) {
-        let line = read.line(&judged.field) + document.before;
-        report.findings.push(finding(document, line, resource.trim_end(), judged));
+/// Where an object stands.
+struct Place<'a> {
+    document: &'a Document,
+    read: &'a Read,
+    /// The field of the document that leads to it; empty where it is the whole.
+    at: String,
+}
+
+impl Place<'_> {
+    fn line(&self, field: &str) -> u64 {
+        let dot = if self.at.is_empty() || field.is_empty() { "" } else { "." };
+        self.read.line(&format!("{}{dot}{field}", self.at)) + self.document.before
     }
+
+    /// Where it begins, for people.
+    fn place(&self) -> String {
+        let line = if self.at.is_empty() { self.document.before + 1 } else { self.line("") };
+        format!("{}:{line}", self.document.file)
+    }
+
+    fn tell(&self, resource: &str, judged: Judged, report: &mut Report) {
+        report.findings.push(finding(self.document, self.line(&judged.field), resource, judged));
+    }
+
+    /// Tells of a resource that stands in the file already.
+    fn again(&self, object: &Value, known: &mut BTreeMap<String, u64>, report: &mut Report) {
+        let Some(kind) = Kind::of(object).filter(|_| object["metadata"]["name"].is_string()) else { return };
+        let name = described_by_name(kind, object);
+        let Some(first) = known.insert(format!("{}:{name}", self.document.file), self.line("metadata.name")) else {
+            return;
+        };
+        let message = format!(
+            "{name} stands on line {first} already, and of two of one name the last that is applied stays; give this one another name, or take one of them out"
+        );
+        self.tell(&name, Judged::error("resource", "metadata.name", message), report);
+    }
+
+    fn judge(&self, object: &Value, names: &BTreeSet<&str>, question: &Question<'_>, report: &mut Report) {
+        let Some(kind) = Kind::of(object) else {
+            self.other(object, names, report);
+            return;
+        };
+        report.summary.resources += 1;
+        for judged in question.document(kind, object) {
+            self.tell(&described_by_name(kind, object), judged, report);
+        }
+        let spec: Result<OpenStackDeploymentSpec, _> = serde_json::from_value(object["spec"].clone());
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("openstack");
+        for unseen in spec.iter().flat_map(|spec| beside::unseen(spec, namespace, question.beside)) {
+            report.notes.push(format!("{}: not seen: {unseen}: what it sets is not judged", self.place()));
+        }
+    }
+
+    /// What is said of an object that is none of ours.
+    fn other(&self, object: &Value, names: &BTreeSet<&str>, report: &mut Report) {
+        let kind = object["kind"].as_str().unwrap_or("something without a kind");
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let wrong: Vec<Judged> = kinds::meant(object).into_iter().chain(metadata::of_addition(object)).collect();
+        // What a resource names was read with it.
+        let is_read = kinds::serves(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
+        if wrong.is_empty() && !is_read {
+            report.notes.push(format!("{}: {kind} is not judged", self.place()));
+        }
+        for judged in wrong {
+            self.tell(format!("{kind} {name}").trim_end(), judged, report);
+        }
+    }
+}
+
+/// A resource by its kind and name.
+fn described_by_name(kind: Kind, object: &Value) -> String {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let namespace = object["metadata"]["namespace"].as_str().map(|name| format!("{name}/")).unwrap_or_default();
+    format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()
 }
 
 fn finding(document: &Document, line: u64, resource: &str, judged: Judged) -> Finding {

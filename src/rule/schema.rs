@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Judged;
 use crate::catalog::schema::{Fault, Nulls, Problem, faults};
+use crate::scrub::Scrubber;
 
 pub use crate::catalog::schema::below;
 
@@ -13,7 +14,8 @@ pub use crate::catalog::schema::below;
 pub fn judge(schema: &Value, value: &Value, field: &str, explained: &str) -> Vec<Judged> {
     let faults = faults(schema, value, field, Nulls::Dropped);
     let said = faults.iter().filter_map(|fault| {
-        let problem = problem(fault)?;
+        // An address may have a password in it.
+        let problem = Scrubber::default().scrub(&problem(fault)?);
         let message = format!("{problem}; `kubectl explain {explained}.{}` says what it takes", fault.explained);
         Some(Judged::error("schema", fault.field.clone(), message))
     });

@@ -8,7 +8,7 @@ use serde_json::Value;
 const WRONG: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [hA]}\n";
 const DOUBTFUL: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core], publicDomain: cloud.local, features: {publicEndpoints: {enabled: true, gateway: {name: a, namespace: b}}}}\n";
 
-fn validate(arguments: &[&str], input: &str) -> (i32, String, String) {
+pub fn validate(arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     command.arg("validate").args(arguments).env_remove("OSDPL_CATALOG").env_remove("KUBECONFIG");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -52,11 +52,11 @@ fn a_folder_is_read_whole_and_programs_are_told_in_json_and_sarif() {
     assert_eq!(log["runs"][0]["results"].as_array().unwrap().len(), 2, "{said}");
 }
 
-const SOUND: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core]}\n";
+pub const SOUND: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core]}\n";
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: more}\nstringData: {values.yaml: 'a: 1'}\n";
 
 /// A folder with these files, and its path.
-fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, String) {
+pub fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();

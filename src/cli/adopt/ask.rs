@@ -26,21 +26,23 @@ impl Arguments {
         let deployment = target.find(&client).await?;
         let catalog = self.catalog.load_from(&client, &deployment.namespace().unwrap_or_default(), None).await?;
         let asked = if self.all { None } else { Some(self.releases) };
-        let open = open(&client, &deployment, &catalog, asked.as_deref()).await?;
+        let (open, refused) = open(&client, &deployment, &catalog, asked.as_deref()).await?;
+        let code = if refused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         if open.is_empty() {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(code);
         }
-        let names = if self.all { vec!["all".to_owned()] } else { open.clone() };
-        annotate(client, &deployment, &names).await?;
+        // By name, and never `all`: one that can't be taken over now must not be taken over by an old word later.
+        annotate(client, &deployment, &open).await?;
         output::line(format_args!(
             "the operator takes over {}: what runs as wanted is in sync from then on, and what does not waits for approval; see `osdpl plan`",
             open.join(", ")
         ));
-        Ok(ExitCode::SUCCESS)
+        Ok(code)
     }
 }
 
-/// The releases that are still to be taken over, of those asked for or of all that run. What is osdpl's already is told.
+/// The releases that are still to be taken over, of those asked for or of all that run, and how many of these can't be. Those, and what is osdpl's already,
+/// are told.
 ///
 /// # Errors
 /// A name that nothing can be done with, all of them at once, before anything is written.
@@ -49,7 +51,7 @@ async fn open(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,
     asked: Option<&[String]>,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<(Vec<String>, usize)> {
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     let selection = select(&name, &namespace, &deployment.spec, catalog);
     let cluster = Cluster::reader(client.clone());
@@ -72,13 +74,13 @@ async fn open(
     if asked.is_some() && !refused.is_empty() {
         bail!("{}", refused.join("\n"));
     }
-    refused.iter().for_each(output::line);
+    refused.iter().for_each(|why| eprintln!("osdpl: {why}"));
     if !ours.is_empty() {
         output::line(format_args!("osdpl's already, nothing to do: {}", ours.join(", ")));
     } else if open.is_empty() && refused.is_empty() {
         output::line("no release of this cloud runs yet: there is nothing to take over");
     }
-    Ok(open)
+    Ok((open, refused.len()))
 }
 
 /// Adds names to those that are asked for already.

@@ -8,7 +8,7 @@ use super::look::ChartSaid;
 use crate::adopt::{Compared, Content, Description, Found, Known};
 use crate::catalog::Catalog;
 use crate::cli::manifests::{Renderer, scrubber};
-use crate::cli::plan::change::{Change, is_secret};
+use crate::cli::plan::change::{Change, Hidden};
 use crate::cluster::Cluster;
 use crate::desired::DesiredRelease;
 use crate::difference::{Difference, differences, objects};
@@ -116,14 +116,11 @@ fn secrets(described: &Description) -> Vec<String> {
 }
 
 fn values(wanted: &DesiredRelease, compared: &Compared, scrubber: &Scrubber) -> Vec<Change> {
-    let shown = |values: &Values, path: &Path| {
-        let value = get(values, path)?;
-        Some(if is_secret(path, value, wanted, scrubber) { "<redacted>".into() } else { value.clone() })
-    };
+    let hidden = Hidden::new(wanted, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {
         path: path.to_string(),
-        before: shown(&compared.before, path),
-        after: shown(&compared.after, path),
+        before: hidden.shown(&compared.before, path),
+        after: hidden.shown(&compared.after, path),
         source: None,
     };
     changed(&compared.before, &compared.after).iter().map(change).collect()

@@ -6,7 +6,7 @@ use super::shown::{Line, Shown, What};
 use crate::adopt::compare;
 use crate::cli::live::Live;
 use crate::cli::manifests::{Renderer, scrubber};
-use crate::cli::plan::change::{Change, is_secret};
+use crate::cli::plan::change::{Change, Hidden};
 use crate::cluster::Cluster;
 use crate::controller::secrets;
 use crate::desired::DesiredRelease;
@@ -15,7 +15,7 @@ use crate::observed::{Key, ReleaseSeen, Verdict};
 use crate::plan::{Action, Step, Wait};
 use crate::release::Source;
 use crate::scrub::Scrubber;
-use crate::values::{Path, Values, changed, get};
+use crate::values::{Path, Values, changed};
 
 /// Compares the releases, or only those that are named.
 pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Renderer>) -> anyhow::Result<Shown> {
@@ -132,15 +132,11 @@ impl Look<'_> {
     fn values(&self, release: &DesiredRelease, source: &Source) -> Line {
         let compared = compare(release, source);
         let (before, after) = (&compared.before, &compared.after);
-        let shown = |values: &Values, path: &Path| {
-            let value = get(values, path)?;
-            let hides = is_secret(path, value, release, &self.live.preview.scrubber);
-            Some(if hides { "<redacted>".into() } else { value.clone() })
-        };
+        let hidden = Hidden::new(release, &self.live.preview.scrubber, [before, after]);
         let change = |path: &Path| Change {
             path: path.to_string(),
-            before: shown(before, path),
-            after: shown(after, path),
+            before: hidden.shown(before, path),
+            after: hidden.shown(after, path),
             source: None,
         };
         let chart = match &compared.verdict {

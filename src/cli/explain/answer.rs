@@ -76,6 +76,9 @@ pub struct Chart {
     pub name: String,
     /// Whether its values have the key, or leave it to the user.
     pub known: bool,
+    /// Whether its values have a default for it; `None` where the key is not known.
+    #[serde(skip)]
+    pub has_default: Option<bool>,
     /// In words.
     pub said: String,
     /// Its default, where charts were named.
@@ -108,7 +111,9 @@ impl Question<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().position(|unset| unset.covers(self.path));
         let written = self.places.of(&layer.origin, release, self.path, unset)?;
-        let value = trace.value.map(|value| {
+        // What a null stands above goes with it.
+        let is_removed = matches!(above(&layer.values, self.path), Some(Above::Removed));
+        let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
             if removed { value } else { shown(&layer.values, &layer.secret, self.path).unwrap_or(value) }
         });
@@ -163,7 +168,12 @@ impl Question<'_> {
             Some(Known::Free) => "leaves the key to its users".to_owned(),
             Some(Known::No(hint)) => format!("has no such key{hint}"),
         };
-        Chart { name, known: !matches!(known, Some(Known::No(_))), said, default: None }
+        let has_default = match &known {
+            Some(Known::Has(_)) => Some(true),
+            Some(Known::Read | Known::Free) => Some(false),
+            Some(Known::No(_)) | None => None,
+        };
+        Chart { name, has_default, known: !matches!(known, Some(Known::No(_))), said, default: None }
     }
 }
 

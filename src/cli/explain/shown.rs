@@ -18,7 +18,10 @@ fn one(answer: &Answer) -> String {
         (Some(value), _) => equals(value),
         (None, Some(Above::Removed)) => " is removed with what is above it, and the chart's default too\n".to_owned(),
         (None, Some(Above::Hidden)) => " is hidden by what is set above it, and the chart's default too\n".to_owned(),
-        (None, None) if chart.known => " is set by no layer: the chart's default holds\n".to_owned(),
+        (None, None) if chart.has_default == Some(true) => {
+            " is set by no layer: the chart's default holds\n".to_owned()
+        }
+        (None, None) if chart.has_default == Some(false) => " is set by no layer, and has no default\n".to_owned(),
         (None, None) => " is set by no layer\n".to_owned(),
     };
     let mut text = format!("{release} {path}{what}");

@@ -8,7 +8,7 @@ use crate::adopt::Compared;
 use crate::controller::Preview;
 use crate::desired::DesiredRelease;
 use crate::observed::Verdict;
-use crate::scrub::{Scrubber, secretive};
+use crate::scrub::{Scrubber, brought, secretive};
 use crate::values::{Path, Values, changed, get};
 
 /// A value that changes.
@@ -42,10 +42,11 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Lo
     if paths.is_empty() {
         return vec![bare("(no value: the chart, helm's version or its flags)".into())];
     }
-    let shows = |values: &Values, path: &Path| {
-        let value = get(values, path).filter(|_| look.values)?;
-        let hides = !look.credentials && is_secret(path, value, release, &preview.scrubber);
-        Some(if hides { "<redacted>".into() } else { value.clone() })
+    let hidden = Hidden::new(release, &preview.scrubber, [before, after]);
+    let shows = |values: &Values, path: &Path| match look {
+        Look { values: false, .. } => None,
+        Look { credentials: true, .. } => get(values, path).cloned(),
+        Look { credentials: false, .. } => hidden.shown(values, path),
     };
     let change = |path: &Path| Change {
         path: path.to_string(),
@@ -56,15 +57,36 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Lo
     paths.iter().map(change).collect()
 }
 
-/// Whether a value must not show: marked as secret where it came from, made of a known secret, or, since a record knows no marks, named
-/// like one.
-pub fn is_secret(path: &Path, value: &Value, release: &DesiredRelease, scrubber: &Scrubber) -> bool {
-    // An image's name is none, whatever it is the image of.
-    let is_image = path.keys().first().is_some_and(|top| top == "images");
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    release.secret.iter().any(|secret| secret.covers(path) || path.covers(secret))
-        || !is_image && secretive(path, value)
-        || scrubber.scrub(&text) != text
+/// What of a release's values must not show: what is marked as secret where it came from, what is made of a known secret, and, since a record knows
+/// no marks, what is named like one, or stands in a Secret that the values bring along.
+pub struct Hidden<'a> {
+    release: &'a DesiredRelease,
+    scrubber: &'a Scrubber,
+    /// What stands in such Secrets on either side: of one that goes, only the record knows.
+    brought: Vec<Path>,
+}
+
+impl<'a> Hidden<'a> {
+    /// Of these values, before and after.
+    pub fn new(release: &'a DesiredRelease, scrubber: &'a Scrubber, sides: [&Values; 2]) -> Self {
+        Self { release, scrubber, brought: sides.into_iter().flat_map(brought).collect() }
+    }
+
+    /// What is shown of the value at a path.
+    pub fn shown(&self, values: &Values, path: &Path) -> Option<Value> {
+        let value = get(values, path)?;
+        Some(if self.hides(path, value) { "<redacted>".into() } else { value.clone() })
+    }
+
+    fn hides(&self, path: &Path, value: &Value) -> bool {
+        // An image's name is none, whatever it is the image of.
+        let is_image = path.keys().first().is_some_and(|top| top == "images");
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut marked = self.release.secret.iter().chain(&self.brought);
+        marked.any(|secret| secret.covers(path) || path.covers(secret))
+            || !is_image && secretive(path, value)
+            || self.scrubber.scrub(&text) != text
+    }
 }
 
 impl Change {
@@ -87,5 +109,37 @@ impl std::fmt::Display for Change {
             (Some(before), Some(after)) => write!(formatter, "{path}: {before} → {after}"),
         }?;
         source.iter().try_for_each(|source| write!(formatter, ", from {source}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::desired::{Facts, resolve, select};
+
+    #[test]
+    fn what_a_secret_held_that_goes_or_changes_its_form_is_not_shown() {
+        let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
+        let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "presets": ["small"]})).unwrap();
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        let desired = resolve(&spec, &catalog, &selection, &Facts::default());
+        let scrubber = Scrubber::default();
+        let one = json!({"kind": "Secret", "stringData": {"config": "hunter2"}});
+        for objects in
+            [json!({"one": one}), json!([one]), json!({"one": "kind: Secret\nstringData: {config: hunter2}\n"})]
+        {
+            let before = json!({"extraObjects": objects, "plain": 1}).as_object().unwrap().clone();
+            let after = json!({"extraObjects": {"one": {"data": null}}}).as_object().unwrap().clone();
+            for sides in [[&before, &after], [&after, &before]] {
+                let hidden = Hidden::new(&desired.releases["front"], &scrubber, sides);
+                let paths = changed(&before, &after);
+                let shown: Vec<_> = paths.iter().filter_map(|path| hidden.shown(&before, path)).collect();
+                assert!(shown.contains(&json!("<redacted>")) && shown.contains(&json!(1)), "{shown:?}");
+                assert!(!json!(shown).to_string().contains("hunter2"), "{shown:?}");
+            }
+        }
     }
 }

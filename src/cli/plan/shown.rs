@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::change::{Change, changes};
 use crate::api::{DeletionPolicy, OpenStackDeployment};
 use crate::controller::Preview;
+use crate::desired::Finding;
 use crate::plan::{Step, Wait};
 
 /// What its deletion does.
@@ -101,6 +102,12 @@ pub struct Approval {
 pub struct Said {
     pub level: &'static str,
     pub message: String,
+}
+
+impl From<&Finding> for Said {
+    fn from(finding: &Finding) -> Self {
+        Self { level: finding.level.word(), message: finding.to_string() }
+    }
 }
 
 impl Shown {

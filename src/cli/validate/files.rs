@@ -1,5 +1,6 @@
 //! The documents of files, folders and standard input.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ impl Found {
         for path in paths {
             let (before, mut unread) = (found.documents.len(), Vec::new());
             if path.is_dir() {
-                found.folder(path, &mut unread)?;
+                found.folder(path, &mut BTreeSet::new(), &mut unread)?;
             } else {
                 found.add(path, common::read(path)?, true);
             }
@@ -62,19 +63,28 @@ impl Found {
     }
 
     #[allow(clippy::disallowed_methods, reason = "the command line reads the folders that its user names")]
-    fn folder(&mut self, folder: &Path, unread: &mut Vec<(String, String)>) -> anyhow::Result<()> {
+    fn folder(
+        &mut self,
+        folder: &Path,
+        seen: &mut BTreeSet<PathBuf>,
+        unread: &mut Vec<(String, String)>,
+    ) -> anyhow::Result<()> {
         let reading = || format!("reading {}", folder.display());
+        // Links may lead to one folder by many ways, or in a circle.
+        if !seen.insert(folder.canonicalize().with_context(reading)?) {
+            return Ok(());
+        }
         let entries = std::fs::read_dir(folder).with_context(reading)?;
         let below: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
         let mut below = below.with_context(reading)?;
         below.sort();
         for path in below {
             if path.is_dir() {
-                self.folder(&path, unread)?;
+                self.folder(&path, seen, unread)?;
             } else if is_manifest(&path) {
                 match std::fs::read_to_string(&path) {
                     Ok(text) => self.add(&path, text, false),
-                    Err(error) => unread.push((path.display().to_string(), error.to_string())),
+                    Err(error) => unread.push((path.display().to_string(), common::unread(error).to_string())),
                 }
             }
         }

@@ -1,0 +1,42 @@
+//! Nulls where they mean nothing: a key whose contents were commented out, most often.
+
+use serde_json::Value;
+
+use super::Judged;
+use super::schema::below;
+
+/// Takes out of an object every null that the API server drops or refuses, and tells each; those in free-form values, which helm reads as "remove the
+/// chart's default", stay, and those in lists, which have a type of their own.
+pub(super) fn take_out(schema: &Value, object: &mut Value) -> Vec<Judged> {
+    let mut found = Vec::new();
+    if let Some(spec) = object.get_mut("spec") {
+        walk(&schema["properties"]["spec"], spec, "spec", &mut found);
+    }
+    found
+}
+
+fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Judged>) {
+    match value {
+        Value::Object(map) => {
+            let known = schema["properties"].as_object();
+            let entries = Some(&schema["additionalProperties"]).filter(|entries| entries.is_object());
+            map.retain(|key, value| {
+                let Some(schema) = known.and_then(|known| known.get(key)).or(entries) else { return true };
+                let field = below(field, key);
+                if value.is_null() {
+                    let message = "nothing stands here: the API server drops the key, or refuses it; write what is wanted below it, or take it out";
+                    found.push(Judged::error("schema", field, message));
+                    return false;
+                }
+                walk(schema, value, &field, found);
+                true
+            });
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                walk(&schema["items"], item, &format!("{field}[{index}]"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,106 @@
+//! What commands make of a file where no cluster is asked: they judge it as the API server would, and look for no cluster that nobody named.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec:\n  openstackRelease: '2026.1'\n  presets: [compute]\n";
+
+/// A command on a file with this text, in a home without a kubeconfig.
+fn run(text: &str, arguments: &[&str], kubeconfig: Option<&str>) -> Output {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("cloud.yaml"), text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.current_dir(home.path()).args(arguments).env("HOME", home.path());
+    command.env_remove("OSDPL_CATALOG").env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST");
+    command.envs(kubeconfig.map(|text| ("KUBECONFIG", text)));
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn what_the_api_server_would_refuse_is_no_plan_and_explains_nothing() {
+    for (spec, told) in [
+        ("  region: a b\n", "spec.region: "),
+        ("  publicDomain: X_Y\n", "spec.publicDomain: "),
+        ("  services:\n    nova:\n", "spec.services.nova: nothing stands here"),
+    ] {
+        let file = format!("{HEAD}{spec}");
+        for arguments in
+            [&["plan", "--offline", "-f", "cloud.yaml"][..], &["explain", "-f", "cloud.yaml", "nova", "pod"]]
+        {
+            let output = run(&file, arguments, None);
+            let why = text(&output.stderr);
+            assert!(!output.status.success() && output.stdout.is_empty() && why.contains(told), "{why}");
+            assert!(why.contains("the resource is refused: 1 error"), "{why}");
+        }
+    }
+}
+
+#[test]
+fn programs_are_told_the_findings_of_a_plan_too() {
+    let file = format!(
+        "{HEAD}  publicDomain: cloud.local\n  features: {{publicEndpoints: {{enabled: true, gateway: {{name: a, namespace: b}}}}}}\n"
+    );
+    let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml", "-o", "json"], None);
+    let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let finding = &plan["findings"][0];
+    assert_eq!(finding["level"], "warning", "{plan}");
+    assert!(finding["message"].as_str().unwrap().starts_with("spec.publicDomain: "), "{finding}");
+}
+
+#[test]
+fn an_empty_kubeconfig_is_as_good_as_none() {
+    let output = run(HEAD, &["plan", "-f", "cloud.yaml"], Some(""));
+    let why = text(&output.stderr);
+    assert!(
+        output.status.success() && why.contains("no cluster is configured: this is the plan of a new cloud"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_file_that_names_no_namespace_is_in_the_one_that_is_asked_for() {
+    let rendered = text(&run(HEAD, &["render", "-f", "cloud.yaml", "-n", "prod", "keystone"], None).stdout);
+    assert!(rendered.contains("# keystone (prod/keystone, "), "{rendered}");
+    let explain = ["explain", "-f", "cloud.yaml", "-n", "prod", "keystone", "endpoints.cluster_domain_suffix"];
+    let output = run(HEAD, &explain, None);
+    assert!(text(&output.stderr).is_empty(), "{}", text(&output.stderr));
+    let own = HEAD.replace("{name: cloud}", "{name: cloud, namespace: here}");
+    let output = run(&own, &["render", "-f", "cloud.yaml", "-n", "prod"], None);
+    assert!(
+        text(&output.stderr).contains("the resource is in namespace here, and -n says prod"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn a_wrong_expression_of_an_added_preset_is_told_where_it_stands() {
+    let added = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, labels: {osdpl.dev/catalog: 'true'}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    description: One.\n    fragments:\n    - releases: {keystone: {values: {conf: {keystone: {DEFAULT: {debug: '${spec.regoin}'}}}}}}\n";
+    let file = format!("{}{added}", HEAD.replace("[compute]", "[compute, edge]"));
+    let output = run(&file, &["render", "-f", "cloud.yaml"], None);
+    let why = text(&output.stderr);
+    assert!(
+        why.contains("ConfigMap openstack/edge, key presets.edge.yaml fragments[0].conf.keystone.DEFAULT.debug: "),
+        "{why}"
+    );
+    assert!(why.contains("correct the expression"), "{why}");
+}
+
+#[test]
+fn a_key_without_a_default_is_not_said_to_have_one_and_a_null_above_is_a_null() {
+    let said = text(&run(HEAD, &["explain", "-f", "cloud.yaml", "nova", "conf.nova.nofoo.bar"], None).stdout);
+    assert!(said.starts_with("nova conf.nova.nofoo.bar is set by no layer, and has no default\n"), "{said}");
+    let file = format!("{HEAD}  common: {{openstack: {{values: {{pod: {{lifecycle: null}}}}}}}}\n");
+    let explain = ["explain", "-f", "cloud.yaml", "nova", "pod.lifecycle.upgrades.deployments.revision_history"];
+    let said = text(&run(&file, &explain, None).stdout);
+    assert!(!said.contains("something that is no map"), "{said}");
+    assert!(
+        said.starts_with("nova pod.lifecycle.upgrades.deployments.revision_history is removed with what is above it"),
+        "{said}"
+    );
+}

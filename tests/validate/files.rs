@@ -1,0 +1,120 @@
+//! What files hold: several documents, lists, kinds, names that come twice, `ConfigMap`s of the catalogue; and how files are come by.
+
+use super::command::{SOUND, folder, validate};
+
+/// A `ConfigMap` with this label's value that adds a preset.
+fn addition(label: &str, preset: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: edge\n  labels: {{osdpl.dev/catalog: {label}}}\ndata:\n  presets.edge.yaml: |\n{preset}"
+    )
+}
+
+#[test]
+fn what_stands_behind_a_marker_is_refused_as_kubectl_does() {
+    let (code, said, _) =
+        validate(&[], &format!("{SOUND}--- {{kind: OpenStackDeployment, apiVersion: osdpl.dev/v1alpha1}}\n"));
+    assert_eq!(code, 1, "{said}");
+    assert!(said.starts_with("-:5: error: something stands behind ---, where kubectl takes nothing but a comment: write it on the line below; "), "{said}");
+    assert_eq!(validate(&[], &format!("--- # mine\n{SOUND}---\n--- \n")).0, 0);
+}
+
+#[test]
+fn what_is_most_likely_ours_is_told_with_what_to_write() {
+    let wrong = SOUND.replace("kind: OpenStackDeployment", "kind: OpenstackDeployment");
+    let (code, said, _) = validate(&[], &format!("{SOUND}---\n{wrong}"));
+    let kind = "-:7: error: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean \"OpenStackDeployment\"?; there are OpenStackDeployment and NodeMaintenance: correct it [resource]\n";
+    assert!(code == 1 && said.starts_with(kind), "{said}");
+    let (code, said, _) = validate(&[], &SOUND.replace("apiVersion: osdpl.dev/v1alpha1\n", ""));
+    let version = "-:1: error: apiVersion: there is none, so that nobody knows what this is; write apiVersion: osdpl.dev/v1alpha1 [resource]\n";
+    assert_eq!((code, said), (1, format!("{version}0 resources judged: 1 error, 0 warnings\n")));
+}
+
+#[test]
+fn the_items_of_a_list_are_judged_each_with_its_lines() {
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: osdpl.dev/v1alpha1\n  kind: OpenStackDeployment\n  metadata: {name: cloud}\n  spec:\n    openstackRelease: '2026.1'\n    presets: [compute]\n    regoin: x\n";
+    let (code, said, _) = validate(&[], list);
+    assert!(
+        code == 1 && said.starts_with("-:10: error: spec.regoin: ") && said.contains("1 resource judged"),
+        "{said}"
+    );
+}
+
+#[test]
+fn of_two_of_one_name_the_second_is_told() {
+    let (code, said, _) = validate(&[], &format!("{SOUND}---\n{SOUND}"));
+    let told = "-:8: error: metadata.name: OpenStackDeployment cloud stands on line 3 already, and ";
+    assert!(code == 1 && said.starts_with(told), "{said}");
+    assert_eq!(validate(&[], &format!("{SOUND}---\n{}", SOUND.replace("cloud", "other"))).0, 0);
+}
+
+#[test]
+fn a_wrong_config_map_is_told_at_its_line_beside_everything_else() {
+    let cloud = SOUND.replace("[compute]", "[compute], regoin: x");
+    let (code, said, _) =
+        validate(&[], &format!("{cloud}{}", addition("'true'", "    preset: edge\n    presset: x\n")));
+    assert!(code == 1 && said.contains("-:4: error: spec.regoin: "), "{said}");
+    assert!(said.contains("-:14: error: data.\"presets.edge.yaml\": key \"presets.edge.yaml\":2:"), "{said}");
+    let (_, said, _) =
+        validate(&["-o", "json"], &format!("{cloud}{}", addition("'true'", "    preset: edge\n    presset: x\n")));
+    let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(report["findings"].as_array().unwrap().len(), 2, "{said}");
+    let none = format!("{cloud}{}", addition("'true'", "    preset: edge\n"))
+        .replace(": |\n    preset: edge", ": {preset: edge}");
+    let (code, said, _) = validate(&[], &none);
+    assert!(code == 1 && said.contains("-:4: error: spec.regoin: "), "{said}");
+    assert!(
+        said.contains("-:12: error: data.\"presets.edge.yaml\": must be a text; write `|` behind the key"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_label_that_keeps_a_config_map_out_is_told() {
+    let preset = "    preset: edge\n    description: One.\n";
+    for label in ["true", "'yes'"] {
+        let (code, said, _) = validate(&[], &format!("{SOUND}{}", addition(label, preset)));
+        assert!(
+            code == 1
+                && said.contains("-:10: error: metadata.labels.\"osdpl.dev/catalog\": must be \"true\", in quotes: "),
+            "{said}"
+        );
+    }
+    assert_eq!(validate(&[], &format!("{SOUND}{}", addition("'false'", preset))).0, 0);
+}
+
+#[test]
+fn what_is_named_and_not_there_is_noted_and_what_was_read_is_not() {
+    let cloud = SOUND.replace(
+        "[compute]",
+        "[compute], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}",
+    );
+    let (code, said, _) = validate(&[], &cloud);
+    let note = "note: -:1: not seen: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] names, is not in the file: what it sets is not judged\n";
+    assert!(code == 0 && said.contains(note), "{said}");
+    let secret = |name: &str| {
+        format!("---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData: {{values.yaml: ''}}\n")
+    };
+    let (_, said, _) = validate(&[], &format!("{cloud}{}{}", secret("more"), secret("other")));
+    assert!(said.starts_with("note: -:11: Secret is not judged\n1 resource judged"), "{said}");
+}
+
+#[test]
+fn a_folder_whose_files_can_not_be_read_is_not_green() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
+    let (_folder, place) = folder(&[("chart.yaml", "{{ if .Values.x }}\na: [1\n"), ("map.yaml", map)]);
+    let (code, said, _) = validate(&[&place], "");
+    assert!(code == 1 && said.contains(&format!("{place}:1: error: there is no resource of osdpl")), "{said}");
+}
+
+#[test]
+fn links_are_followed_once_and_what_is_no_text_is_told_so() {
+    let (_folder, place) = folder(&[("a/cloud.yaml", SOUND), ("latin.txt", "")]);
+    for link in ["b", "a/c"] {
+        std::os::unix::fs::symlink(&place, format!("{place}/{link}")).unwrap();
+    }
+    let (code, said, _) = validate(&[&place], "");
+    assert_eq!((code, said.as_str()), (0, "1 resource judged: 0 errors, 0 warnings\n"));
+    std::fs::write(format!("{place}/latin.txt"), b"a: \xe9\n").unwrap();
+    let (code, _, why) = validate(&[&format!("{place}/latin.txt")], "");
+    assert!(code == 2 && why.ends_with(": it is no text in UTF-8; save it as such\n"), "{why}");
+}

@@ -1,0 +1,96 @@
+//! Nothing secret of a file is printed, whatever is said of it and by whichever command.
+
+use std::process::Command;
+
+use super::command::validate;
+
+const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [core]\n  features: {storage: {backend: local}}\n";
+
+/// What commands print of a file with this text, all of it.
+fn printed(text: &str, commands: &[&[&str]]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cloud.yaml"), text).unwrap();
+    let run = |arguments: &&[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.current_dir(folder.path()).args(*arguments).env_remove("OSDPL_CATALOG").env_remove("KUBECONFIG");
+        let output = command.output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    commands.iter().map(run).collect()
+}
+
+#[test]
+fn a_secret_among_extra_objects_is_hidden_in_a_map_a_list_and_a_text() {
+    let services = "  services:\n    keystone:\n      releases:\n        keystone:\n          values:\n            extraObjects:\n              one: {apiVersion: v1, kind: Secret, metadata: {name: one}, stringData: {config: hunter2}}\n              two: |\n                apiVersion: v1\n                kind: Secret\n                metadata: {name: two}\n                stringData: {config: hunter2}\n    glance:\n      releases:\n        glance:\n          values:\n            extraObjects:\n            - {apiVersion: v1, kind: Secret, metadata: {name: one}, stringData: {config: hunter2}}\n";
+    let commands: [&[&str]; 5] = [
+        &["render", "-f", "cloud.yaml", "keystone", "glance"],
+        &["render", "-f", "cloud.yaml", "--placeholders", "keystone", "glance"],
+        &["explain", "-f", "cloud.yaml", "extraObjects"],
+        &["explain", "-f", "cloud.yaml", "keystone", "extraObjects.two", "-o", "json"],
+        &["plan", "--offline", "-f", "cloud.yaml"],
+    ];
+    for said in printed(&format!("{HEAD}{services}"), &commands) {
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    let render = &printed(&format!("{HEAD}{services}"), &commands[..1])[0];
+    assert!(render.contains("config: <redacted>") || render.contains("stringData: <redacted>"), "{render}");
+}
+
+#[test]
+fn a_block_of_text_where_values_belong_is_not_repeated() {
+    let services = "  services:\n    keystone:\n      releases:\n        keystone:\n          values: |\n            endpoints: {identity: {auth: {admin: {password: hunter2}}}}\n";
+    let commands: [&[&str]; 5] = [
+        &["plan", "--offline", "-f", "cloud.yaml"],
+        &["render", "-f", "cloud.yaml"],
+        &["explain", "-f", "cloud.yaml", "keystone", "endpoints"],
+        &["preset", "diff", "-f", "cloud.yaml", "core", "compute"],
+        &["validate", "cloud.yaml"],
+    ];
+    for said in printed(&format!("{HEAD}{services}"), &commands) {
+        assert!(said.contains("string") && !said.contains("hunter2"), "{said}");
+    }
+    let case = "cases:\n- name: a\n  spec: |\n    services: {keystone: {password: hunter2}}\n";
+    let said = &printed(case, &[&["test", "cloud.yaml"]])[0];
+    assert!(said.contains("something else stands where a map is wanted") && !said.contains("hunter2"), "{said}");
+}
+
+/// A cloud that takes values of a release from a Secret, and the Secret.
+fn with_secret(service: &str, values: &str) -> String {
+    let services = format!(
+        "  services: {{{service}: {{releases: {{{service}: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}}}\n"
+    );
+    let head = HEAD.replace("[core]\n  features: {storage: {backend: local}}\n", "[compute]\n");
+    format!(
+        "{head}{services}---\napiVersion: v1\nkind: Secret\nmetadata: {{name: more}}\nstringData:\n  values.yaml: '{values}'\n"
+    )
+}
+
+#[test]
+fn what_a_rule_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
+    let (code, said, _) = validate(&[], &with_secret("nova", "jobs: {cell_setup: {cron: hunter2}}"));
+    let place =
+        "-:7: error: spec.services.nova.releases.nova.valuesFrom[0].jobs.cell_setup.cron: this is no schedule; ";
+    assert!(code == 1 && said.starts_with(place) && !said.contains("hunter2"), "{said}");
+    let volume = with_secret("glance", "volume: {class_name: hunter2}");
+    let (_, said, _) = validate(&["--storage-class", "general", "-"], &volume);
+    assert!(
+        said.contains(".valuesFrom[0].volume.class_name: there is no StorageClass of the name in this Secret, so"),
+        "{said}"
+    );
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn the_password_of_an_address_is_not_repeated() {
+    let proxy = HEAD.replace("backend: local}", "backend: local}, proxy: {http: \"http://me:hunter2@proxy:3128\"}");
+    let charts = format!("{HEAD}  charts: {{repository: \"https://me:hunter2@charts.example.org\"}}\n");
+    for text in [&proxy, &charts] {
+        let (code, said, _) = validate(&[], text);
+        assert!(code == 1 && !said.contains("hunter2"), "{said}");
+    }
+    let (_, said, _) = validate(&[], &proxy);
+    assert!(
+        said.contains("http://me:[redacted]@proxy:3128") && said.contains("no user and no password may stand in it"),
+        "{said}"
+    );
+}
