@@ -1,5 +1,6 @@
 //! What is found in files, as `osdpl validate` prints it.
 
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,14 +55,20 @@ pub struct Finding {
 }
 
 /// Judges all documents; each sees the others, as a cluster would that they are applied to.
-pub fn report(documents: &[Document], catalog: &Catalog, schemas: &Schemas, site: &Site) -> Report {
+pub fn report(
+    documents: &[Document],
+    catalog: &Catalog,
+    schemas: &Schemas,
+    site: &Site,
+    now: Option<Timestamp>,
+) -> Report {
     let mut report = Report::default();
     let read = |document: &Document| match &document.content {
         Content::Object(read) => Some(read.value.clone()),
         Content::Wrong(_) => None,
     };
     let beside: Vec<Value> = documents.iter().filter_map(read).collect();
-    let question = Question { catalog, schemas, beside: &beside, site };
+    let question = Question { catalog, schemas, beside: &beside, site, now };
     for document in documents {
         match &document.content {
             Content::Wrong(error) => {
