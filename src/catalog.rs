@@ -26,7 +26,7 @@ pub use added::{Addition, Extended, LABEL, Refused, extend};
 pub use check::{credentials_in, facts_in};
 pub use component::Component;
 pub use error::{Error, Errors, did_you_mean};
-pub use file::{CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
+pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Every, Fragment, Reach};
 pub use judgement::{Apart, Coupling, Judgements, Place, Pool, Rule, Shared};
 pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ};
@@ -202,8 +202,25 @@ pub struct Feature {
     pub default: Value,
     /// The values it sets.
     pub fragments: Vec<Fragment>,
+    /// The certificates that it has taken out of Secrets.
+    pub certificates: Vec<Certificates>,
     /// What can't be with it.
     pub checks: Vec<Check>,
+}
+
+/// Secrets with certificates of one kind, and what they are to be good for.
+#[derive(Debug)]
+pub struct Certificates {
+    /// The condition; always where `None`.
+    pub when: Option<Expression>,
+    /// The field of the spec to look at.
+    pub field: String,
+    /// The Secrets, as the list `secrets`.
+    pub secrets: Body,
+    /// Under which keys they hold what.
+    pub keys: CertificateKeys,
+    /// Whether somebody has to bring them.
+    pub brought: bool,
 }
 
 /// One release of OpenStack.

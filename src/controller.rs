@@ -5,6 +5,7 @@
 
 mod act;
 mod ceph;
+mod certificates;
 mod changes;
 mod charts;
 mod extend;

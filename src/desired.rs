@@ -6,6 +6,7 @@
 //! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`;
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands.
 
+mod certificates;
 mod claims;
 mod features;
 mod images;
@@ -25,6 +26,7 @@ mod written;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+pub use certificates::Certificate;
 pub use claims::{ClaimClasses, claim_classes};
 pub use features::secrets;
 pub use installed::{Anchored, anchored, identify};
@@ -75,6 +77,8 @@ pub struct Selection {
     pub features: Values,
     /// The keys of Secrets that the features name.
     pub secrets: Vec<SecretField>,
+    /// The certificates that it takes out of Secrets; none of what is refused.
+    pub certificates: Vec<Certificate>,
     /// The enabled services that run in the cluster.
     pub services: BTreeSet<String>,
     /// The enabled services that run outside, with what pods wait for.

@@ -30,6 +30,7 @@ mod values;
 pub use address::{check_network, names_networks};
 pub use admission::asked;
 pub use beside::unseen;
+pub use certificate::{Examined, Held, examine, told};
 pub use connections::connections;
 pub use controllers::labels as node_labels;
 pub use document::{Kind, Question, Schemas, is_ours};
@@ -123,7 +124,10 @@ const RULES: &[(&str, &str)] = &[
     ("cron", "Schedules are such that Kubernetes takes them."),
     ("release-move", "The OpenStack release moves as its databases can."),
     ("image-pinned", "No image stays behind where the OpenStack release moves."),
-    ("certificate", "Certificates belong to their keys and speak for their hosts."),
+    (
+        "certificate",
+        "Certificates belong to their keys, speak for their hosts, were signed by who is trusted, and still count.",
+    ),
     ("connections", "The database takes the connections of all pools."),
     (
         "address",

@@ -111,7 +111,7 @@ impl Judge {
             let looked = tokio::time::timeout(LOOK, site_of(spec, Arc::clone(&catalog))).await;
             (site, doubts) = (looked.unwrap_or_default(), findings);
         }
-        let question = Question { catalog: &catalog, schemas: &self.schemas, beside: &[], site: &site };
+        let question = Question { catalog: &catalog, schemas: &self.schemas, beside: &[], site: &site, now: None };
         Ok(warned(question.admission(review), &doubts))
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
+#[path = "validate/certificates.rs"]
+mod certificates;
 #[path = "validate/command.rs"]
 mod command;
 #[path = "validate/files.rs"]
@@ -44,7 +46,7 @@ fn judged_by(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas) -> Re
 
 fn judged_at(texts: &[(&str, &str)], catalog: &Catalog, schemas: &Schemas, site: &Site) -> Report {
     let documents: Vec<_> = texts.iter().flat_map(|(file, text)| split(file, text)).collect();
-    report(&documents, catalog, schemas, site)
+    report(&documents, catalog, schemas, site, None)
 }
 
 /// The resource that an input is.

@@ -82,7 +82,10 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let presets = catalog.presets.values().map(|preset| (&preset.file, &preset.checks));
     let checks = features.chain(presets);
     let checks = checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when)));
-    for (file, when) in fragments.chain(checks).filter(|(_, when)| when.is_secret()) {
+    let certificates = catalog.features.values().flat_map(|feature| {
+        feature.certificates.iter().filter_map(|entry| Some((&feature.file, entry.when.as_ref()?)))
+    });
+    for (file, when) in fragments.chain(checks).chain(certificates).filter(|(_, when)| when.is_secret()) {
         let problem =
             format!("the condition `{}` asks a secret, and its answer shows; ask the spec instead", when.source());
         errors.push(Error::Other { file: file.clone(), problem });

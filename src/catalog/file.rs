@@ -19,6 +19,7 @@
 //! `src/expr/functions.rs`. `secret(ref)`, in values alone, is the text of a key of a Secret that the spec names at a place which the feature's schema
 //! marks with `x-osdpl-secret: true` (an object with the required strings `name` and `key`).
 
+mod certificate;
 mod service;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use serde_json::Value;
 
 use crate::values::Values;
 
+pub use certificate::{CertificateKeys, Certificates};
 pub use service::{
     Credential, CredentialKind, DaemonSet, Endpoint, External, Form, Group, Hosts, Need, Release, Service, WorkloadKind,
 };
@@ -121,6 +123,9 @@ pub struct Feature {
     /// The values it sets.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
+    /// The certificates that it has taken out of Secrets.
+    #[serde(default)]
+    pub certificates: Vec<Certificates>,
     /// What can't be with it.
     #[serde(default)]
     pub checks: Vec<Check>,

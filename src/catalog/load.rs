@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 
 use super::fragment::{Every, Reach, paths};
 use super::{
-    Body, Catalog, Check, Component, Error, Errors, Feature, Files, Fragment, Keys, Late, OpenStackRelease, Preset,
-    Text, check, file, find, judgement,
+    Body, Catalog, Certificates, Check, Component, Error, Errors, Feature, Files, Fragment, Keys, Late,
+    OpenStackRelease, Preset, Text, check, file, find, judgement,
 };
 use crate::drift::Tolerated;
 use crate::expr::{Expression, Template};
@@ -150,8 +150,9 @@ impl Loader<'_> {
         }
         let fragments = self.fragments(&path, entry.fragments);
         let checks = self.checks(&path, entry.checks);
+        let certificates = self.certificates(&path, entry.certificates);
         let file::Feature { description, schema, default, .. } = entry;
-        Feature { file: path, description, schema: Late::new(&schema), default, fragments, checks }
+        Feature { file: path, description, schema: Late::new(&schema), default, fragments, certificates, checks }
     }
 
     fn openstack(&mut self, name: &str, entry: file::OpenStackRelease) -> OpenStackRelease {
@@ -217,6 +218,18 @@ impl Loader<'_> {
             let problem = format!("{field}: `{}` asks for {what}; ask the spec instead", expression.source());
             self.errors.push(Error::Other { file: path.into(), problem });
         }
+    }
+
+    fn certificates(&mut self, path: &str, entries: Vec<file::Certificates>) -> Vec<Certificates> {
+        let mut certificates = Vec::new();
+        for (index, entry) in entries.into_iter().enumerate() {
+            let field = format!("certificates[{index}]");
+            let when = self.condition(path, &format!("{field}.when"), entry.when);
+            let secrets = self.body(path, &field, Values::from_iter([("secrets".into(), entry.secrets)]), Vec::new());
+            let file::Certificates { field, keys, brought, .. } = entry;
+            certificates.push(Certificates { when, field, secrets, keys, brought });
+        }
+        certificates
     }
 
     fn components(&mut self, path: &str, field: &str, texts: &[String]) -> Vec<Component> {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use k8s_openapi::jiff::Timestamp;
 
 use super::added::in_texts;
 use super::common::CatalogOption;
@@ -74,11 +75,16 @@ impl Arguments {
         let added = in_texts(found.texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
         let Extended { catalog, refused, .. } = self.catalog.with(&added)?;
         let schemas = Schemas::new(&catalog)?;
-        let mut report = report(&found.documents, &catalog, &schemas, &self.site.site());
+        let mut report = report(&found.documents, &catalog, &schemas, &self.site.site(), Some(now()));
         report.refuse(&found.documents, &refused);
         found.named().for_each(|named| report.visit(&named));
         Ok(report)
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the clock of the command line: what has run out by now")]
+fn now() -> Timestamp {
+    Timestamp::now()
 }
 
 #[cfg(test)]

@@ -97,6 +97,9 @@ impl Context {
         findings.extend(doubts);
         findings.extend(self.book.findings());
         findings.extend(nameless(&policy(deployment), &called, &observed));
+        let (certificates, again) = memory.certificates.judge(&self.inputs, &selection, super::now());
+        findings.extend(certificates);
+        wake = wake.into_iter().chain(again).min();
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
         Ok(Wish {
             policy: memory.unspent(policy(deployment)),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
+use super::certificates::Certificates;
 use super::hosts::Hosted;
 use super::likeness::Likenesses;
 use super::rollout::Rolled;
@@ -50,6 +51,8 @@ pub struct Memory {
     pub rook: Option<Vec<Manifest>>,
     /// The networks of Services, as they were read for a generation of the spec.
     pub networks: Networks,
+    /// What certificates came to.
+    pub certificates: Certificates,
     /// Every secret that was ever seen, valid or not.
     pub secrets: BTreeSet<String>,
     /// What was done about Nova's hosts.

@@ -21,8 +21,9 @@ pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: 
     let credentials = services.flat_map(|service| service.credentials.values());
     let features = desired::secrets(spec, catalog).into_iter().map(|field| secret(namespace, &field.name));
     let credentials = credentials.map(|key| secret(namespace, &key.name)).chain(features);
+    let certificates = selection.certificates.iter().map(|one| secret(&one.namespace, &one.name));
     let facts = desired::written(catalog, selection).into_values().map(map);
-    values.chain(credentials).chain(facts).chain(super::ceph::references(spec, namespace)).collect()
+    values.chain(credentials).chain(certificates).chain(facts).chain(super::ceph::references(spec, namespace)).collect()
 }
 
 /// What the objects hold that `valuesFrom` names.
@@ -89,6 +90,7 @@ fn map(place: Key) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: place.namespace, name: place.name }
 }
 
-fn secret(namespace: &str, name: &str) -> Reference {
+/// A Secret.
+pub fn secret(namespace: &str, name: &str) -> Reference {
     Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() }
 }

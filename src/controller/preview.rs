@@ -115,7 +115,7 @@ pub async fn preview(
         found.facts.site = looked(&cluster, (spec, catalog), &seen, &mut unknown).await;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
     }
-    let facts::Found { facts, guessed } = found;
+    let facts::Found { facts, guessed, certificates } = found;
     let mut desired = wanted(deployment, spec, catalog, &selection, &facts);
     let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
@@ -128,7 +128,7 @@ pub async fn preview(
     };
     let survey = survey(deployment, spec, catalog, &seen);
     Ok(Preview {
-        findings: desired.findings.iter().cloned().chain(survey.findings).collect(),
+        findings: desired.findings.iter().cloned().chain(survey.findings).chain(certificates).collect(),
         ceph: of_ceph(catalog, &selection, &facts),
         scrubber: Scrubber::new(secrets(&facts)),
         restarts: rollout::ahead(&desired, &observed, catalog, &plan, &spec.nodes.rollout),

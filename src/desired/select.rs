@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::certificates::certificates;
 use super::services::{self, Chosen};
 use super::{ExternalService, Finding, Selection, features, images, overrides, per_node, roles};
 use crate::api::OpenStackDeploymentSpec;
@@ -26,6 +27,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
         name: name.into(),
         namespace: namespace.into(),
         secrets: catalog.secrets(&features),
+        certificates: Vec::new(),
         features,
         services,
         external,
@@ -182,6 +184,9 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
             let message = told(&check.message, &scope);
             selection.findings.push(Finding { level: check.level, field: check.field.clone(), message });
         }
+    }
+    if !selection.is_refused() {
+        selection.certificates = certificates(catalog, &scope, &mut selection.findings);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::catalog::file;
 
 /// Its fields, default, values and checks.
 pub fn describe(entry: &file::Feature) -> Described {
-    let file::Feature { feature, description, schema: given, default, fragments, checks, .. } = entry;
+    let file::Feature { feature, description, schema: given, default, fragments, certificates, checks } = entry;
     let fields = schema::fields(given);
     let releases: BTreeSet<&str> =
         fragments.iter().flat_map(|fragment| fragment.releases.keys().map(String::as_str)).collect();
@@ -21,10 +21,11 @@ pub fn describe(entry: &file::Feature) -> Described {
     let _ = write!(page, ".\n\n## Fields\n\n{}", schema::shown(&fields));
     let _ = write!(page, "\n## Default\n\n{}", written::block(default));
     page.push_str(&written::shown(fragments));
+    page.push_str(&written::certificates(certificates));
     page.push_str(&written::checks(checks));
     let facts = json!({
         "kind": "feature", "name": feature, "description": description, "fields": fields, "schema": given, "default": default,
-        "releases": releases, "values": written::facts(fragments), "checks": written::checks_facts(checks),
+        "releases": releases, "values": written::facts(fragments), "certificates": written::certificates_facts(certificates), "checks": written::checks_facts(checks),
     });
     Described { facts, page }
 }

@@ -98,6 +98,32 @@ pub fn checks(checks: &[file::Check]) -> String {
     format!("\n## Checks\n\n{}", table(["level", "field", "when", "message"], &rows.collect::<Vec<_>>()))
 }
 
+/// The certificates that are looked at, for programs.
+pub fn certificates_facts(certificates: &[file::Certificates]) -> Value {
+    let one = |entry: &file::Certificates| {
+        json!({
+            "field": entry.field, "when": entry.when, "secrets": entry.secrets, "keys": entry.keys, "brought": entry.brought,
+        })
+    };
+    certificates.iter().map(one).collect()
+}
+
+/// The certificates that are looked at, for people: nothing where there are none.
+pub fn certificates(certificates: &[file::Certificates]) -> String {
+    let mut text = String::new();
+    if !certificates.is_empty() {
+        text.push_str("\n## Certificates that are looked at\n");
+    }
+    for (index, entry) in certificates.iter().enumerate() {
+        let when = entry.when.as_deref().map_or_else(|| "always".to_owned(), |when| format!("where {}", code(when)));
+        let keys = [&entry.keys.certificate, &entry.keys.key, &entry.keys.authority];
+        let keys = codes(keys.into_iter().flatten().map(String::as_str));
+        let (field, secrets) = (code(&entry.field), block(&entry.secrets));
+        let _ = write!(text, "\n### {}. {when}\n\n{field}: {keys} of these Secrets\n\n{secrets}", index + 1);
+    }
+    text
+}
+
 /// A value as a block of YAML.
 pub fn block(value: &Value) -> String {
     format!("```yaml\n{}\n```\n", yaml::write(value).trim_end())

@@ -86,6 +86,7 @@ mod tests {
             schemas: &Schemas::new(&catalog).unwrap(),
             beside: &[],
             site: &Site::default(),
+            now: None,
         };
         let object = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "c", "namespace": "n"}, "spec": spec});
         let mut request = json!({"uid": "1-2", "operation": "CREATE", "object": object});

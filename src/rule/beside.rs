@@ -57,10 +57,19 @@ fn kind(kind: ValuesKind) -> &'static str {
     }
 }
 
-/// The object of this kind and name; one that names no namespace is in any.
+/// The object of this kind and name beside a resource of this namespace, in the same.
 pub(super) fn find<'a>(kind: &str, name: &str, namespace: &str, beside: &'a [Value]) -> Option<&'a Value> {
+    find_in((kind, name), (namespace, namespace), beside)
+}
+
+/// The object of this kind and name, in a namespace; one that names none is in that of the resource that it is beside.
+pub(super) fn find_in<'a>(
+    (kind, name): (&str, &str),
+    (namespace, usual): (&str, &str),
+    beside: &'a [Value],
+) -> Option<&'a Value> {
     beside.iter().find(|object| {
-        let of = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
+        let of = object["metadata"]["namespace"].as_str().unwrap_or(usual);
         object["kind"] == kind && object["apiVersion"] == "v1" && object["metadata"]["name"] == name && of == namespace
     })
 }

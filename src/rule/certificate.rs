@@ -1,106 +1,115 @@
-//! Certificates: whether they belong to their key and speak for their host.
+//! Certificates: whether they belong to their key, speak for their hosts, were signed by who is trusted, and still count.
 
+mod chain;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use tokio_rustls::rustls::client::verify_server_name;
-use tokio_rustls::rustls::crypto::ring::sign::any_supported_type;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::sign::CertifiedKey;
 
 use super::{Judged, beside};
-use crate::api::OpenStackDeploymentSpec;
-use crate::values::leaves;
+use crate::desired::Certificate;
 
-/// What is wrong with the certificates in Secrets that the spec's features name, as far as the Secrets are `beside` it. One that stands below a key
-/// of public endpoints must speak for Keystone's public name: it is the first that every client asks.
-pub(super) fn judge(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Vec<Judged> {
+/// What a Secret holds, by key; without what is no text.
+pub type Held = BTreeMap<String, String>;
+
+/// What a certificate comes to, whenever it is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examined {
+    /// What is wrong with it at any time.
+    problems: Vec<String>,
+    /// Each time at which something begins to count, with the key that it stands under.
+    from: Vec<(Timestamp, String)>,
+    /// Each time at which something ends to count.
+    until: Vec<(Timestamp, String)>,
+}
+
+impl Examined {
+    /// What is wrong with it now. Never says a word of the key.
+    pub fn problems(&self, now: Timestamp) -> Vec<String> {
+        let early = self.from.iter().filter(|(from, _)| now < *from);
+        let early = early.map(|(from, key)| {
+            format!(
+                "{key} counts from {from} on, and it is {now}: until then clients refuse it; see to the clocks, or put in one that counts by now"
+            )
+        });
+        let late = self.until.iter().filter(|(until, _)| now > *until);
+        let late = late.map(|(until, key)| {
+            format!("{key} ran out at {until}: clients refuse it; put in a new one, and make the pods anew that have the old one")
+        });
+        self.problems.iter().cloned().chain(early).chain(late).collect()
+    }
+
+    /// When that changes by itself.
+    pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
+        let second = SignedDuration::from_secs(1);
+        let ends = self.until.iter().filter_map(|(until, _)| until.checked_add(second).ok());
+        self.from.iter().map(|(from, _)| *from).chain(ends).filter(|time| *time > now).min()
+    }
+}
+
+/// What is wrong with the certificates whose Secrets are `beside` a resource of this namespace; without a word of what has run out where it is not known
+/// what time it is.
+pub(super) fn judge(
+    certificates: &[Certificate],
+    namespace: &str,
+    beside: &[Value],
+    now: Option<Timestamp>,
+) -> Vec<Judged> {
     let mut found = Vec::new();
-    for (path, name) in leaves(&spec.features) {
-        let Some(secret) = name.as_str().and_then(|name| beside::find("Secret", name, namespace, beside)) else {
+    for certificate in certificates {
+        let Some(secret) = beside::find_in(("Secret", &certificate.name), (&certificate.namespace, namespace), beside)
+        else {
             continue;
         };
-        if secret["type"] != "kubernetes.io/tls" {
-            continue;
-        }
-        let text = |key| beside::text(secret, key).unwrap_or_default();
-        let is_public = path.keys().iter().any(|key| key.to_lowercase().contains("public"));
-        let host = spec.public_domain.as_ref().filter(|_| is_public).map(|domain| format!("keystone.{domain}"));
-        let hosts: Vec<&str> = host.iter().map(String::as_str).collect();
-        let name = name.as_str().unwrap_or_default();
-        let problems = problems(&text("tls.crt"), &text("tls.key"), &hosts);
-        let told = problems.into_iter().map(|problem| {
-            Judged::error("certificate", format!("spec.features.{path}"), format!("Secret {name}: {problem}"))
-        });
-        found.extend(told);
+        let keys = &certificate.keys;
+        let keys = [&keys.certificate, &keys.key, &keys.authority].into_iter().flatten();
+        let held = keys.filter_map(|key| Some((key.clone(), beside::text(secret, key).ok()?))).collect();
+        let examined = examine(certificate, &held);
+        let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
+        let told = |problem: String| Judged::error("certificate", &certificate.field, told(certificate, &problem));
+        found.extend(problems.into_iter().map(told));
     }
     found
 }
 
-/// What is wrong with a certificate (the first of `chain`, PEM) with this key (PEM) for these hosts. Never says a word of the key.
-pub fn problems(chain: &str, key: &str, hosts: &[&str]) -> Vec<String> {
-    let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
-    let chain = match parsed {
-        Ok(chain) if !chain.is_empty() => chain,
-        _ => {
-            return vec![
-                "tls.crt holds no PEM certificate; put the certificate first, then those that it follows from".into(),
-            ];
-        }
+/// What is wrong with a certificate, with the Secret that it is in.
+pub fn told(certificate: &Certificate, problem: &str) -> String {
+    format!("Secret {}/{}: {problem}", certificate.namespace, certificate.name)
+}
+
+/// What a certificate comes to whose Secret holds this.
+pub fn examine(certificate: &Certificate, held: &Held) -> Examined {
+    let mut examined = Examined::default();
+    let keys = &certificate.keys;
+    let mut read = |key: &Option<String>| {
+        let key = key.as_ref()?;
+        let read = held
+            .get(key)
+            .ok_or_else(|| format!("there is no {key} in it; add it"))
+            .and_then(|text| chain::read(key, text));
+        read.map_err(|problem| examined.problems.push(problem)).ok()
     };
-    let mut found = Vec::new();
-    match PrivateKeyDer::from_pem_slice(key.as_bytes()).ok().and_then(|key| any_supported_type(&key).ok()) {
-        None => {
-            found.push("tls.key holds no PEM key that TLS can use; give the certificate's own, unencrypted".to_owned());
-        }
-        Some(key) => {
-            if CertifiedKey::new(chain.clone(), key).keys_match().is_err() {
-                found.push(
-                    "tls.crt and tls.key do not belong together; give the key that the certificate was made for"
-                        .to_owned(),
-                );
-            }
+    let (authorities, shown) = (read(&keys.authority), read(&keys.certificate));
+    if let (Some(key), Some(shown)) = (&keys.key, &shown) {
+        match held.get(key) {
+            None => examined.problems.push(format!("there is no {key} in it; add it")),
+            Some(text) => examined.problems.extend(shown.key_problem(key, text)),
         }
     }
-    let Ok(first) = ParsedCertificate::try_from(&chain[0]) else {
-        found.push(
-            "the first certificate of tls.crt is no X.509 certificate of version 3 that TLS can use; make a new one"
-                .to_owned(),
-        );
-        return found;
-    };
-    for host in hosts {
-        let speaks = ServerName::try_from(*host).is_ok_and(|name| verify_server_name(&first, &name).is_ok());
-        if !speaks {
-            found.push(format!("the certificate does not speak for {host}: clients refuse it; make one with that name among its subjectAltNames"));
-        }
+    if let Some(shown) = &shown {
+        let speaks = shown.host_problems(&certificate.hosts);
+        examined.problems.extend(speaks);
+        examined.problems.extend(authorities.as_ref().and_then(|authorities| shown.trust_problem(authorities)));
     }
-    found
+    // Of several authorities, such as an old one and its successor, one that counts is enough.
+    let spans = authorities.iter().flat_map(|authorities| Some((authorities.best(), &authorities.name)));
+    for ((from, until), name) in spans.chain(shown.iter().map(|shown| (shown.whole(), &shown.name))) {
+        examined.from.extend(from.map(|from| (from, name.clone())));
+        examined.until.extend(until.map(|until| (until, name.clone())));
+    }
+    examined
 }
 
 #[cfg(test)]
-mod tests {
-    use rcgen::{KeyPair, generate_simple_self_signed};
-
-    use super::*;
-
-    #[test]
-    fn a_certificate_is_held_against_its_key_and_its_hosts() {
-        let made =
-            generate_simple_self_signed(vec!["keystone.example.org".into(), "*.cloud.example.org".into()]).unwrap();
-        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        assert_eq!(problems(&chain, &key, &["keystone.example.org", "nova.cloud.example.org"]), Vec::<String>::new());
-        let other = KeyPair::generate().unwrap().serialize_pem();
-        let cases = [
-            (chain.as_str(), other.as_str(), "keystone.example.org", "tls.crt and tls.key do not belong together"),
-            (&chain, &key, "glance.example.org", "the certificate does not speak for glance.example.org"),
-            (&chain, "nonsense", "keystone.example.org", "tls.key holds no PEM key"),
-            ("nonsense", &key, "keystone.example.org", "tls.crt holds no PEM certificate"),
-        ];
-        for (chain, key, host, expected) in cases {
-            let found = problems(chain, key, &[host]);
-            assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
-            assert!(!found[0].contains("PRIVATE"), "{found:?}");
-        }
-    }
-}
+mod tests;

@@ -1,10 +1,11 @@
 //! One resource, judged whole.
 
+use k8s_openapi::jiff::Timestamp;
 use kube::core::cel::{ErrorKind, Validator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{Judged, fields, metadata, moved, nulls, schema};
+use super::{Judged, certificate, fields, metadata, moved, nulls, schema};
 use crate::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
 use crate::catalog::Catalog;
 use crate::desired::{self, Finding};
@@ -101,6 +102,8 @@ pub struct Question<'a> {
     pub beside: &'a [Value],
     /// The cluster, as far as it is known.
     pub site: &'a Site,
+    /// What time it is; where nobody says so, nothing is said of what has run out.
+    pub now: Option<Timestamp>,
 }
 
 impl Question<'_> {
@@ -209,7 +212,7 @@ impl Question<'_> {
         }
         let cloud = Cloud::new(spec, catalog, &selection, &facts, &layered);
         found.extend(unknown_keys(&cloud));
-        found.extend(super::certificate::judge(spec, namespace, self.beside));
+        found.extend(certificate::judge(&selection.certificates, namespace, self.beside, self.now));
         let ours = super::judge(&cloud).into_iter();
         let unknown: Vec<String> =
             found.iter().filter(|told| told.rule == "unknown-key").map(|told| told.field.clone()).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -57,10 +58,16 @@ pub struct Finding {
 }
 
 /// Judges all documents; each sees the others, as a cluster would that they are applied to.
-pub fn report(documents: &[Document], catalog: &Catalog, schemas: &Schemas, site: &Site) -> Report {
+pub fn report(
+    documents: &[Document],
+    catalog: &Catalog,
+    schemas: &Schemas,
+    site: &Site,
+    now: Option<Timestamp>,
+) -> Report {
     let mut report = Report::default();
     let beside: Vec<Value> = documents.iter().flat_map(held).map(|(_, object)| object.clone()).collect();
-    let question = Question { catalog, schemas, beside: &beside, site };
+    let question = Question { catalog, schemas, beside: &beside, site, now };
     let names = names(&beside);
     let mut known = BTreeMap::new();
     for document in documents {

@@ -97,7 +97,7 @@ fn a_preset_in_a_config_map_is_judged_like_what_users_write_in_their_resource() 
     };
     let catalog = extend(&files(), &[addition]).unwrap_or_else(|errors| panic!("{errors}")).catalog;
     let schemas = Schemas::new(&catalog).unwrap();
-    let question = Question { catalog: &catalog, schemas: &schemas, beside: &[], site: &Site::default() };
+    let question = Question { catalog: &catalog, schemas: &schemas, beside: &[], site: &Site::default(), now: None };
     let resource: Value = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
         "spec": {"openstackRelease": "2026.1", "presets": ["core", "edge"]},

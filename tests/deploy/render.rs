@@ -61,10 +61,14 @@ fn chart(name: &str) -> PathBuf {
     found(name).unwrap_or_else(|folder| panic!("{} holds no chart {name}", folder.display()))
 }
 
+/// The folder that `CHARTS` names.
+pub fn given() -> Option<PathBuf> {
+    std::env::var_os("CHARTS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
 /// The chart; the folder, where it is not in there.
 pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
-    let named = std::env::var_os("CHARTS").filter(|folder| !folder.is_empty());
-    let folder = named.map_or_else(|| path("tests/charts"), PathBuf::from);
+    let folder = given().unwrap_or_else(|| path("tests/charts"));
     let directory = folder.join(name);
     if directory.join("Chart.yaml").is_file() {
         return Ok(directory);
@@ -72,7 +76,9 @@ pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files = files.filter(|file| {
         let rest = file.file_stem().and_then(|stem| stem.to_str()?.strip_prefix(name)?.strip_prefix('-'));
-        rest.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
+        // Some projects write `v` before their versions.
+        let version = rest.map(|rest| rest.strip_prefix('v').unwrap_or(rest));
+        version.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
     });
     files.next().ok_or(folder)
 }

@@ -1,19 +1,17 @@
-//! Every release of the catalogue whose chart is at hand (`CHARTS`: upstream's; else the stand-ins): both helms render it for each `OpenStack`
-//! release, the same each time, nothing that upstream ships as a secret is left in it, and each credential stands wherever charts repeat it.
+//! Every release of the catalogue, by upstream's charts (`CHARTS`; else the stand-ins): what helm makes of it, and that each credential stands wherever charts
+//! repeat it.
+
+#[path = "upstream/rendered.rs"]
+mod rendered;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use cluster::Program;
 use osdpl::catalog::{Catalog, KeyTree};
 use osdpl::desired::{Desired, DesiredRelease};
 use osdpl::values::{self, Values};
 use serde_json::{Value, json};
 
 use crate::clouds::{at, resolved};
-use crate::render::{found, helm};
 use crate::shipped;
 
 /// What stands in more than one chart, and whose it is: wherever a chart knows the path, it holds that.
@@ -40,6 +38,7 @@ const SHARED: &[(&str, &str)] = &[
     ("endpoints.monitoring.auth.admin.password", "the-prometheus-admin"),
     ("conf.nova.neutron.metadata_proxy_shared_secret", "the-neutron-metadata"),
     ("conf.metadata_agent.DEFAULT.metadata_proxy_shared_secret", "the-neutron-metadata"),
+    ("conf.ovn_agent.DEFAULT.metadata_proxy_shared_secret", "the-neutron-metadata"),
     ("conf.ovn_metadata_agent.DEFAULT.metadata_proxy_shared_secret", "the-neutron-metadata"),
     ("conf.nova.libvirt.rbd_secret_uuid", "the-nova-rbd_secret_uuid"),
     ("endpoints.postgresql.auth.admin.password", "the-postgresql-admin"),
@@ -69,142 +68,40 @@ const IDLE: &[(&str, &str, &str)] = &[
 /// A credential for a Ceph that has a user of nova's own, which the example of one has not.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// What upstream's values ship as secrets, beside words that are one where they follow the name of one.
-const LITERAL: [&str; 11] = [
-    ":password@",
-    "supersecret",
-    "chiave_segreta",
-    "CHANGE_ME",
-    "openstack-cookie",
-    "SOMELONGSECRETKEY",
-    "psql_exp_pass",
-    "changeme",
-    "not-secure-passphrase",
-    "457eb676-33da-42ec-9a8c-9293d545c337",
-    "aCtmgbcUqYUy_HNVg5BDXCaeJgJQzHJXwqbXr0Nmb2o",
-];
-
-/// Charts that no value keeps from rendering otherwise each time: random names of Roles, and a map in any order.
-const RESTLESS: [&str; 2] = ["ceph-adapter-rook", "nagios"];
-
-/// A cloud with everything in the catalogue.
-fn everything(catalog: &Catalog, release: &str, storage: &Value) -> Desired {
+/// A cloud with everything in the catalogue, but for what excludes each other: these features choose.
+fn everything(catalog: &Catalog, release: &str, features: &Value) -> Desired {
     let services: Values = catalog.services.keys().map(|name| (name.clone(), json!({"enabled": true}))).collect();
-    let presets = if storage["backend"] == "ceph" { json!(["compute", "storage", "ha"]) } else { json!(["compute"]) };
+    let presets =
+        if features["storage"]["backend"] == "ceph" { json!(["compute", "storage", "ha"]) } else { json!(["compute"]) };
     let gateway = json!({"name": "public", "namespace": "gateways"});
-    let puller = json!({"host": "r.example.org", "username": "puller", "passwordSecret": {"name": "registry", "key": "password"}});
     let mut spec = json!({
         "openstackRelease": release, "presets": presets, "publicDomain": "cloud.example.org", "services": services,
-        "features": {
-            "storage": storage, "publicEndpoints": {"enabled": true, "gateway": gateway}, "compute": {"coldMigration": {"enabled": true}},
-        },
+        "features": {"publicEndpoints": {"enabled": true, "gateway": gateway}, "compute": {"coldMigration": {"enabled": true}}},
     });
-    if storage["backend"] != "ceph" {
-        spec["features"]["imageRegistry"] = puller;
-    }
+    spec["features"].as_object_mut().unwrap().extend(features.as_object().unwrap().clone());
     resolved(catalog, &spec)
 }
 
 /// A Ceph for all that can use one.
-fn ceph() -> Value {
-    json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}})
+fn on_ceph() -> Value {
+    let ceph = json!({"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}});
+    json!({"storage": {"backend": "ceph", "ceph": ceph}})
 }
 
-/// One release's values, to be rendered.
-struct Piece {
-    cloud: String,
-    name: String,
-    chart: String,
-    values: String,
-    twice: bool,
+/// No Ceph, and images that a secret is needed for.
+fn on_claims() -> Value {
+    let puller = json!({"host": "r.example.org", "username": "puller", "passwordSecret": {"name": "registry", "key": "password"}});
+    json!({"storage": {"backend": "pvc"}, "imageRegistry": puller})
 }
 
-/// Each chart at hand with each of the values that it gets: on Ceph for each `OpenStack` release, without one for the newest, on which the others
-/// differ in images alone. What is random is so for all: the first of each is rendered twice.
-fn pieces() -> Vec<Piece> {
-    let catalog = shipped();
-    let newest = catalog.openstack.keys().max().cloned().unwrap();
-    let on_ceph = catalog.openstack.keys().map(|release| (release, ceph()));
-    let clouds = on_ceph.chain([(&newest, json!({"backend": "pvc"}))]);
-    let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
-    let mut pieces = Vec::new();
-    for (release, storage) in clouds {
-        for (name, wanted) in everything(&catalog, release, &storage).releases {
-            let values = serde_json::to_string(&wanted.values).unwrap();
-            if found(&wanted.chart).is_ok() && seen.insert((name.clone(), values.clone())) {
-                let cloud = format!("{release} on {}", storage["backend"].as_str().unwrap());
-                let twice = names.insert(name.clone());
-                pieces.push(Piece { cloud, name, chart: wanted.chart, values, twice });
-            }
-        }
-    }
-    pieces
-}
-
-/// What is wrong with a release as helm renders it.
-fn faults(piece: &Piece) -> Vec<String> {
-    let chart = found(&piece.chart).unwrap();
-    // A version of Kubernetes that the charts of other projects take.
-    let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
-    let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
-    let place = format!("{} ({})", piece.name, piece.cloud);
-    let render = |which: Program| helm(which, &arguments, &piece.values);
-    let mut faults = Vec::new();
-    match render(Program::Helm4) {
-        Err(complaint) => faults.push(format!("{place}: helm 4: {complaint}")),
-        Ok(manifest) => {
-            let is_compared = piece.twice && !RESTLESS.contains(&piece.chart.as_str());
-            if is_compared && render(Program::Helm4).as_ref() != Ok(&manifest) {
-                faults.push(format!("{place}: two renders differ; pin what is random in its values"));
-            }
-            faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{place}: everybody knows {leak}")));
-        }
-    }
-    faults.extend(render(Program::Helm3).err().map(|complaint| format!("{place}: helm 3: {complaint}")));
-    faults
-}
-
-/// The secrets of upstream's in a manifest, below base64 too, each with what stands around it.
-fn leaks(manifest: &str) -> BTreeSet<String> {
-    let is_base64 = |character: char| character.is_ascii_alphanumeric() || "+/=".contains(character);
-    let tokens = manifest.split(|character| !is_base64(character)).filter(|token| token.len() >= 8);
-    let decoded = tokens.filter_map(|token| String::from_utf8(STANDARD.decode(token).ok()?).ok());
-    let texts = decoded.chain([manifest.to_owned()]);
-    texts.flat_map(|text| text.lines().filter(|line| is_known(line)).map(str::to_owned).collect::<Vec<_>>()).collect()
-}
-
-/// Whether a line holds a secret of upstream's: one of the literal ones, or a word after the name of a secret.
-fn is_known(line: &str) -> bool {
-    let bare = |text: &str| text.trim().trim_matches(['"', '\'', ',']).to_owned();
-    let word = |text: &str| ["password", "insecure", "changeme"].contains(&text);
-    let is_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
-    let assigned = line.split_once(['=', ':']).is_some_and(|(key, value)| {
-        let (key, value) = (bare(key).to_lowercase(), bare(value));
-        let decoded = STANDARD.decode(&value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let is_type = key.ends_with("auth_type");
-        (is_secret(&key) && word(&value)) || (!is_type && decoded.is_some_and(|decoded| word(&decoded)))
-    });
-    assigned || LITERAL.iter().any(|literal| line.contains(literal))
-}
-
-#[test]
-fn every_chart_at_hand_renders_with_both_helms_the_same_each_time_and_keeps_nothing_that_everybody_knows() {
-    let pieces = pieces();
-    let releases: BTreeSet<_> = pieces.iter().map(|piece| &piece.name).collect();
-    assert!(releases.len() >= 14, "charts of {releases:?} alone are at hand");
-    let (queue, faults) = (Mutex::new(pieces.iter()), Mutex::new(Vec::new()));
-    let next = || queue.lock().unwrap().next();
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
-            scope.spawn(|| {
-                while let Some(piece) = next() {
-                    faults.lock().unwrap().extend(self::faults(piece));
-                }
-            });
-        }
-    });
-    let faults = faults.into_inner().unwrap();
-    assert!(faults.is_empty(), "{faults:#?}");
+/// The other network, and a broker for each service that can have its own; on Ceph.
+fn apart(catalog: &Catalog) -> Value {
+    let brokers = catalog.services["rabbitmq"].releases.keys();
+    let dedicated: Vec<_> = brokers.filter_map(|release| release.strip_prefix("rabbitmq-")).collect();
+    let mut features = on_ceph();
+    features["network"] = json!({"backend": "ovn"});
+    features["messaging"] = json!({"dedicated": dedicated});
+    features
 }
 
 /// The paths of every leaf.
@@ -251,9 +148,9 @@ fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<Strin
 #[test]
 fn each_credential_stands_wherever_a_chart_has_a_place_for_it() {
     let catalog = shipped();
-    for (storage, least) in [(ceph(), 35), (json!({"backend": "pvc"}), 35)] {
-        let desired = everything(&catalog, "2026.1", &storage);
-        assert!(desired.releases.len() >= least, "{}", desired.releases.len());
+    for features in [on_ceph(), on_claims(), apart(&catalog)] {
+        let desired = everything(&catalog, "2026.1", &features);
+        assert!(desired.releases.len() >= 35, "{}", desired.releases.len());
         let missing: Vec<_> =
             desired.releases.iter().flat_map(|(name, release)| missing(&catalog, name, release)).collect();
         assert!(missing.is_empty(), "{missing:#?}");
@@ -263,7 +160,7 @@ fn each_credential_stands_wherever_a_chart_has_a_place_for_it() {
 #[test]
 fn every_credential_reaches_the_cloud_that_has_everything() {
     let catalog = shipped();
-    let desired = everything(&catalog, "2026.1", &ceph());
+    let desired = everything(&catalog, "2026.1", &on_ceph());
     let held: BTreeSet<&str> = desired.releases.values().map(|release| release.service.as_str()).collect();
     let texts: Vec<String> = desired.releases.values().map(|release| json!(release.values).to_string()).collect();
     let stands = |owner: &String| texts.iter().any(|text| text.contains(owner.as_str()));
@@ -275,26 +172,26 @@ fn every_credential_reaches_the_cloud_that_has_everything() {
 }
 
 #[test]
-fn what_everybody_knows_is_found_below_base64_too_and_a_type_of_login_is_none() {
-    let encoded = |text: &str| STANDARD.encode(text);
-    let bad = [
-        "  password: password".to_owned(),
-        "OS_PASSWORD=password".to_owned(),
-        format!("  OS_PASSWORD: {}", encoded("password")),
-        format!("  nova.conf: {}", encoded("[database]\nconnection = mysql+pymysql://nova:password@mariadb/nova\n")),
-        format!("  octavia.conf: {}", encoded("[health_manager]\nheartbeat_key = insecure\n")),
-        "  api_token: chiave_segreta".to_owned(),
-    ];
-    for line in bad {
-        assert_eq!(leaks(&line).len(), 1, "{line}");
+fn what_two_releases_show_each_other_is_the_same_at_both() {
+    let desired = everything(&shipped(), "2026.1", &on_ceph());
+    let text = |release: &str, path: &str| {
+        let found = at(&desired.releases[release].values, path).and_then(Value::as_str);
+        found.unwrap_or_else(|| panic!("{release} has no text at {path}")).to_owned()
+    };
+    // Nova takes a request for metadata for one of Neutron's proxies' by it.
+    let nova = text("nova", "conf.nova.neutron.metadata_proxy_shared_secret");
+    for agent in ["ovn_agent", "ovn_metadata_agent", "metadata_agent"] {
+        let path = format!("conf.{agent}.DEFAULT.metadata_proxy_shared_secret");
+        assert_eq!(text("neutron", &path), nova, "neutron: {path} is not what nova expects");
     }
-    let good = [
-        "auth_type = password".to_owned(),
-        format!("  OS_AUTH_TYPE: {}", encoded("password")),
-        format!("  nova.conf: {}", encoded("[keystone_authtoken]\nauth_type = password\n")),
-        "  password: the-nova-identity".to_owned(),
-    ];
-    for line in good {
-        assert_eq!(leaks(&line), BTreeSet::new(), "{line}");
-    }
+    // Ceilometer logs in as the broker's administrator, whom the charts call so.
+    let administrator = text("rabbitmq", "endpoints.oslo_messaging.auth.user.password");
+    let path = "conf.ceilometer.notification.messaging_urls.values";
+    let urls = at(&desired.releases["ceilometer"].values, path).and_then(Value::as_array).unwrap();
+    let begin = format!("rabbit://rabbitmq:{administrator}@");
+    let other: Vec<_> = urls.iter().filter(|url| !url.as_str().unwrap().starts_with(&begin)).collect();
+    assert!(
+        urls.len() == 7 && other.is_empty(),
+        "ceilometer: {path} has {other:?} among {urls:?}, and the broker knows {begin}"
+    );
 }

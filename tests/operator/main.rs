@@ -8,6 +8,7 @@ mod adopt;
 mod approval;
 mod causes;
 mod ceph;
+mod certificates;
 mod charts;
 mod client;
 mod cloud;

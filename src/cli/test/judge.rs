@@ -41,7 +41,7 @@ impl Cloud {
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": name, "namespace": namespace}, "spec": spec,
         });
-        let question = Question { catalog, schemas, beside, site: &Site::default() };
+        let question = Question { catalog, schemas, beside, site: &Site::default(), now: None };
         let judged = question.document(Kind::OpenStackDeployment, &object);
         let (mut desired, mut variables) = (Desired::default(), Values::new());
         // What has no sound shape is refused, and means nothing.

@@ -11,7 +11,7 @@ const TWO: &str = "# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata: {name
 
 fn reported(text: &str) -> Report {
     let catalog = crate::files::catalog(None).unwrap();
-    report(&split("two.yaml", text), &catalog, &Schemas::new(&catalog).unwrap(), &Site::default())
+    report(&split("two.yaml", text), &catalog, &Schemas::new(&catalog).unwrap(), &Site::default(), None)
 }
 
 #[test]

@@ -9,9 +9,10 @@ use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
 use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs, SecretEdits};
+use crate::controller::certificates::Certificates;
 use crate::controller::named::{feature_secrets, references, values_from, written};
 use crate::controller::{ChartSource, ceph};
-use crate::desired::{Blocked, ChartFact, Facts, Selection, claim_classes};
+use crate::desired::{Blocked, ChartFact, Facts, Finding, Selection, claim_classes};
 use crate::observed::{Claim, Observed};
 
 /// What the facts are for.
@@ -32,6 +33,8 @@ pub struct Found {
     pub facts: Facts,
     /// The releases of which something stays a guess, so that their digests are not the operator's.
     pub guessed: BTreeSet<String>,
+    /// What is wrong with certificates.
+    pub certificates: Vec<Finding>,
 }
 
 impl Question<'_> {
@@ -58,6 +61,7 @@ impl Question<'_> {
         let values_from = values_from(&inputs, spec, &self.selection.namespace);
         let secrets = feature_secrets(&inputs, self.selection);
         let written = written(&inputs, self.catalog, self.selection);
+        let (certificates, _) = Certificates::default().judge(&inputs, self.selection, crate::controller::now());
         let mut ceph = ceph::declared(&inputs, spec, self.selection);
         if let Some(declared) = &mut ceph
             && let Err(error) = ceph::write(cluster, declared, self.selection, &inputs).await
@@ -85,6 +89,7 @@ impl Question<'_> {
                 ..Facts::default()
             },
             guessed,
+            certificates,
         })
     }
 

@@ -1,0 +1,168 @@
+//! Every release of the catalogue whose chart is at hand, rendered by both helms for each `OpenStack` release: the same each time, and nothing that upstream
+//! ships as a secret is left in it.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::Program;
+
+use super::{apart, everything, on_ceph, on_claims};
+use crate::render::{found, given, helm};
+use crate::shipped;
+
+/// What upstream's values ship as secrets, beside words that are one where they follow the name of one.
+const LITERAL: [&str; 11] = [
+    ":password@",
+    "supersecret",
+    "chiave_segreta",
+    "CHANGE_ME",
+    "openstack-cookie",
+    "SOMELONGSECRETKEY",
+    "psql_exp_pass",
+    "changeme",
+    "not-secure-passphrase",
+    "457eb676-33da-42ec-9a8c-9293d545c337",
+    "aCtmgbcUqYUy_HNVg5BDXCaeJgJQzHJXwqbXr0Nmb2o",
+];
+
+/// Charts that no value keeps from rendering otherwise each time: random names of Roles, and a map in any order.
+const RESTLESS: [&str; 2] = ["ceph-adapter-rook", "nagios"];
+
+/// One release's values, to be rendered.
+struct Piece {
+    cloud: String,
+    name: String,
+    chart: String,
+    values: String,
+    twice: bool,
+}
+
+/// Each chart at hand with each of the values that it gets: on Ceph for each `OpenStack` release, with either network, without one for the newest, on which
+/// the others differ in images alone. What is random is so for all: the first of each is rendered twice.
+fn pieces() -> Vec<Piece> {
+    let catalog = shipped();
+    let newest = catalog.openstack.keys().max().cloned().unwrap();
+    let all = || catalog.openstack.keys();
+    let clouds = all().map(|release| (release, "on Ceph", on_ceph()));
+    let clouds = clouds.chain(all().map(|release| (release, "with brokers of their own", apart(&catalog))));
+    let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
+    let mut pieces = Vec::new();
+    for (release, kind, features) in clouds.chain([(&newest, "on claims", on_claims())]) {
+        for (name, wanted) in everything(&catalog, release, &features).releases {
+            let values = serde_json::to_string(&wanted.values).unwrap();
+            if found(&wanted.chart).is_ok() && seen.insert((name.clone(), values.clone())) {
+                let twice = names.insert(name.clone());
+                pieces.push(Piece { cloud: format!("{release} {kind}"), name, chart: wanted.chart, values, twice });
+            }
+        }
+    }
+    pieces
+}
+
+/// What is wrong with a release as helm renders it.
+fn faults(piece: &Piece) -> Vec<String> {
+    let chart = found(&piece.chart).unwrap();
+    // A version of Kubernetes that the charts of other projects take.
+    let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
+    let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
+    let place = format!("{} ({})", piece.name, piece.cloud);
+    let render = |which: Program| helm(which, &arguments, &piece.values);
+    let mut faults = Vec::new();
+    match render(Program::Helm4) {
+        Err(complaint) => faults.push(format!("{place}: helm 4: {complaint}")),
+        Ok(manifest) => {
+            let is_compared = piece.twice && !RESTLESS.contains(&piece.chart.as_str());
+            if is_compared && render(Program::Helm4).as_ref() != Ok(&manifest) {
+                faults.push(format!("{place}: two renders differ; pin what is random in its values"));
+            }
+            faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{place}: everybody knows {leak}")));
+        }
+    }
+    faults.extend(render(Program::Helm3).err().map(|complaint| format!("{place}: helm 3: {complaint}")));
+    faults
+}
+
+/// The secrets of upstream's in a manifest, below base64 too, each with what stands around it.
+fn leaks(manifest: &str) -> BTreeSet<String> {
+    let is_base64 = |character: char| character.is_ascii_alphanumeric() || "+/=".contains(character);
+    let tokens = manifest.split(|character| !is_base64(character)).filter(|token| token.len() >= 8);
+    let decoded = tokens.filter_map(|token| String::from_utf8(STANDARD.decode(token).ok()?).ok());
+    let texts = decoded.chain([manifest.to_owned()]);
+    texts.flat_map(|text| text.lines().filter(|line| is_known(line)).map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// Whether a line holds a secret of upstream's: one of the literal ones, or a word after the name of a secret.
+fn is_known(line: &str) -> bool {
+    let bare = |text: &str| text.trim().trim_matches(['"', '\'', ',']).to_owned();
+    let word = |text: &str| ["password", "insecure", "changeme"].contains(&text);
+    let is_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
+    let assigned = line.split_once(['=', ':']).is_some_and(|(key, value)| {
+        let (key, value) = (bare(key).to_lowercase(), bare(value));
+        let decoded = STANDARD.decode(&value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let is_type = key.ends_with("auth_type");
+        (is_secret(&key) && word(&value)) || (!is_type && decoded.is_some_and(|decoded| word(&decoded)))
+    });
+    assigned || LITERAL.iter().any(|literal| line.contains(literal))
+}
+
+#[test]
+fn every_chart_at_hand_renders_with_both_helms_the_same_each_time_and_keeps_nothing_that_everybody_knows() {
+    let pieces = pieces();
+    let rendered: BTreeSet<_> = pieces.iter().map(|piece| piece.name.as_str()).collect();
+    match given() {
+        // Charts of other projects, which name their repository, may be left out.
+        Some(folder) => {
+            let catalog = shipped();
+            let is_upstreams = |chart: &String| catalog.lock.get(chart).is_some_and(|pin| pin.repository.is_none());
+            let releases = catalog.services.values().flat_map(|service| &service.releases);
+            let upstreams = releases.filter(|(_, release)| is_upstreams(&release.chart)).map(|(name, _)| name.as_str());
+            let left: Vec<_> = upstreams.filter(|name| !rendered.contains(name)).collect();
+            let folder = folder.display();
+            assert!(
+                left.is_empty(),
+                "not rendered, because {folder} lacks the chart or no cloud here has it: {left:?}"
+            );
+        }
+        None => assert!(rendered.len() >= 14, "stand-ins for {rendered:?} alone are at hand"),
+    }
+    let (queue, faults) = (Mutex::new(pieces.iter()), Mutex::new(Vec::new()));
+    let next = || queue.lock().unwrap().next();
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(piece) = next() {
+                    faults.lock().unwrap().extend(self::faults(piece));
+                }
+            });
+        }
+    });
+    let faults = faults.into_inner().unwrap();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn what_everybody_knows_is_found_below_base64_too_and_a_type_of_login_is_none() {
+    let encoded = |text: &str| STANDARD.encode(text);
+    let bad = [
+        "  password: password".to_owned(),
+        "OS_PASSWORD=password".to_owned(),
+        format!("  OS_PASSWORD: {}", encoded("password")),
+        format!("  nova.conf: {}", encoded("[database]\nconnection = mysql+pymysql://nova:password@mariadb/nova\n")),
+        format!("  octavia.conf: {}", encoded("[health_manager]\nheartbeat_key = insecure\n")),
+        "  api_token: chiave_segreta".to_owned(),
+    ];
+    for line in bad {
+        assert_eq!(leaks(&line).len(), 1, "{line}");
+    }
+    let good = [
+        "auth_type = password".to_owned(),
+        format!("  OS_AUTH_TYPE: {}", encoded("password")),
+        format!("  nova.conf: {}", encoded("[keystone_authtoken]\nauth_type = password\n")),
+        "  password: the-nova-identity".to_owned(),
+    ];
+    for line in good {
+        assert_eq!(leaks(&line), BTreeSet::new(), "{line}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Certificates in Secrets: a wrong one is told while the cloud goes on, and one that is put right is heard of at once.
+
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use osdpl::api::{OpenStackDeployment, condition};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use serde_json::json;
+
+use crate::cloud::{Told, services};
+use crate::world::{World, story};
+
+/// An authority.
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+impl World {
+    /// Puts a certificate for these names, which counts until the end of that year, into a Secret.
+    async fn shows(&self, (namespace, name): (&str, &str), names: &[String], last: i32) {
+        let (by, key) = (authority(), KeyPair::generate().unwrap());
+        let mut params = CertificateParams::new(names).unwrap();
+        (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(last + 1, 1, 1));
+        let signed = params.signed_by(&key, &by).unwrap();
+        let texts = json!({"tls.crt": signed.pem(), "tls.key": key.serialize_pem(), "ca.crt": by.pem()});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": texts});
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        api.patch(name, &PatchParams::apply("story").force(), &Patch::Apply(secret)).await.unwrap();
+    }
+
+    /// Waits until the cloud is Ready and warns of this, and of nothing where that is empty.
+    async fn until_warned(&self, of: &str) {
+        let is_so = |cloud: &OpenStackDeployment| {
+            let message = cloud.condition(condition::READY)?.message;
+            let warned = message.contains("warning: spec.features.tls");
+            let is_so = if of.is_empty() { !warned } else { message.contains(of) };
+            (is_so && cloud.is_ready()).then_some(())
+        };
+        self.until(&format!("the cloud is Ready and warns of {of:?}"), is_so).await;
+    }
+}
+
+#[test]
+fn a_certificate_that_was_brought_is_looked_at_and_stops_nothing() {
+    story("certificates", async |world| {
+        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone"]);
+        spec["features"] = json!({"tls": {"internal": {"enabled": true, "given": true}}});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        let place = format!("spec.features.tls.internal.given: Secret {}/keystone-api-tls", world.namespace);
+        world.until_warned(&format!("{place} does not exist; create it")).await;
+        let runs = world.helm_runs().len();
+
+        let secret = (world.namespace.as_str(), "keystone-api-tls");
+        let names = ["", ".svc.cluster.local"].map(|end| format!("keystone-api.{}{end}", world.namespace));
+        let names = [&["keystone-api".to_owned()][..], &names].concat();
+        world.shows(secret, &names, 2024).await;
+        world.until_warned(&format!("{place}: tls.crt ran out at 2025-01-01T00:00:00Z")).await;
+        world.shows(secret, &names[..1], 2040).await;
+        world.until_warned(&format!("{place}: tls.crt does not speak for {}", names[2])).await;
+        let told = world.osdpl(&["plan"]);
+        assert!(told.contains(&format!("keystone-api-tls: tls.crt does not speak for {}", names[2])), "{told}");
+        world.shows(secret, &names, 2040).await;
+        world.until_warned("").await;
+        assert_eq!(world.helm_runs().len(), runs, "a certificate is no value");
+    });
+}
+
+#[test]
+fn the_public_certificate_is_looked_for_where_the_gateway_is() {
+    story("public", async |world| {
+        let gateways = format!("{}-gateways", world.namespace);
+        let api: Api<Namespace> = Api::all(world.client.clone());
+        let object = serde_json::from_value(json!({"metadata": {"name": gateways}})).unwrap();
+        api.create(&PostParams::default(), &object).await.unwrap();
+        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone"]);
+        spec["publicDomain"] = "cloud.example.org".into();
+        spec["features"] = json!({
+            "publicEndpoints": {"enabled": true, "gateway": {"name": "public", "namespace": gateways}},
+            "tls": {"public": {"secretName": "public-tls", "issuer": {"name": "acme"}}},
+        });
+        // Routes, and what cert-manager is asked for: this cluster knows neither.
+        spec["services"]["keystone"]["releases"] = json!({"keystone": {"unset": ["extraObjects"]}});
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        // cert-manager brings it by and by: that it is not there yet is no news.
+        world.until_warned("").await;
+        let elsewhere = ["glance.cloud.example.org".to_owned()];
+        world.shows((&world.namespace, "public-tls"), &elsewhere, 2040).await;
+        world.shows((&gateways, "public-tls"), &elsewhere, 2024).await;
+        let place = format!("spec.features.tls.public.secretName: Secret {gateways}/public-tls");
+        world.until_warned(&format!("{place}: tls.crt does not speak for keystone.cloud.example.org")).await;
+        world.until_warned(&format!("{place}: tls.crt ran out at 2025-01-01T00:00:00Z")).await;
+        world.shows((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
+        world.until_warned("").await;
+        drop(api.delete(&gateways, &DeleteParams::default()).await.unwrap());
+    });
+}
