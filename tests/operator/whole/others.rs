@@ -63,7 +63,7 @@ impl World {
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
         let mut helm = Command::new(cluster.helm(4).unwrap());
         helm.args(["upgrade", SYSTEM.1, "--namespace", SYSTEM.0]).arg(chart);
-        helm.arg("--set").arg(format!("rbac.services={{{}}}", services.join(",")));
+        helm.arg("--set-json").arg(format!("rbac.services={}", json!(services)));
         let homes = cluster.folder().path().join("helm");
         let output = helm.env("KUBECONFIG", cluster.kubeconfig()).env("HOME", homes).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
