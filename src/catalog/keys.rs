@@ -61,8 +61,8 @@ impl Keys {
     /// When the text is given by somebody else and is no tree of keys.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
-            Text::BuiltIn(text) => Chart { text, tree: OnceLock::new() },
-            Text::Given(text) => Chart { text: "", tree: OnceLock::from(Some(yaml::parse(path, text)?)) },
+            Text::BuiltIn { json, .. } => Chart { text: json, tree: OnceLock::new() },
+            Text::Given(_) => Chart { text: "", tree: OnceLock::from(Some(text.read(path)?)) },
         };
         self.0.insert(chart, entry);
         Ok(())
