@@ -5,6 +5,7 @@
 //! What there is beside CEL's own functions ([`FUNCTIONS`]) the table in `src/expr/functions.rs` tells.
 
 mod functions;
+mod reader;
 mod scalar;
 mod ssh;
 
@@ -14,7 +15,7 @@ pub use scalar::Template;
 use std::fmt;
 use std::sync::OnceLock;
 
-use cel::{Context, Program};
+use cel::{Context, IdedExpr, Program};
 use serde_json::{Map, Value};
 
 /// A CEL expression.
@@ -24,7 +25,7 @@ pub struct Expression {
 }
 
 struct Compiled {
-    program: Program,
+    tree: IdedExpr,
     is_secret: bool,
 }
 
@@ -131,7 +132,7 @@ impl Expression {
     /// When a key is missing, types do not fit, or the result is nothing that JSON can hold.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
-        let result = self.compiled()?.program.execute(&scope.0).map_err(|error| match &error {
+        let result = cel::Value::resolve(&self.compiled()?.tree, &scope.0).map_err(|error| match &error {
             cel::ExecutionError::FunctionError { function, message } if function == functions::SECRET => {
                 let (name, key) = message.split_once('/').unwrap_or((message, ""));
                 Error::Secret { expression: self.source.to_string(), name: name.to_owned(), key: key.to_owned() }
@@ -160,7 +161,7 @@ impl Expression {
 
     /// Whether it asks this variable; `false` where it is no CEL.
     pub fn asks(&self, variable: &str) -> bool {
-        let asks = |program: &Compiled| program.program.references().has_variable(variable);
+        let asks = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
         self.source.contains(variable) && self.compiled().is_ok_and(asks)
     }
 
@@ -171,11 +172,8 @@ impl Expression {
 }
 
 fn compile(source: &str) -> Result<Compiled, Error> {
-    let program = Program::compile(source).map_err(|errors| Error::Syntax {
-        expression: source.to_owned(),
-        problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
-    })?;
-    let names = program.references();
+    let tree = reader::tree(source)?;
+    let names = tree.references();
     // `list.exists(item, …)` has a variable of its own.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
@@ -183,7 +181,7 @@ fn compile(source: &str) -> Result<Compiled, Error> {
     }
     let is_secret = names.has_variable(CREDENTIALS) || names.has_function(functions::SECRET);
     drop(names);
-    Ok(Compiled { program, is_secret })
+    Ok(Compiled { tree, is_secret })
 }
 
 impl fmt::Debug for Expression {
