@@ -54,8 +54,9 @@ bench-scale:
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
 		--charts tests/charts --scale
 
-## make bench-plan  loading, resolving and planning, of 60 and of 1 000 releases; no cluster
+## make bench-plan  loading, resolving and planning, of 60 and of 1 000 releases, and osdpl validate as a whole; no cluster
 bench-plan:
+	$(CARGO) build --release -p osdpl -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan
 
 ## make golden      write what presets, OpenStack releases and samples mean anew; look at: git diff tests/golden

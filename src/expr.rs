@@ -6,16 +6,19 @@
 
 mod functions;
 pub mod network;
+mod pattern;
+mod reader;
 mod scalar;
 mod ssh;
 
 pub use functions::{FUNCTIONS, Secrets};
+pub use pattern::{matches, pattern_problem};
 pub use scalar::Template;
 
 use std::fmt;
 use std::sync::OnceLock;
 
-use cel::{Context, Program};
+use cel::{Context, IdedExpr};
 use serde_json::{Map, Value};
 
 /// A CEL expression.
@@ -25,7 +28,7 @@ pub struct Expression {
 }
 
 struct Compiled {
-    program: Program,
+    tree: IdedExpr,
     is_secret: bool,
 }
 
@@ -132,7 +135,7 @@ impl Expression {
     /// When a key is missing, types do not fit, or the result is nothing that JSON can hold.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
-        let result = self.compiled()?.program.execute(&scope.0).map_err(|error| match &error {
+        let result = cel::Value::resolve(&self.compiled()?.tree, &scope.0).map_err(|error| match &error {
             cel::ExecutionError::FunctionError { function, message } if function == functions::SECRET => {
                 let (name, key) = message.split_once('/').unwrap_or((message, ""));
                 Error::Secret { expression: self.source.to_string(), name: name.to_owned(), key: key.to_owned() }
@@ -161,7 +164,7 @@ impl Expression {
 
     /// Whether it asks this variable; `false` where it is no CEL.
     pub fn asks(&self, variable: &str) -> bool {
-        let asks = |program: &Compiled| program.program.references().has_variable(variable);
+        let asks = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
         self.source.contains(variable) && self.compiled().is_ok_and(asks)
     }
 
@@ -172,11 +175,8 @@ impl Expression {
 }
 
 fn compile(source: &str) -> Result<Compiled, Error> {
-    let program = Program::compile(source).map_err(|errors| Error::Syntax {
-        expression: source.to_owned(),
-        problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
-    })?;
-    let names = program.references();
+    let tree = reader::tree(source)?;
+    let names = tree.references();
     // `list.exists(item, …)` has a variable of its own.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
@@ -184,7 +184,7 @@ fn compile(source: &str) -> Result<Compiled, Error> {
     }
     let is_secret = names.has_variable(CREDENTIALS) || names.has_function(functions::SECRET);
     drop(names);
-    Ok(Compiled { program, is_secret })
+    Ok(Compiled { tree, is_secret })
 }
 
 impl fmt::Debug for Expression {
@@ -224,26 +224,6 @@ fn fill(context: &mut Context<'_>, variables: &Map<String, Value>) {
     for (name, value) in variables {
         context.add_variable_from_value(name.as_str(), from_json(value));
     }
-}
-
-/// Whether `text` matches the regular expression `pattern`, as CEL and CRD schemas understand it; a pattern that is none matches nothing.
-pub fn matches(text: &str, pattern: &str) -> bool {
-    matches!(matched(text, pattern), Some(Ok(cel::Value::Bool(true))))
-}
-
-/// What is wrong with a regular expression; `None` where it is one.
-pub fn pattern_problem(pattern: &str) -> Option<String> {
-    let Some(Err(cel::ExecutionError::FunctionError { message, .. })) = matched("", pattern) else { return None };
-    let last = message.lines().last().unwrap_or_default();
-    Some(last.trim_start_matches("error: ").to_owned())
-}
-
-fn matched(text: &str, pattern: &str) -> Option<Result<cel::Value, cel::ExecutionError>> {
-    let program = Program::compile("text.matches(pattern)").ok()?;
-    let mut context = Context::default();
-    context.add_variable_from_value("text", text.to_owned());
-    context.add_variable_from_value("pattern", pattern.to_owned());
-    Some(program.execute(&context))
 }
 
 /// The library's texts print the values involved, which may be secrets; these do not.

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use include_dir::{Dir, include_dir};
-
 use crate::catalog::{Catalog, Errors, Files, Text};
 
-static VALUES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/values");
-static PRESETS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/presets");
+/// Path, text, and the same as JSON: what `src/files/compile.rs` has made of the catalogue before this was built.
+static BUILT_IN: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// Why a catalogue can't be had.
 #[derive(Debug, thiserror::Error)]
@@ -47,20 +45,7 @@ pub fn texts(folder: Option<&Path>) -> Result<Files, Error> {
 
 /// The files that are built into the program.
 pub fn built_in() -> Files {
-    let mut files = Files::new();
-    for (prefix, dir) in [("values", &VALUES), ("presets", &PRESETS)] {
-        collect(prefix, dir, &mut files);
-    }
-    files
-}
-
-fn collect(prefix: &str, dir: &Dir<'static>, files: &mut Files) {
-    for file in dir.files() {
-        if let (path, Some(text)) = (file.path(), file.contents_utf8()) {
-            files.insert(format!("{prefix}/{}", path.display()), Text::BuiltIn(text));
-        }
-    }
-    dir.dirs().for_each(|dir| collect(prefix, dir, files));
+    BUILT_IN.iter().map(|&(path, text, json)| (path.to_owned(), Text::BuiltIn { text, json })).collect()
 }
 
 #[allow(clippy::disallowed_methods, reason = "the loader is the gate to the catalogue's files")]

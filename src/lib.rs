@@ -70,7 +70,7 @@
 //! * Repositories are pulled with `helm pull`; the only other HTTP that is spoken is with the cloud's own services ([`http`]).
 //! * What has to be made inside of the cloud before a service can run (a network, a flavor, certificates) no code of the operator's makes: a
 //!   Job of the release does, writes the IDs into a `ConfigMap` (`facts` of the release), and expressions see them there.
-//! * The catalogue's files are built into the program; `--catalog` names a folder instead.
+//! * The catalogue's files are built into the program, read already (`src/files/compile.rs`); `--catalog` names a folder instead.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -123,7 +123,7 @@ impl Reference {
     /// For the first file that is not of its schema.
     pub fn read(files: &Files) -> Result<Self, Error> {
         let lock: Option<file::Lock> =
-            files.get("values/lock.yaml").map(|text| yaml::parse("values/lock.yaml", text)).transpose()?;
+            files.get("values/lock.yaml").map(|text| text.read("values/lock.yaml")).transpose()?;
         Ok(Self {
             services: folder(files, Kind::Services)?,
             presets: folder(files, Kind::Presets)?,
@@ -174,7 +174,7 @@ fn folder<T: DeserializeOwned>(files: &Files, kind: Kind) -> Result<BTreeMap<Str
         let name = path.strip_prefix(kind.folder())?.strip_suffix(".yaml")?;
         (!name.contains('/')).then_some((name, path, text))
     });
-    named.map(|(name, path, text)| Ok((name.to_owned(), yaml::parse(path, text)?))).collect()
+    named.map(|(name, path, text)| Ok((name.to_owned(), text.read(path)?))).collect()
 }
 
 #[cfg(test)]

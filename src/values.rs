@@ -19,12 +19,13 @@ use serde_json::{Map, Value};
 pub type Values = Map<String, Value>;
 
 /// Merges `over` into `base` by helm's rules; nulls in `over` are kept as nulls.
-pub fn merge(base: &mut Values, over: Values) {
+pub fn merge(base: &mut Values, over: &Values) {
     for (key, value) in over {
-        match (base.get_mut(&key), value) {
+        match (base.get_mut(key), value) {
             (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
-            (_, value) => {
-                base.insert(key, value);
+            (Some(below), value) => below.clone_from(value),
+            (None, value) => {
+                base.insert(key.clone(), value.clone());
             }
         }
     }

@@ -106,7 +106,7 @@ impl Every {
         }
         let left = || {
             let tree = self.reach.keys.get(chart)?;
-            let known = Template::pruned(&self.whole.values(), &|path| tree.knows(path));
+            let known = tree.known(&self.whole.values());
             (!known.is_empty()).then(|| Box::new(Body::new(&known.into(), Vec::new())))
         };
         self.bodies.get(*index)?.get_or_init(left).as_deref()
@@ -141,7 +141,7 @@ impl Body {
     /// # Errors
     /// For the first wrong one, with its path.
     pub fn check(&self) -> Result<(), (Path, expr::Error)> {
-        Template::compile(&self.values()).map(drop)
+        Template::compile(self.values()).map(drop)
     }
 
     /// Evaluates the body into a layer.
@@ -157,7 +157,7 @@ impl Body {
         if let Some(template) = self.template.get() {
             return Ok(template);
         }
-        let template = Template::compile(&self.values())?;
+        let template = Template::compile(self.values())?;
         Ok(self.template.get_or_init(|| template))
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::Text;
-use crate::values::Path;
+use crate::values::{Path, Values};
 use crate::yaml;
 
 /// How a tree writes a key that templates read and `values.yaml` does not have.
@@ -61,8 +61,8 @@ impl Keys {
     /// When the text is given by somebody else and is no tree of keys.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
-            Text::BuiltIn(text) => Chart { text, tree: OnceLock::new() },
-            Text::Given(text) => Chart { text: "", tree: OnceLock::from(Some(yaml::parse(path, text)?)) },
+            Text::BuiltIn { json, .. } => Chart { text: json, tree: OnceLock::new() },
+            Text::Given(_) => Chart { text: "", tree: OnceLock::from(Some(text.read(path)?)) },
         };
         self.0.insert(chart, entry);
         Ok(())
@@ -147,6 +147,21 @@ impl KeyTree {
     /// The part of the tree at these keys, where the chart's own values have it.
     pub fn find(&self, keys: &[String]) -> Option<&Self> {
         keys.iter().try_fold(self, |tree, key| tree.below(key)).filter(|tree| tree.has_default())
+    }
+
+    /// The values at paths that the chart's own values have; maps that become empty go as well.
+    pub fn known(&self, values: &Values) -> Values {
+        let known = values.iter().filter_map(|(key, value)| {
+            let below = self.below(key)?;
+            let known = match value {
+                Value::Object(map) if !map.is_empty() => {
+                    Some(below.known(map)).filter(|map| !map.is_empty()).map(Value::Object)
+                }
+                leaf => below.has_default().then(|| leaf.clone()),
+            };
+            Some((key.clone(), known?))
+        });
+        known.collect()
     }
 
     /// What is below one key, be it a default or read alone.

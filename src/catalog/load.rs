@@ -16,18 +16,18 @@ use super::{
 use crate::drift::Tolerated;
 use crate::expr::{Expression, Template};
 use crate::values::Values;
-use crate::yaml;
 
 impl Catalog {
     /// Reads a whole catalogue.
     ///
     /// # Errors
     /// Everything that is wrong with any file, at once; expressions in files that are built into the program are not looked at
-    /// ([`super::Text::BuiltIn`]).
+    /// ([`super::Text::BuiltIn`]), nor is what must hold between files where all are.
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_given: true, reach: Arc::default() };
         let catalog = loader.load();
-        if loader.errors.is_empty() {
+        let is_given = files.values().any(|text| matches!(text, Text::Given(_)));
+        if loader.errors.is_empty() && is_given {
             loader.errors = check::check(&catalog);
         }
         if loader.errors.is_empty() { Ok(catalog) } else { Err(Errors(loader.errors)) }
@@ -117,7 +117,7 @@ impl Loader<'_> {
     fn parse<T: DeserializeOwned>(&mut self, path: &str) -> Option<T> {
         let text = self.files.get(path)?;
         self.is_given = matches!(text, Text::Given(_));
-        yaml::parse(path, text).map_err(|error| self.errors.push(error.into())).ok()
+        text.read(path).map_err(|error| self.errors.push(error.into())).ok()
     }
 
     fn named(&mut self, folder: &str, name: &str, said: &str) {

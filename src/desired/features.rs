@@ -14,7 +14,7 @@ pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut 
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
     for preset in spec.presets.iter().filter_map(|name| catalog.presets.get(name)) {
-        merge(&mut features, preset.features.clone());
+        merge(&mut features, &preset.features);
     }
     for (name, wanted) in &spec.features {
         let field = format!("spec.features.{name}");
@@ -22,7 +22,7 @@ pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut 
             let before = findings.len();
             validate(&feature.schema, wanted, &field, findings);
             if findings.len() == before {
-                merge(&mut features, Map::from_iter([(name.clone(), wanted.clone())]));
+                merge(&mut features, &Map::from_iter([(name.clone(), wanted.clone())]));
             }
         } else {
             let hint = did_you_mean(name, catalog.features.keys().map(String::as_str));

@@ -43,8 +43,8 @@ pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
         let Some((service, release)) = catalog.release(name) else { continue };
         let scope = scope(&common, selection, facts, name);
         let source = Source { spec, catalog, selection, facts, service, name, release, scope: &scope };
-        let merged = source.merged(findings);
-        whole.desired.releases.insert(name.clone(), source.desired(key.clone(), &merged, findings));
+        let mut merged = source.merged(findings);
+        whole.desired.releases.insert(name.clone(), source.desired(key.clone(), &mut merged, findings));
         if merged.problems.is_empty() {
             whole.layers.insert(name.clone(), merged.layers);
         }
@@ -77,7 +77,7 @@ impl Source<'_> {
         let mut values = fold(&layers);
         let per_node = super::per_node::layer(self.spec, self.catalog, self.name, self.scope, &values, findings);
         if let Some(per_node) = per_node {
-            merge(&mut values, per_node.values.clone());
+            merge(&mut values, &per_node.values);
             layers.push(per_node);
         }
         Merged { layers, values, problems }
@@ -94,7 +94,8 @@ impl Source<'_> {
         Some(Finding { level: Level::Note, field, message })
     }
 
-    fn desired(&self, key: Key, merged: &Merged, findings: &mut Vec<Finding>) -> DesiredRelease {
+    /// Takes the values.
+    fn desired(&self, key: Key, merged: &mut Merged, findings: &mut Vec<Finding>) -> DesiredRelease {
         let Self { spec, catalog, facts, service, name, release, scope, .. } = *self;
         let own = self.own();
         let chart = facts.charts.get(name);
@@ -125,8 +126,8 @@ impl Source<'_> {
             guests: guests(release, scope),
             split: super::per_node::split(release, values),
             catalog: self.catalog_digest(fact),
-            values: values.clone(),
             secret: merged.layers.iter().flat_map(|layer| layer.secret.iter().cloned()).collect(),
+            values: std::mem::take(&mut merged.values),
         }
     }
 

@@ -193,7 +193,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
 /// A message with its expressions evaluated; as it is written where one can't be.
 fn told(message: &str, scope: &Scope) -> String {
     let whole = Values::from_iter([("message".to_owned(), message.into())]);
-    let evaluated = Template::compile(&whole).and_then(|template| template.evaluate(scope));
+    let evaluated = Template::compile(whole).and_then(|template| template.evaluate(scope));
     let text = evaluated.ok().and_then(|(values, _)| Some(values.get("message")?.as_str()?.to_owned()));
     text.unwrap_or_else(|| message.to_owned())
 }

@@ -110,7 +110,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     let mut merged = serde_json::Map::new();
     for map in maps {
         let Some(serde_json::Value::Object(map)) = to_json(map.clone()) else { return Err(failed()) };
-        crate::values::merge(&mut merged, map);
+        crate::values::merge(&mut merged, &map);
     }
     Ok(from_json(&merged.into()))
 }

@@ -44,8 +44,8 @@ impl Template {
     ///
     /// # Errors
     /// For the first expression that is wrong, with the path at which it stands.
-    pub fn compile(values: &Values) -> Result<Self, (Path, Error)> {
-        Ok(Self(compile_map(values, &Path::root())?))
+    pub fn compile(values: Values) -> Result<Self, (Path, Error)> {
+        Ok(Self(compile_map(values, None)?))
     }
 
     /// Evaluates every expression; returns the values and the paths that hold secrets.
@@ -85,38 +85,23 @@ impl Template {
         values.values().for_each(|value| walk(value, &mut found));
         found
     }
-
-    /// Drops every leaf whose path `keep` refuses; maps that become empty go as well.
-    #[must_use]
-    pub fn pruned(values: &Values, keep: &impl Fn(&Path) -> bool) -> Values {
-        fn walk(values: &Values, path: &Path, keep: &impl Fn(&Path) -> bool) -> Values {
-            let pruned = values.iter().filter_map(|(key, value)| {
-                let path = path.child(key);
-                match value {
-                    Value::Object(map) if !map.is_empty() => {
-                        let map = walk(map, &path, keep);
-                        (!map.is_empty()).then(|| (key.clone(), Value::Object(map)))
-                    }
-                    leaf => keep(&path).then(|| (key.clone(), leaf.clone())),
-                }
-            });
-            pruned.collect()
-        }
-        walk(values, &Path::root(), keep)
-    }
 }
 
 type Located<T> = Result<T, (Path, Error)>;
 
-fn compile_map(values: &Values, path: &Path) -> Located<Vec<(String, Node)>> {
-    values.iter().map(|(key, value)| Ok((key.clone(), compile(value, &path.child(key))?))).collect()
+fn compile_map(values: Values, above: Option<&Trail>) -> Located<Vec<(String, Node)>> {
+    let compiled = values.into_iter().map(|(key, value)| {
+        let node = compile(value, &Trail { above, key: &key })?;
+        Ok((key, node))
+    });
+    compiled.collect()
 }
 
-fn compile(value: &Value, path: &Path) -> Located<Node> {
+fn compile(value: Value, trail: &Trail) -> Located<Node> {
     match value {
-        Value::String(text) => scalar(text).map_err(|error| (path.clone(), error)),
+        Value::String(text) if text.contains("${") => scalar(&text).map_err(|error| (trail.path(), error)),
         Value::Object(map) => {
-            let nodes = compile_map(map, path)?;
+            let nodes = compile_map(map, Some(trail))?;
             let is_plain = nodes.iter().all(|(_, node)| node.is_plain());
             Ok(if is_plain {
                 Node::Plain(nodes.into_iter().filter_map(plain_entry).collect())
@@ -125,7 +110,7 @@ fn compile(value: &Value, path: &Path) -> Located<Node> {
             })
         }
         Value::Array(items) => {
-            let nodes = items.iter().map(|item| compile(item, path)).collect::<Located<Vec<_>>>()?;
+            let nodes = items.into_iter().map(|item| compile(item, trail)).collect::<Located<Vec<_>>>()?;
             let is_plain = nodes.iter().all(Node::is_plain);
             Ok(if is_plain {
                 Node::Plain(nodes.into_iter().filter_map(Node::plain).collect())
@@ -133,7 +118,7 @@ fn compile(value: &Value, path: &Path) -> Located<Node> {
                 Node::List(nodes)
             })
         }
-        plain => Ok(Node::Plain(plain.clone())),
+        plain => Ok(Node::Plain(plain)),
     }
 }
 

@@ -13,7 +13,7 @@ fn evaluated(values: Value) -> (Value, Vec<String>) {
         "credentials": {"nova": {"database": "s3cret"}},
         "features": {"network": {"backend": "ovn"}},
     })));
-    let (values, secret) = Template::compile(&map(values)).unwrap().evaluate(&scope).unwrap();
+    let (values, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();
     (Value::Object(values), secret.iter().map(ToString::to_string).collect())
 }
 
@@ -42,7 +42,7 @@ fn wrong_expressions_say_what_is_wrong() {
             "`feature.network` uses `feature`, which does not exist; there are spec, features, openstack",
         ),
     ] {
-        let (path, error) = Template::compile(&map(json!({"a": {"b": text}}))).unwrap_err();
+        let (path, error) = Template::compile(map(json!({"a": {"b": text}}))).unwrap_err();
         assert_eq!(path.to_string(), "a.b");
         assert!(error.to_string().starts_with(start), "{error}");
     }
@@ -53,7 +53,7 @@ fn failures_never_print_values() {
     let scope = Scope::new(&map(json!({"credentials": {"nova": {"database": "s3cret"}}})));
     for text in ["${credentials.nova.database + 1}", "${credentials.nova.missing}", "${int(credentials.nova.database)}"]
     {
-        let (_, error) = Template::compile(&map(json!({"a": text}))).unwrap().evaluate(&scope).unwrap_err();
+        let (_, error) = Template::compile(map(json!({"a": text}))).unwrap().evaluate(&scope).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
         assert!(error.to_string().contains("can't be evaluated: "), "{error}");
     }
@@ -98,7 +98,7 @@ fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
     let scope = Scope::with_secrets(&variables, secrets);
     let values = json!({"domains": "${keyed(features.identity.ldap.map(d, {'name': d.name, 'pass': secret(d.password)}), 'name')}",
                         "url": "u:${secret({'name': 'ldap', 'key': 'bind'})}@h"});
-    let (values, secret) = Template::compile(&map(values)).unwrap().evaluate(&scope).unwrap();
+    let (values, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();
     assert_eq!(Value::Object(values), json!({"domains": {"corp": {"pass": "s3cret"}}, "url": "u:s3cret@h"}));
     assert_eq!(secret.iter().map(ToString::to_string).collect::<Vec<_>>(), ["domains", "url"]);
 }
@@ -109,7 +109,7 @@ fn a_list_with_a_secret_anywhere_in_it_is_secret_as_a_whole() {
     let secret = "${credentials.a.b}";
     let values =
         json!({"in": {"map": [{"deep": [{"a": secret}, {"b": "${spec.region}"}]}, secret]}, "after": {"x": secret}});
-    let (_, secret) = Template::compile(&map(values)).unwrap().evaluate(&scope).unwrap();
+    let (_, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();
     let mut secret: Vec<_> = secret.iter().map(ToString::to_string).collect();
     secret.dedup();
     assert_eq!(secret, ["after.x", "in.map"]);

@@ -38,7 +38,7 @@ pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
                 tally.add(field, release.name, own.is_for(path), said);
             }
         }
-        merge(&mut below, layer.values.clone());
+        merge(&mut below, &layer.values);
         layer.unset.iter().for_each(|path| set_null(&mut below, path));
     }
 }

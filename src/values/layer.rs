@@ -62,7 +62,7 @@ impl Layer {
 pub fn fold<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     let mut values = Values::new();
     for layer in layers {
-        merge(&mut values, layer.values.clone());
+        merge(&mut values, &layer.values);
         for path in &layer.unset {
             set(&mut values, path, Value::Null);
         }

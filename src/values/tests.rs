@@ -9,7 +9,7 @@ fn map(value: Value) -> Values {
 
 fn merged(base: Value, over: Value) -> Value {
     let mut base = map(base);
-    merge(&mut base, map(over));
+    merge(&mut base, &map(over));
     Value::Object(base)
 }
 
@@ -100,16 +100,16 @@ proptest! {
     #[test]
     fn merging_again_changes_nothing(base in trees(), over in trees()) {
         let mut once = base;
-        merge(&mut once, over.clone());
+        merge(&mut once, &over);
         let mut twice = once.clone();
-        merge(&mut twice, over);
+        merge(&mut twice, &over);
         prop_assert_eq!(once, twice);
     }
 
     #[test]
     fn every_leaf_of_the_upper_layer_arrives(base in trees(), over in trees()) {
         let mut result = base;
-        merge(&mut result, over.clone());
+        merge(&mut result, &over);
         for (path, value) in leaves(&over) {
             if !value.is_object() {
                 prop_assert_eq!(get(&result, &path), Some(value));

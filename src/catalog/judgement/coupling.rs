@@ -7,7 +7,6 @@ use super::super::{Error, Files};
 use super::Reader;
 use crate::expr::Expression;
 use crate::values::Path;
-use crate::yaml;
 
 /// Where the table is.
 const FILE: &str = "values/couplings.yaml";
@@ -74,7 +73,7 @@ struct PlaceEntry {
 
 pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Vec<Coupling> {
     let Some(text) = files.get(FILE) else { return Vec::new() };
-    let file: File = yaml::parse(FILE, text).unwrap_or_else(|error| {
+    let file: File = text.read(FILE).unwrap_or_else(|error| {
         reader.errors.push(error.into());
         File::default()
     });

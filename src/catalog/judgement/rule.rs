@@ -6,7 +6,6 @@ use super::super::{Error, Files, Level};
 use super::{Judgements, Reader, apart, pool, shared};
 use crate::expr::Expression;
 use crate::values::Path;
-use crate::yaml;
 
 /// Where the table is.
 pub(super) const FILE: &str = "values/rules.yaml";
@@ -54,7 +53,7 @@ struct Entry {
 /// The tables of the file.
 pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Judgements {
     let Some(text) = files.get(FILE) else { return Judgements::default() };
-    let file: File = yaml::parse(FILE, text).unwrap_or_else(|error| {
+    let file: File = text.read(FILE).unwrap_or_else(|error| {
         reader.errors.push(error.into());
         File::default()
     });

@@ -14,6 +14,7 @@ mod plan;
 mod report;
 mod scale;
 mod steady;
+mod validate;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -68,6 +69,8 @@ async fn main() -> ExitCode {
 async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.plan {
         plan::measure(&arguments.sample)?;
+        let samples = arguments.sample.parent().context("the sample is in no folder")?;
+        validate::measure(&arguments.osdpl, samples)?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.scale {

@@ -66,17 +66,19 @@ fn as_f64(count: usize) -> f64 {
 }
 
 fn median(taken: &[Times]) -> Times {
-    let middle = |of: fn(&Times) -> Duration| {
-        let mut all: Vec<Duration> = taken.iter().map(of).collect();
-        all.sort_unstable();
-        all[all.len() / 2]
-    };
+    let middle = |of: fn(&Times) -> Duration| middle(taken.iter().map(of).collect());
     Times {
         load: middle(|times| times.load),
         select: middle(|times| times.select),
         resolve: middle(|times| times.resolve),
         plan: middle(|times| times.plan),
     }
+}
+
+/// The median.
+pub fn middle(mut taken: Vec<Duration>) -> Duration {
+    taken.sort_unstable();
+    taken.get(taken.len() / 2).copied().unwrap_or_default()
 }
 
 /// One pass, with what is read when it is first asked for read already, as in an operator that has run for a while.
@@ -101,7 +103,8 @@ fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> 
     Ok(Times { load, select, resolve, plan })
 }
 
-fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
+/// How long something took.
+pub fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let made = run();
     (made, start.elapsed())

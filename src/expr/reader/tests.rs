@@ -1,0 +1,103 @@
+use cel::Program;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::read;
+use crate::expr::Template;
+
+/// What is read is what cel reads; whether it was read at all.
+fn agrees(text: &str) -> bool {
+    let Some(own) = read(text) else { return false };
+    let theirs = Program::compile(text).unwrap_or_else(|errors| panic!("{text}: {errors}"));
+    assert_eq!(own, *theirs.expression(), "{text}");
+    true
+}
+
+#[test]
+fn what_is_read_becomes_the_tree_that_cel_makes_of_it() {
+    for text in [
+        "a",
+        " a . b\n.c ",
+        "a.b('x', 1).c(d)",
+        "size(a) > 3 && !b || c in ['x', \"y\", '']",
+        "a && b && c && d && e || f || g || h || i",
+        "a ? b == 1 : c ? null : d",
+        "a - 1 - 2 * b / c % 4 + d <= e",
+        "has(a.b) && has(a.b.c) && !(has(a.d))",
+        "a[b].c['d'][0] != true",
+        "'a \"b\"' + \"it's\"",
+        "inner in trueish",
+    ] {
+        assert!(agrees(text), "{text}");
+    }
+}
+
+#[test]
+fn the_rest_is_left_to_cel() {
+    for text in [
+        "a.exists(b, b == 1)",
+        "a.map(b, b.c)",
+        "{'a': 1}",
+        "a{b: 1}",
+        "-1",
+        "!!a",
+        "1.5",
+        "1u",
+        "0x1f",
+        "r'a'",
+        "b'a'",
+        "'''a'''",
+        r"'a\'b'",
+        "a // b",
+        "a.in",
+        ".a",
+        "a.?b",
+        "[1,]",
+        "has(a)",
+        "a b",
+        "a ==",
+        "",
+    ] {
+        assert_eq!(read(text), None, "{text}");
+    }
+    assert_eq!(read(&format!("{}a{}", "(".repeat(10_000), ")".repeat(10_000))), None);
+}
+
+/// Every text of the catalogue, and every expression in one.
+fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let whole = [("text".to_owned(), value.clone())].into_iter().collect();
+            found.extend(Template::expressions(&whole));
+            found.push(text.clone());
+        }
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(map) => map.values().for_each(|value| texts(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[test]
+fn most_of_the_catalogue_is_read_and_all_of_that_as_cel_reads_it() {
+    let mut found = Vec::new();
+    for (path, text) in crate::files::built_in().iter().filter(|(path, _)| path.ends_with(".yaml")) {
+        texts(&text.read(path).unwrap(), &mut found);
+    }
+    found.sort();
+    found.dedup();
+    let (read, left): (Vec<&String>, Vec<&String>) = found.iter().partition(|text| agrees(text));
+    let left = left.into_iter().filter(|text| text.contains("features.") && Program::compile(text).is_ok()).count();
+    assert!(read.len() > 4 * left, "{} are read, {left} are left to cel", read.len());
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_read_that_cel_reads_otherwise(text in "(a|b|in|has|true|null|r|[0-9]|'x'|\"y\"|''|[.(),?:!<>=+*/%\\[\\]{} -]|==|&&|\\|\\|){1,12}") {
+        agrees(&text);
+    }
+
+    #[test]
+    fn any_chain_is_read_as_cel_reads_it(first in "[ab]", rest in "( ?(==|!=|<=|>=|<|>|\\+|-|\\*|/|%|&&|\\|\\||in|\\.|\\?b:) ?(a|b|c\\(a,1\\)|d\\[0\\]|\\(a\\)|e)){1,8}") {
+        agrees(&format!("{first}{rest}"));
+    }
+}

@@ -1,0 +1,44 @@
+//! What is built into the program is read as JSON, and is the same.
+
+use std::fmt::Debug;
+
+use osdpl::catalog::{Text, file};
+use osdpl::yaml;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Both forms are of this shape, and equal.
+fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
+    let read: T = serde_json::from_str(json).unwrap_or_else(|error| panic!("{path}, as JSON: {error}"));
+    let written: T = yaml::parse(path, text).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(format!("{read:?}"), format!("{written:?}"), "{path}");
+}
+
+#[test]
+fn every_file_says_the_same_as_json() {
+    let files = osdpl::files::built_in();
+    for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".yaml")) {
+        let Text::BuiltIn { text, json } = text else { panic!("{path} is not built in") };
+        match path.rsplit_once('/').unwrap() {
+            ("values/services", _) => agree::<file::Service>(path, text, json),
+            ("values/features", _) => agree::<file::Feature>(path, text, json),
+            ("values/openstack", _) => agree::<file::OpenStackRelease>(path, text, json),
+            ("values/shared", _) => agree::<file::Shared>(path, text, json),
+            ("presets", _) => agree::<file::Preset>(path, text, json),
+            ("values", "lock.yaml") => agree::<file::Lock>(path, text, json),
+            ("values", "drift.yaml") => agree::<file::Drift>(path, text, json),
+            ("values", "nodes.yaml") => agree::<file::Nodes>(path, text, json),
+            _ => agree::<Value>(path, text, json),
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_that_is_built_in_has_its_line() {
+    let text = Text::BuiltIn {
+        text: "preset: x\ndescription: y\nservice: [nova]\n",
+        json: r#"{"preset":"x","service":["nova"]}"#,
+    };
+    let error = text.read::<file::Preset>("presets/x.yaml").unwrap_err();
+    assert!(error.to_string().starts_with("presets/x.yaml:3:1: unknown field `service`"), "{error}");
+}
