@@ -205,7 +205,7 @@ impl Loader<'_> {
     /// Looks at the expressions in what a check says: it is said before anything of the cloud is known, and to everybody.
     fn message(&mut self, path: &str, field: &str, message: &str) {
         let whole = Values::from_iter([("message".to_owned(), message.into())]);
-        if let Err((_, error)) = Template::compile(&whole) {
+        if let Err((_, error)) = Template::compile(whole.clone()) {
             let near = error.expression().to_owned();
             return self.expression(path, field, &near, error);
         }

@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         let Some(after) = self.after_space().strip_prefix(sign) else { return false };
         let is_longer = match sign {
             "/" => after.starts_with('/'),
-            word if word.starts_with(is_of_name) => after.starts_with(|letter| is_of_name(letter)),
+            word if word.starts_with(is_of_name) => after.starts_with(is_of_name),
             _ => false,
         };
         if !is_longer {

@@ -54,7 +54,7 @@ fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
 
 /// What is JSON already stays as it is.
 fn json(name: &str, text: &str) -> Result<String, Box<dyn Error>> {
-    if name.ends_with(".json") {
+    if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         return Ok(text.to_owned());
     }
     let value: serde_json::Value = read::parse(name, text)?;

@@ -15,7 +15,6 @@ const FRONT: &str = "conf: {region: string, password: string, colour: string, wo
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\n";
 
 /// The hazards of a spec, as `kind field: message`.
-#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn told(value: Value) -> Vec<String> {
     told_with(value, &[])
 }

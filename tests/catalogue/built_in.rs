@@ -17,7 +17,7 @@ fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
 #[test]
 fn every_file_says_the_same_as_json() {
     let files = osdpl::files::built_in();
-    for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".yaml")) {
+    for (path, text) in files.iter().filter(|(path, _)| !path.starts_with("values/keys/")) {
         let Text::BuiltIn { text, json } = text else { panic!("{path} is not built in") };
         match path.rsplit_once('/').unwrap() {
             ("values/services", _) => agree::<file::Service>(path, text, json),

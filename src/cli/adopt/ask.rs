@@ -74,7 +74,9 @@ async fn open(
     if asked.is_some() && !refused.is_empty() {
         bail!("{}", refused.join("\n"));
     }
-    refused.iter().for_each(|why| eprintln!("osdpl: {why}"));
+    for why in &refused {
+        eprintln!("osdpl: {why}");
+    }
     if !ours.is_empty() {
         output::line(format_args!("osdpl's already, nothing to do: {}", ours.join(", ")));
     } else if open.is_empty() && refused.is_empty() {

@@ -80,7 +80,7 @@ fn texts(value: &Value, found: &mut Vec<String>) {
 #[test]
 fn most_of_the_catalogue_is_read_and_all_of_that_as_cel_reads_it() {
     let mut found = Vec::new();
-    for (path, text) in crate::files::built_in().iter().filter(|(path, _)| path.ends_with(".yaml")) {
+    for (path, text) in crate::files::built_in().iter().filter(|(path, _)| !path.starts_with("values/keys/")) {
         texts(&text.read(path).unwrap(), &mut found);
     }
     found.sort();

@@ -72,6 +72,7 @@ impl Chain {
 
     /// Why who trusts these authorities does not trust the first certificate. Whether all of them still count is another question.
     pub fn trust_problem(&self, authorities: &Self) -> Option<String> {
+        use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
         // What is trusted itself nobody has to sign.
         if authorities.all.contains(&self.all[0]) {
             return None;
@@ -79,11 +80,8 @@ impl Chain {
         let mut roots = RootCertStore::empty();
         let added = authorities.all.iter().filter(|authority| roots.add((*authority).clone()).is_ok()).count();
         let begin = self.whole().0.unwrap_or_default();
-        let error = match verify(&self.all[0], &roots, &self.all[1..], seconds(begin)).err()? {
-            Error::InvalidCertificate(error) => error,
-            _ => return None,
-        };
-        use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
+        let problem = verify(&self.all[0], &roots, &self.all[1..], seconds(begin)).err()?;
+        let Error::InvalidCertificate(error) = problem else { return None };
         match error {
             _ if added == 0 => {
                 Some(format!("{} holds no authority; put the one in that has signed {}", authorities.name, self.name))
