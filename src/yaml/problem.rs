@@ -43,7 +43,7 @@ pub fn without_literals(said: &str) -> String {
         let end =
             [", expected ", ", there are no "].iter().filter_map(|end| behind.rfind(&format!("{quote}{end}"))).max();
         let rest = end.map_or("", |end| &behind[end + quote.len()..]);
-        return format!("{}{}{rest}", &said[..at], kind.trim_end());
+        return format!("{}{rest}", said[..at + kind.len()].trim_end());
     }
     said.to_owned()
 }

@@ -31,7 +31,7 @@ fn what_is_most_likely_ours_is_told_with_what_to_write() {
 
 #[test]
 fn the_items_of_a_list_are_judged_each_with_its_lines() {
-    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: osdpl.dev/v1alpha1\n  kind: OpenStackDeployment\n  metadata: {name: cloud}\n  spec:\n    openstackRelease: '2026.1'\n    presets: [compute]\n    regoin: x\n";
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: osdpl.dev/v1alpha1\n  kind: OpenStackDeployment\n  metadata: {name: cloud}\n  spec:\n    openstackRelease: '2026.1'\n    presets: [core]\n    regoin: x\n";
     let (code, said, _) = validate(&[], list);
     assert!(
         code == 1 && said.starts_with("-:10: error: spec.regoin: ") && said.contains("1 resource judged"),
@@ -49,7 +49,7 @@ fn of_two_of_one_name_the_second_is_told() {
 
 #[test]
 fn a_wrong_config_map_is_told_at_its_line_beside_everything_else() {
-    let cloud = SOUND.replace("[compute]", "[compute], regoin: x");
+    let cloud = SOUND.replace("[core]", "[core], regoin: x");
     let (code, said, _) =
         validate(&[], &format!("{cloud}{}", addition("'true'", "    preset: edge\n    presset: x\n")));
     assert!(code == 1 && said.contains("-:4: error: spec.regoin: "), "{said}");
@@ -85,8 +85,8 @@ fn a_label_that_keeps_a_config_map_out_is_told() {
 #[test]
 fn what_is_named_and_not_there_is_noted_and_what_was_read_is_not() {
     let cloud = SOUND.replace(
-        "[compute]",
-        "[compute], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}",
+        "[core]",
+        "[core], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}",
     );
     let (code, said, _) = validate(&[], &cloud);
     let note = "note: -:1: not seen: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] names, is not in the file: what it sets is not judged\n";

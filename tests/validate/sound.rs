@@ -80,7 +80,7 @@ fn what_a_broker_of_ones_own_and_its_service_are_told_alike_contradicts_nobody()
                 nova:\n    releases:\n      nova:\n        values:\n          endpoints:\n            oslo_messaging:\n              statefulset: {replicas: 3}\n              \
                 auth: {admin: {username: own}}\n              port: {amqp: {default: 5673}}\n";
     let report = judged(&[("cloud.yaml", &resource(spec))]);
-    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    assert!(!report.findings.iter().any(|found| found.rule == "contradiction"), "{:?}", report.findings);
 }
 
 #[test]
