@@ -232,8 +232,7 @@ async fn observe(
         release.release = desired::identify(key, release, &names, catalog);
     }
     let (workloads, jobs, causes) = (seen.workloads().to_vec(), seen.jobs().to_vec(), seen.causes().to_vec());
-    let crons = seen.crons().to_vec();
-    Ok((Observed { releases, workloads, jobs, crons, causes, ..Observed::default() }, tasks))
+    Ok((Observed { releases, workloads, jobs, crons: seen.crons().to_vec(), causes, ..Observed::default() }, tasks))
 }
 
 /// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.

@@ -136,10 +136,18 @@ fn what_is_wrong_hides_the_outcome_of_nothing_else() {
     assert!(said.contains("tests=\"6\" failures=\"0\" errors=\"1\">"), "{said}");
     assert!(said.contains("    <error>reading no-such-file.yaml: No such file"), "{said}");
     assert_eq!(code, Some(2));
-    let (said, code) =
-        expecting(&["{release: keystoen, wanted: true}", "{release: keystone, path: conf.a, equals: null}"], &[]);
+    let (said, code) = expecting(
+        &[
+            "{release: keystoen, wanted: true}",
+            "{release: keystone, path: conf.keystone.DEFAULT.unheard_of, equals: null}",
+        ],
+        &[],
+    );
     assert!(said.contains("ERR   one\n      cases.yaml:5: the catalogue has no release"), "{said}");
-    assert!(said.contains("keystone conf.a: expected null, found nothing"), "what nobody sets is no null: {said}");
+    assert!(
+        said.contains("keystone conf.keystone.DEFAULT.unheard_of: expected null, found nothing"),
+        "what nobody sets is no null: {said}"
+    );
     assert!(said.ends_with("0 passed, 1 failed, 1 wrong.\n"), "{said}");
     assert_eq!(code, Some(2));
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec:\n  openstackRelease: '2026.1'\n  presets: [compute]\n";
+const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec:\n  openstackRelease: '2026.1'\n  presets: [core]\n";
 
 /// A command on a file with this text, in a home without a kubeconfig.
 fn run(text: &str, arguments: &[&str], kubeconfig: Option<&str>) -> Output {
@@ -81,7 +81,7 @@ fn a_file_that_names_no_namespace_is_in_the_one_that_is_asked_for() {
 #[test]
 fn a_wrong_expression_of_an_added_preset_is_told_where_it_stands() {
     let added = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, labels: {osdpl.dev/catalog: 'true'}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    description: One.\n    fragments:\n    - releases: {keystone: {values: {conf: {keystone: {DEFAULT: {debug: '${spec.regoin}'}}}}}}\n";
-    let file = format!("{}{added}", HEAD.replace("[compute]", "[compute, edge]"));
+    let file = format!("{}{added}", HEAD.replace("[core]", "[core, edge]"));
     let output = run(&file, &["render", "-f", "cloud.yaml"], None);
     let why = text(&output.stderr);
     assert!(

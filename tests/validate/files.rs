@@ -84,10 +84,8 @@ fn a_label_that_keeps_a_config_map_out_is_told() {
 
 #[test]
 fn what_is_named_and_not_there_is_noted_and_what_was_read_is_not() {
-    let cloud = SOUND.replace(
-        "[core]",
-        "[core], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}",
-    );
+    let cloud = SOUND
+        .replace("[core]", "[core], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}");
     let (code, said, _) = validate(&[], &cloud);
     let note = "note: -:1: not seen: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] names, is not in the file: what it sets is not judged\n";
     assert!(code == 0 && said.contains(note), "{said}");
