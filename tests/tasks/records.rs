@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
 use osdpl::catalog::WorkloadKind;
 use osdpl::observed::Owner;
 use serde_json::json;
@@ -62,14 +64,14 @@ fn labels(instance: &str, revision: i64) -> String {
     )
 }
 
-/// Lets the hanging pods go.
-async fn release_pods(world: &World) {
+/// Lets the hanging pod go, once it is there: its Job is there before it.
+async fn release_pod(world: &World) {
     let pods = world.api::<Pod>();
-    let hanging = ListParams::default().labels("kwok.osdpl.dev/behaviour=hang");
-    for pod in pods.list(&hanging).await.unwrap() {
-        let works = Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/behaviour": "works"}}}));
-        pods.patch(&pod.metadata.name.unwrap(), &PatchParams::default(), &works).await.unwrap();
-    }
+    let hanging = watcher::Config::default().labels("kwok.osdpl.dev/behaviour=hang");
+    let mut seen = Box::pin(watcher(pods.clone(), hanging).applied_objects());
+    let pod = seen.next().await.unwrap().unwrap();
+    let works = Patch::Merge(json!({"metadata": {"labels": {"kwok.osdpl.dev/behaviour": "works"}}}));
+    pods.patch(&pod.metadata.name.unwrap(), &PatchParams::default(), &works).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,7 +87,7 @@ async fn a_release_is_followed_from_its_first_hook_through_foreign_hands_to_its_
     assert_eq!(pending.attempt.unwrap().owner, Owner::Alive);
 
     world.job("demo-db-sync", |job| !job.complete).await;
-    release_pods(&world).await;
+    release_pod(&world).await;
     assert!(child.wait().await.unwrap().success());
     let deployed = world
         .release("demo", |seen| seen.body.as_ref().is_some_and(|body| body.description == "Install complete"))
