@@ -36,7 +36,7 @@ pub use per_node::{FIELD as OVERRIDES, Split, Target, target};
 pub use resolve::{Layered, layered, redacted, resolve};
 pub use roles::role_labels;
 pub use select::select;
-pub use unknown::{Known, is_of_unknown_keys, known, unknown_keys};
+pub use unknown::{Known, is_of_unknown_keys, known, known_in, unknown_keys};
 pub use written::{Written, written};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
@@ -273,6 +273,18 @@ pub(crate) fn overrides<'a>(
     release: &str,
 ) -> Option<&'a ReleaseOverrides> {
     spec.services.get(service)?.releases.get(release)
+}
+
+/// The version of its chart that the spec names for a release, where that is another than the lock's: what is known of the locked one does not hold.
+pub fn other_version<'a>(
+    spec: &'a crate::api::OpenStackDeploymentSpec,
+    catalog: &crate::catalog::Catalog,
+    release: &str,
+) -> Option<&'a str> {
+    let (service, entry) = catalog.release(release)?;
+    let version = overrides(spec, service, release)?.version.as_deref()?;
+    let is_locked = catalog.lock.get(&entry.chart).is_some_and(|locked| locked.version == version);
+    (!is_locked).then_some(version)
 }
 
 #[cfg(test)]

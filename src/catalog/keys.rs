@@ -1,26 +1,22 @@
-//! What keys a chart knows: the tree of its `values.yaml`, paths and types without the values, and what its templates read beside those.
+//! What keys charts know: a tree for each.
 //!
 //! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps those of the charts that it was
 //! asked about for as long as it lives: hence sorted slices (a `BTreeMap` makes room for eleven entries at once) and types in place of
-//! their names.
+//! long defaults.
+
+mod entry;
+mod read;
+
+pub use entry::{ANY_KEY, KeyType, READ, TEXT, entry_name, is_short};
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::OnceLock;
 
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::Text;
 use crate::values::{Path, Values};
 use crate::yaml;
-
-/// How a tree writes a key that templates read and `values.yaml` does not have.
-pub const READ: &str = "read";
-
-/// The key, in a map, that says of all others that they may be read.
-pub const ANY_KEY: &str = "*";
 
 /// The keys of charts, those of each read when they are first asked for.
 #[derive(Debug, Default)]
@@ -79,56 +75,20 @@ impl Chart {
 /// A chart's keys. Leaves name their type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTree {
-    /// What the chart's default is.
+    /// What the chart's default is, where it is more than what follows.
     Leaf(KeyType),
+    /// A short text.
+    Text(Box<str>),
+    /// A number.
+    Number(Number),
+    /// `true` or `false`.
+    Boolean(bool),
     /// A map with known keys, sorted by them.
     Map(Box<[(Box<str>, KeyTree)]>),
+    /// A list that has entries: their names ([`entry_name`]).
+    List(Box<[Box<str>]>),
     /// The templates read it, and whatever is below; the chart has no default.
     Read,
-}
-
-/// What a chart's default is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum KeyType {
-    /// A map that is empty in the chart: free-form.
-    Map,
-    /// A list.
-    List,
-    /// A text.
-    String,
-    /// A number.
-    Number,
-    /// `true` or `false`.
-    Boolean,
-    /// Nothing.
-    Null,
-}
-
-impl KeyType {
-    /// As it is written in `values/keys`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Map => "map",
-            Self::List => "list",
-            Self::String => "string",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-            Self::Null => "null",
-        }
-    }
-
-    /// The type of a value.
-    pub fn of(value: &Value) -> Self {
-        match value {
-            Value::Object(_) => Self::Map,
-            Value::Array(_) => Self::List,
-            Value::String(_) => Self::String,
-            Value::Number(_) => Self::Number,
-            Value::Bool(_) => Self::Boolean,
-            Value::Null => Self::Null,
-        }
-    }
 }
 
 impl KeyTree {
@@ -142,6 +102,29 @@ impl KeyTree {
     /// Whether the chart's own values have exactly this path.
     pub fn knows(&self, path: &Path) -> bool {
         self.find(path.keys()).is_some()
+    }
+
+    /// The type of the chart's default; `None` where it has none.
+    pub fn kind(&self) -> Option<KeyType> {
+        match self {
+            Self::Leaf(kind) => Some(*kind),
+            Self::Text(_) => Some(KeyType::String),
+            Self::Number(_) => Some(KeyType::Number),
+            Self::Boolean(_) => Some(KeyType::Boolean),
+            Self::Map(_) => Some(KeyType::Map),
+            Self::List(_) => Some(KeyType::List),
+            Self::Read => None,
+        }
+    }
+
+    /// The chart's default, where it is a number, `true`, `false` or a short text.
+    pub fn default(&self) -> Option<Value> {
+        match self {
+            Self::Text(text) => Some(Value::from(text.as_ref())),
+            Self::Number(number) => Some(Value::Number(number.clone())),
+            Self::Boolean(value) => Some(Value::Bool(*value)),
+            Self::Leaf(_) | Self::List(_) | Self::Map(_) | Self::Read => None,
+        }
     }
 
     /// The part of the tree at these keys, where the chart's own values have it.
@@ -174,7 +157,7 @@ impl KeyTree {
     /// Whether the chart's own values have this, or something of it.
     pub fn has_default(&self) -> bool {
         match self {
-            Self::Leaf(_) => true,
+            Self::Leaf(_) | Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::List(_) => true,
             Self::Read => false,
             Self::Map(map) => map.is_empty() || map.iter().any(|(_, tree)| tree.has_default()),
         }
@@ -195,38 +178,5 @@ impl KeyTree {
     pub fn names_anywhere(&self, name: &str) -> bool {
         let Self::Map(map) = self else { return false };
         map.iter().any(|(key, tree)| key.as_ref() == name || tree.names_anywhere(name))
-    }
-}
-
-/// By hand: what serde makes for an untagged enum copies every level of the tree before it looks at it.
-impl<'de> Deserialize<'de> for KeyTree {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Tree)
-    }
-}
-
-struct Tree;
-
-impl<'de> Visitor<'de> for Tree {
-    type Value = KeyTree;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .write_str("a map of keys, or one of map, list, string, number, boolean, \"null\" (in quotes) and read")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<KeyTree, E> {
-        if name == READ {
-            return Ok(KeyTree::Read);
-        }
-        KeyType::deserialize(serde::de::value::StrDeserializer::new(name)).map(KeyTree::Leaf)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KeyTree, A::Error> {
-        let mut entries: Vec<(Box<str>, KeyTree)> = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(KeyTree::map(entries))
     }
 }

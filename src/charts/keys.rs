@@ -1,8 +1,8 @@
-//! A chart's key tree: the keys and the types of the defaults that its `values.yaml` has, without the defaults, and the keys that its templates
+//! A chart's key tree: the keys that its `values.yaml` has, with its short defaults and the types of all others, and the keys that its templates
 //! read beside those.
 //!
 //! Written to `values/keys/<chart>.json` and read by the catalogue ([`crate::catalog::KeyTree`]), so that values can be checked where no chart
-//! is at hand: a map is a map of its keys, a leaf is the name of its type, `map` is a map that is empty by default, and `read` a key that templates
+//! is at hand: a map is a map of its keys, a list that has entries is a list of their names, numbers and booleans stand for themselves, a short text stands after `=` where it is no secret, any other leaf is the name of its type, `map` is a map that is empty by default, and `read` a key that templates
 //! read and that has no default; `*` stands for any key of a map that is read whole. JSON, because no hand writes it, and reading as much YAML would
 //! be most of what a command computes.
 
@@ -13,14 +13,16 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
 
 use super::reads::Reads;
-use crate::catalog::{ANY_KEY, KeyType, READ};
+use crate::catalog::{ANY_KEY, KeyType, READ, TEXT, entry_name, is_short};
+use crate::scrub::secretive;
+use crate::values::Path;
 
 /// The text of `values/keys/<chart>.json`: sorted, one key a line, so that two of them differ where the charts do.
 ///
 /// # Errors
 /// When it is no JSON, which a tree of values always is.
 pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
-    let mut tree = types(defaults);
+    let mut tree = known(defaults, &Path::root());
     if !tree.is_object() {
         tree = Value::Object(Map::new());
     }
@@ -36,12 +38,15 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The tree as a plain value: every leaf is the name of its type.
-fn types(value: &Value) -> Value {
+/// The tree as a plain value. The defaults of secrets are nobody's business.
+fn known(value: &Value, path: &Path) -> Value {
     match value {
         Value::Object(map) if !map.is_empty() => {
-            Value::Object(map.iter().map(|(key, value)| (key.clone(), types(value))).collect())
+            Value::Object(map.iter().map(|(key, value)| (key.clone(), known(value, &path.child(key)))).collect())
         }
+        Value::Bool(_) | Value::Number(_) if !secretive(path, value) => value.clone(),
+        Value::String(text) if is_short(text) && !secretive(path, value) => Value::from(format!("{TEXT}{text}")),
+        Value::Array(list) if !list.is_empty() => list.iter().map(entry_name).collect(),
         leaf => Value::from(KeyType::of(leaf).name()),
     }
 }

@@ -21,7 +21,7 @@ use crate::catalog::{Catalog, Extended, did_you_mean};
 use crate::controller::{ChartSource, preview, wanted};
 use crate::desired::{Desired, Facts, Selection};
 use crate::observed::Site;
-use crate::values::{self, Path};
+use crate::values::Path;
 use answer::{Answer, Question};
 use places::Places;
 
@@ -151,9 +151,9 @@ impl Arguments {
         let store = self.place.open().await?;
         for answer in answers {
             let Some((wanted, _)) = wanted(&store, spec, catalog, &answer.release) else { continue };
-            let defaults = store.obtain(&wanted).await.and_then(|chart| chart.default_values());
-            let defaults = defaults.with_context(|| format!("the defaults of chart {}", wanted.name))?;
-            answer.chart.default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();
+            let of_chart = || format!("the keys of chart {}", wanted.name);
+            let chart = store.obtain(&wanted).await.with_context(of_chart)?;
+            answer.chart = answer.chart.clone().read(&chart, catalog, path).with_context(of_chart)?;
         }
         Ok(())
     }

@@ -85,9 +85,7 @@ impl Context {
         let ceph = facts.ceph.clone();
         let desired = memory.resolved(spec, &catalog, &selection, facts);
         if !refused {
-            let known = (&memory.likeness, &names(deployment, ADOPT));
-            observed.likeness = likenesses(&self.cluster, (&desired, &observed), known, true, |_, _| {}).await?;
-            memory.likeness.clone_from(&observed.likeness);
+            self.compare(deployment, &desired, &mut observed, memory).await?;
             wake = wake.into_iter().chain(again(&observed.likeness)).min();
             self.withdraw_ceph(ceph.as_ref(), &selection, (&desired, &observed), memory).await?;
         }
@@ -114,6 +112,20 @@ impl Context {
             wake,
             pending,
         })
+    }
+
+    /// Finds out whether releases that others made are as they are wanted.
+    async fn compare(
+        &self,
+        deployment: &OpenStackDeployment,
+        desired: &Desired,
+        observed: &mut Observed,
+        memory: &mut Memory,
+    ) -> Result<(), Error> {
+        let known = (&memory.likeness, &names(deployment, ADOPT));
+        observed.likeness = likenesses(&self.cluster, (desired, observed), known, true, |_, _| {}).await?;
+        memory.likeness.clone_from(&observed.likeness);
+        Ok(())
     }
 
     /// What is; `names` tells what the spec calls releases.

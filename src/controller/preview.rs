@@ -8,38 +8,33 @@ mod alike;
 mod assume;
 mod facts;
 mod leaving;
+mod observe;
 mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, ResourceExt};
-use tokio::sync::watch;
+use kube::{Client, ResourceExt};
 
+use super::ChartSource;
 use super::gather::{frozen, known, policy, selection};
 use super::secrets::secrets;
 use super::site::looked;
-use super::{ChartSource, Fence};
 use crate::adopt::Compared;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level};
 use crate::cluster::{Cluster, Error};
 use crate::desired::{self, Desired, Facts, Finding, Selection};
-use crate::helm::Instance;
 use crate::nodes::Change;
-use crate::observed::{Daemons, Key, Observed, Owner, RunningSeen};
+use crate::observed::{Daemons, Observed};
 use crate::plan::{Plan, plan};
 use crate::rollout;
 use crate::rule;
 use crate::scrub::Scrubber;
-use crate::tasks::{NODE_GRACE, Options, Tasks};
+use crate::tasks::Tasks;
 use crate::values::{Path, Values};
 use leaving::{is_leaving, is_let_go, survey};
-
-/// How long the cluster may take to be seen whole.
-const PATIENCE: Duration = Duration::from_secs(30);
+use observe::{observe, running, terminating};
 
 /// What would be done, and what it follows from.
 pub struct Preview {
@@ -107,25 +102,21 @@ pub async fn preview(
     take_for_true(&mut observed, catalog, live, &selection);
     observed.terminating = terminating(client, &namespaces, &mut unknown).await;
     let cluster = Cluster::reader(client.clone());
-    let question =
-        facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims: seen.claims() };
     let mut found = facts::Found::default();
     if !is_leaving(deployment) && !selection.is_refused() {
+        let claims = seen.claims();
+        let question = facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims };
         found = question.facts(&cluster, charts, &mut unknown).await?;
         found.facts.site = looked(&cluster, (spec, catalog), &seen, &mut unknown).await;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
     }
     let facts::Found { facts, guessed, certificates } = found;
     let mut desired = wanted(deployment, spec, catalog, &selection, &facts);
-    let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
     observed.renewed = renewed(live, &desired);
     let compared = alike::compare(&cluster, &desired, &mut observed).await?;
-    let plan = match refused {
-        _ if is_let_go(deployment) => leaving::plan(&observed),
-        true => frozen(&desired, &observed),
-        false => plan(&desired, &observed, catalog, &policy(deployment), super::now()),
-    };
+    let refused = is_refused(&desired);
+    let plan = chosen(deployment, &desired, &observed, catalog);
     let survey = survey(deployment, spec, catalog, &seen);
     Ok(Preview {
         findings: desired.findings.iter().cloned().chain(survey.findings).chain(certificates).collect(),
@@ -147,6 +138,19 @@ pub async fn preview(
         unseen,
         tasks,
     })
+}
+
+/// What is planned for a resource that is let go, refused, or neither.
+fn chosen(deployment: &OpenStackDeployment, desired: &Desired, observed: &Observed, catalog: &Catalog) -> Plan {
+    match is_refused(desired) {
+        _ if is_let_go(deployment) => leaving::plan(observed),
+        true => frozen(desired, observed),
+        false => plan(desired, observed, catalog, &policy(deployment), super::now()),
+    }
+}
+
+fn is_refused(desired: &Desired) -> bool {
+    desired.findings.iter().any(|finding| finding.level == Level::Error)
 }
 
 /// Takes for true what no watch tells and the status does, or what only the operator asks.
@@ -203,98 +207,4 @@ fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeS
         .filter(|namespace| !namespace.is_empty())
         .chain(deployment.namespace())
         .collect()
-}
-
-/// What is, by the operator's own watches.
-async fn observe(
-    client: &Client,
-    catalog: &Catalog,
-    namespaces: &BTreeSet<String>,
-    selection: &Selection,
-    unknown: &mut Vec<String>,
-) -> Result<(Observed, Tasks), Error> {
-    let rights::Sight { scope, without } = rights::sight(client, namespaces, unknown).await?;
-    let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
-    // Whoever plans may not read all kinds of object, and what others did to them the status says.
-    let owner = owner(client, unknown).await?;
-    let options = Options { scope, owner, without, scrubber, node_grace: NODE_GRACE, probing: None, tolerated: None };
-    let tasks = Tasks::spawn(client, &options, &Arc::default());
-    if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
-        let seconds = PATIENCE.as_secs();
-        let why = tasks.problems().join("; ");
-        return Err(Error::Object(format!("the cluster could not be read within {seconds} s: {why}")));
-    }
-    unknown.extend(tasks.problems());
-    let seen = tasks.observe();
-    let names = known(selection);
-    let mut releases = (*seen.releases).clone();
-    for (key, release) in &mut releases {
-        release.release = desired::identify(key, release, &names, catalog);
-    }
-    let (workloads, jobs, causes) = (seen.workloads().to_vec(), seen.jobs().to_vec(), seen.causes().to_vec());
-    Ok((Observed { releases, workloads, jobs, crons: seen.crons().to_vec(), causes, ..Observed::default() }, tasks))
-}
-
-/// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.
-async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<crate::tasks::OwnerOf, Error> {
-    let instance = Instance::of_this_process(None).map_err(|error| Error::Object(error.to_string()))?;
-    let fence = Fence::new(instance);
-    let listed = match fence.refresh(client).await {
-        Ok(()) => true,
-        Err(error) => {
-            let why = rights::said(&error);
-            unknown.push(format!("whether the operator that left a record pending is alive: {why}"));
-            false
-        }
-    };
-    Ok(Arc::new(move |instance: &str| match fence.owner(instance) {
-        Owner::Dead if !listed => Owner::Unknown,
-        owner => owner,
-    }))
-}
-
-/// The operator's children, as far as they show: records that a living operator holds, and releases that its status says it starts.
-fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
-    let child = |verb: &str, inputs: Option<&String>, since| RunningSeen {
-        verb: verb.into(),
-        inputs: inputs.cloned().unwrap_or_default(),
-        since,
-        stopping: false,
-        queued: false,
-        skips_hooks: false,
-    };
-    for (key, seen) in &observed.releases {
-        let held = seen.attempt.as_ref().filter(|attempt| attempt.revision == seen.revision);
-        if held.is_some_and(|attempt| attempt.owner == Owner::Alive) {
-            let verb = match seen.status.as_str() {
-                "uninstalling" => "uninstall",
-                status if status.starts_with("pending-") => "upgrade",
-                _ => continue,
-            };
-            let since = seen.since.unwrap_or_default();
-            observed.running.insert(key.clone(), child(verb, seen.inputs.as_ref(), since));
-        }
-    }
-    let children = live.and_then(|live| live.status.as_ref()).map(|status| &status.children);
-    for (name, said) in children.into_iter().flatten() {
-        let key: Option<&Key> = selection.releases.get(name);
-        if let Some(key) = key.filter(|key| said.status == "starting" && !observed.releases.contains_key(*key)) {
-            observed.running.insert(key.clone(), child("upgrade", None, super::now()));
-        }
-    }
-}
-
-async fn terminating(client: &Client, names: &BTreeSet<String>, unknown: &mut Vec<String>) -> BTreeSet<String> {
-    let api: Api<Namespace> = Api::all(client.clone());
-    let mut ending = BTreeSet::new();
-    for name in names {
-        match api.get_metadata_opt(name).await {
-            Ok(Some(found)) if found.metadata.deletion_timestamp.is_some() => drop(ending.insert(name.clone())),
-            Ok(_) => {}
-            Err(error) => {
-                unknown.push(format!("whether namespace {name} is being deleted: {}", rights::said(&error)));
-            }
-        }
-    }
-    ending
 }

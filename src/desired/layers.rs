@@ -172,7 +172,7 @@ impl<'a> Source<'a> {
                 Some(Ok(values)) => {
                     let origin = Origin::Object(format!("{:?} {}, key {key} ({field})", source.kind, source.name));
                     let mut layer = Layer::new(origin, values.clone());
-                    layer.secret = if source.kind == ValuesKind::Secret { top(values) } else { in_clear(values) };
+                    layer.secret = if source.kind == ValuesKind::Secret { all(values) } else { in_clear(values) };
                     layers.push(layer);
                 }
                 Some(Err(Unavailable::Missing(_))) if source.optional => {}
@@ -186,9 +186,9 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Everything in these values: each key at the top covers all below.
-fn top(values: &Values) -> Vec<Path> {
-    values.keys().map(|key| Path::root().child(key)).collect()
+/// Everything in these values, and nothing beside it.
+fn all(values: &Values) -> Vec<Path> {
+    leaves(values).into_iter().map(|(path, _)| path).collect()
 }
 
 /// Secrets that someone has written where they can be read: osdpl repeats none of them.

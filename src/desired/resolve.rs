@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::layers::Source;
-use super::{Blocked, ChartFact, Desired, DesiredRelease, Facts, Finding, Selection, claims};
+use super::{Blocked, ChartFact, Desired, DesiredRelease, Facts, Finding, Selection, claims, other_version};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
 use crate::ceph::Declared;
@@ -70,7 +70,7 @@ impl Source<'_> {
             Ok(layers) => (layers, Vec::new()),
             Err(problems) => (Vec::new(), problems),
         };
-        match self.own().and_then(|own| own.version.as_deref()) {
+        match other_version(self.spec, self.catalog, self.name) {
             None => super::unknown::tell(&layers, &self.release.chart, self.catalog, findings),
             Some(version) => findings.extend(self.unchecked(version)),
         }

@@ -176,20 +176,22 @@ pub enum Known {
 
 /// How a chart stands to the key at `path`; `None` where its keys are not known.
 pub fn known(catalog: &Catalog, chart: &str, path: &Path) -> Option<Known> {
-    let tree = catalog.keys().get(chart)?;
+    catalog.keys().get(chart).map(|tree| known_in(tree, catalog, path))
+}
+
+/// How a chart with these keys stands to the key at `path`.
+pub fn known_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> Known {
     let keys = path.keys();
     let at = keys
         .iter()
         .try_fold(tree, |tree, key| if matches!(tree, KeyTree::Read) { Some(tree) } else { tree.below(key) });
-    Some(match at {
-        Some(KeyTree::Leaf(kind)) => Known::Has(*kind),
-        Some(tree) if !tree.has_default() => Known::Read,
-        Some(_) => Known::Has(KeyType::Map),
+    match at {
+        Some(tree) => tree.kind().filter(|_| tree.has_default()).map_or(Known::Read, Known::Has),
         None => match look(tree, keys) {
             Some(unknown) if !unknown.is_slip || !is_a_name(&unknown, catalog) => Known::No(unknown.hint),
             _ => Known::Free,
         },
-    })
+    }
 }
 
 fn finding(field: String, chart: &str, unknown: &[Unknown]) -> Finding {

@@ -33,17 +33,49 @@ const WORDS: [&str; 4] = ["in", "true", "false", "null"];
 /// How deep expressions may stand in each other.
 const DEPTH: usize = 24;
 
+/// The longest expression, in bytes, the most operators in it, and how deep brackets and choices (`a ? b : c`) may stand in it: cel's parser calls itself for
+/// each, and a stack that runs out ends the process. Of ours the most are 2020, 207 and 25.
+const LONGEST: usize = 4096;
+const OPERATIONS: usize = 512;
+const DEEPEST: usize = 32;
+
 /// The tree of an expression.
 ///
 /// # Errors
-/// What cel says of one that is wrong.
+/// What cel says of one that is wrong, and one that is too long.
 pub(super) fn tree(source: &str) -> Result<IdedExpr, Error> {
+    if source.len() > LONGEST || operations(source) > OPERATIONS || deepest(source) > DEEPEST {
+        let problem = format!(
+            "it may have {LONGEST} bytes and {OPERATIONS} operators, with brackets and choices {DEEPEST} deep; write it shorter, or in parts"
+        );
+        return Err(Error::Syntax { expression: source.chars().take(40).chain(['…']).collect(), problem });
+    }
     let problem = |errors: cel::ParseErrors| Error::Syntax {
         expression: source.to_owned(),
         problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
     };
     let parsed = || Program::compile(source).map(|program| program.expression().clone()).map_err(problem);
     read(source).map_or_else(parsed, Ok)
+}
+
+/// How many operators, calls and selections there are, those in texts too; several of them in a row are one.
+fn operations(source: &str) -> usize {
+    let is_sign = |byte: u8| b"+-*/%<>=&|!?.[(".contains(&byte);
+    let bytes = source.as_bytes();
+    (0..bytes.len()).filter(|at| is_sign(bytes[*at]) && (*at == 0 || !is_sign(bytes[at - 1]))).count()
+}
+
+/// How deep brackets stand in each other, those in texts too, and as many more as there are choices.
+fn deepest(source: &str) -> usize {
+    let depths = source.bytes().scan(0_usize, |depth, byte| {
+        match byte {
+            b'(' | b'[' | b'{' => *depth += 1,
+            b')' | b']' | b'}' => *depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some(*depth)
+    });
+    depths.max().unwrap_or_default() + source.matches('?').count()
 }
 
 /// The same; `None` where it takes cel's own parser to read it.

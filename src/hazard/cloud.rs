@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, KeyTree};
-use crate::desired::{Facts, Layered, Selection};
+use crate::desired::{Facts, Layered, Selection, other_version};
 use crate::observed::Site;
 use crate::values::{Layer, Origin, Path, Values, trace};
 
@@ -43,13 +43,13 @@ impl<'a> Cloud<'a> {
         &self.facts.site
     }
 
-    /// The credential that has this text, by its service and name.
+    /// The credential that has this text, by its service and name; `None` where several have it, as in clouds that took their passwords over.
     pub fn credential(&self, text: &str) -> Option<(&str, &str)> {
-        let of_service = |(service, own): (&'a String, &'a BTreeMap<String, String>)| {
-            let (name, _) = own.iter().find(|(_, value)| *value == text)?;
-            Some((service.as_str(), name.as_str()))
-        };
-        self.facts.credentials.iter().find_map(of_service)
+        let all = self.facts.credentials.iter();
+        let all = all.flat_map(|(service, own)| own.iter().map(move |(name, value)| (service, name, value)));
+        let mut alike = all.filter(|(_, _, value)| *value == text);
+        let (service, name, _) = alike.next()?;
+        alike.next().is_none().then_some((service.as_str(), name.as_str()))
     }
 
     /// What decides a value of a release, and whether that must not be shown; nothing where the chart's default holds.
@@ -77,9 +77,8 @@ impl<'a> Cloud<'a> {
 
     /// The keys of a release's chart, where they are known: another version of the chart may know others.
     pub fn tree(&self, release: &str) -> Option<&KeyTree> {
-        let (service, entry) = self.catalog.release(release)?;
-        let own = self.spec.services.get(service).and_then(|service| service.releases.get(release));
-        let is_another = own.is_some_and(|own| own.version.is_some());
+        let (_, entry) = self.catalog.release(release)?;
+        let is_another = other_version(self.spec, self.catalog, release).is_some();
         if is_another { None } else { self.catalog.keys().get(&entry.chart) }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Cloud, Hazard, place, shape};
-use crate::catalog::Coupling;
+use super::{Cloud, Hazard, place};
+use crate::catalog::{Coupling, entry_name};
 use crate::expr::Scope;
 use crate::values::{Layer, Path, Values, get, trace};
 
@@ -134,5 +134,5 @@ fn contradictions(coupling: &Coupling, told: &[Told], expected: Option<&Value>) 
 }
 
 fn shown(told: &Told) -> String {
-    if told.is_secret { "a secret".into() } else { shape::few(&[&told.value]) }
+    if told.is_secret { "a secret".into() } else { entry_name(&told.value) }
 }

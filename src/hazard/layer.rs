@@ -1,10 +1,12 @@
 //! What is judged layer by layer: each of the user's over what lies below it and under what lies above.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::tally::{Said, Tally};
 use super::{Cloud, place, shape};
-use crate::catalog::KeyTree;
+use crate::catalog::{KeyTree, entry_name};
 use crate::values::{Layer, Origin, Path, Values, get, leaves, merge, set, trace};
 
 /// One release.
@@ -24,7 +26,11 @@ pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
     for (index, layer) in release.layers.iter().enumerate() {
         if let Some(place) = place(&layer.origin) {
             let own = Own { release, index, layer, below: &below };
-            let set = leaves(&layer.values).into_iter().filter(|(path, _)| !path.keys().is_empty());
+            let set: Vec<(Path, &Value)> =
+                leaves(&layer.values).into_iter().filter(|(path, _)| !path.keys().is_empty()).collect();
+            for path in set.iter().flat_map(|(path, _)| above(path)).collect::<BTreeSet<Path>>() {
+                tally.add(format!("{place}.{path}"), release.name, own.is_for(&path), own.turned(&path));
+            }
             for (path, value) in set {
                 let said = own.removed(&path, &place).or_else(|| own.said(&path, value));
                 tally.add(format!("{place}.{path}"), release.name, own.is_for(&path), said);
@@ -45,6 +51,12 @@ pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
 
 fn set_null(values: &mut Values, path: &Path) {
     set(values, path, Value::Null);
+}
+
+/// The paths of the maps in which something stands.
+fn above(path: &Path) -> impl Iterator<Item = Path> {
+    let keys = path.keys();
+    (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
 }
 
 /// One layer of the user's in its place.
@@ -92,7 +104,7 @@ impl Own<'_> {
 
     /// The same holds below already.
     fn repeated(&self, path: &Path, value: &Value) -> Option<Said> {
-        let holds = get(self.below, path)?;
+        let Some(holds) = get(self.below, path) else { return self.is_default(path, value) };
         let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
         if holds != value && !(is_empty && holds.is_object()) {
             return None;
@@ -108,6 +120,15 @@ impl Own<'_> {
             return Some(Said { kind: "preset-repeated", message });
         }
         Some(Said { kind: "no-effect", message: format!("changes nothing: {origin} says the same; take it out") })
+    }
+
+    /// The chart says the same, and no layer below takes that away.
+    fn is_default(&self, path: &Path, value: &Value) -> Option<Said> {
+        let is_kept = |above: Path| get(self.below, &above).is_none_or(Value::is_object);
+        let default = self.release.tree?.find(path.keys())?.default()?;
+        let message = "changes nothing: the chart's own values say the same; take it out, so that later versions of the chart may change it";
+        let is_same = default == *value && above(path).all(is_kept);
+        is_same.then(|| Said { kind: "no-effect", message: message.into() })
     }
 
     /// Another word in the place of a credential, which the catalogue tells others as well.
@@ -139,9 +160,20 @@ impl Own<'_> {
         })
     }
 
-    /// A null where nothing is.
+    /// A map in place of what is none.
+    fn turned(&self, path: &Path) -> Option<Said> {
+        let value = get(&self.layer.values, path)?;
+        shape::changed(path, value, get(self.below, path).filter(|holds| !holds.is_null()), self.release.tree)
+    }
+
+    /// A null where nothing is, or where a whole map is.
     fn empty(&self, path: &Path, value: &Value) -> Option<Said> {
         let tree = self.release.tree?;
+        if value.is_null()
+            && let Some(said) = shape::removed(path, tree)
+        {
+            return Some(said);
+        }
         let is_nothing = value.is_null() && get(self.below, path).is_none() && tree.find(path.keys()).is_none();
         // A key of the first level that the chart lacks altogether is told of as unknown.
         let message =
@@ -158,14 +190,28 @@ impl Own<'_> {
         if let Some(said) = shape::changed(path, value, holds, self.release.tree) {
             return Some(said);
         }
-        let (Some(Value::Array(before)), Value::Array(after)) = (holds, value) else { return None };
-        let lost: Vec<&Value> = before.iter().filter(|item| !after.contains(item)).collect();
-        let origin = self.winner(path)?;
+        value.as_array().and_then(|after| self.replaced(path, holds, after))
+    }
+
+    /// A list takes the place of another, of a layer below or of the chart.
+    fn replaced(&self, path: &Path, holds: Option<&Value>, after: &[Value]) -> Option<Said> {
+        let (lost, whose): (Vec<String>, _) = match (holds, self.release.tree.and_then(|tree| tree.find(path.keys()))) {
+            (Some(Value::Array(before)), _) => {
+                let lost = before.iter().filter(|item| !after.contains(item)).map(entry_name);
+                (lost.collect(), self.winner(path)?.to_string())
+            }
+            (None, Some(KeyTree::List(before))) => {
+                let after: Vec<String> = after.iter().map(entry_name).collect();
+                let lost = before.iter().map(|name| name.to_string()).filter(|name| !after.contains(name));
+                (lost.collect(), "the chart".to_owned())
+            }
+            _ => return None,
+        };
         let names = if self.is_secret(path) { format!("{} entries", lost.len()) } else { shape::few(&lost) };
         (!lost.is_empty()).then(|| Said {
             kind: "list-replaced",
             message: format!(
-                "replaces the list of {origin}, because helm merges maps and never lists: lost is {names}; repeat here what shall stay"
+                "replaces the list of {whose}, because helm merges maps and never lists: lost is {names}; repeat here what shall stay"
             ),
         })
     }

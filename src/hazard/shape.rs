@@ -12,18 +12,17 @@ const NAMED: usize = 5;
 /// Whether `value` is of another kind than `holds`, the value below, or than the chart's own default.
 pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&KeyTree>) -> Option<Said> {
     let known = tree.and_then(|tree| tree.find(path.keys()));
-    let before = match (holds, known) {
-        (Some(holds), _) => KeyType::of(holds),
-        (None, Some(KeyTree::Map(_))) => KeyType::Map,
-        (None, Some(KeyTree::Leaf(kind))) => *kind,
-        (None, None | Some(KeyTree::Read)) => return None,
-    };
+    let before = holds.map(KeyType::of).or_else(|| known?.kind())?;
+    if before == KeyType::Number && path.keys().first().is_some_and(|key| key != "conf") && is_word(value) {
+        let message = format!("is {value} where {} a number; write a number", whose(holds));
+        return Some(Said { kind: "type-changed", message });
+    }
     let after = KeyType::of(value);
     let is_file = path.keys().first().is_some_and(|key| key == "conf");
     if is_file && is_many(value) || !differ(before, after, is_file) {
         return None;
     }
-    let whose = if holds.is_some() { "the layers below give" } else { "the chart has" };
+    let whose = whose(holds);
     if before == KeyType::Map {
         let keys: Vec<String> = match (holds, known) {
             (Some(Value::Object(map)), _) => map.keys().cloned().collect(),
@@ -32,12 +31,7 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
             }
             _ => Vec::new(),
         };
-        let keys: Vec<Value> = keys.into_iter().map(Value::from).collect();
-        let lost = if keys.is_empty() {
-            String::new()
-        } else {
-            format!(", and hides its keys {}", few(&keys.iter().collect::<Vec<_>>()))
-        };
+        let lost = if keys.is_empty() { String::new() } else { format!(", and hides its keys {}", few(&keys)) };
         let message = format!("is a {} where {whose} a map{lost}; write a map", after.name());
         return Some(Said { kind: if keys.is_empty() { "type-changed" } else { "hidden-key" }, message });
     }
@@ -48,6 +42,31 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
     };
     let message = format!("is a {} where {whose} a {}{hint}; write a {}", after.name(), before.name(), before.name());
     Some(Said { kind: "type-changed", message })
+}
+
+/// What a null takes away, where that is a map of the chart's: helm drops it whole. Sections of files are the user's to drop.
+pub fn removed(path: &Path, tree: &KeyTree) -> Option<Said> {
+    let keys = path.keys();
+    let KeyTree::Map(map) = tree.find(keys)? else { return None };
+    if keys[0] == "conf" && keys.len() > 2 {
+        return None;
+    }
+    let names: Vec<String> =
+        map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect();
+    let message = format!(
+        "takes a whole map of the chart's away, with {}, and a template that reads a key in it fails; remove single keys, or set them",
+        few(&names)
+    );
+    Some(Said { kind: "null-map", message })
+}
+
+fn whose(holds: Option<&Value>) -> &'static str {
+    if holds.is_some() { "the layers below give" } else { "the chart has" }
+}
+
+/// Whether it is a text that is no number, nor begins as one: `25%` is as good as one where pods are counted.
+fn is_word(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Whether one kind of value in place of another is a change of more than writing. A file's settings end as text, whatever they are.
@@ -68,13 +87,9 @@ fn is_many(value: &Value) -> bool {
     value.get("type").is_some() && value.get("values").is_some()
 }
 
-/// Some values for people.
-pub fn few(values: &[&Value]) -> String {
-    let word = |value: &&Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let names: Vec<String> = values.iter().take(NAMED).map(word).collect();
-    let more = values.len().saturating_sub(NAMED);
-    if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
+/// Some names for people.
+pub fn few(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let named = names[..names.len() - more].join(", ");
+    if more == 0 { named } else { format!("{named} and {more} more") }
 }

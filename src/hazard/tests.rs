@@ -12,7 +12,7 @@ const COUPLINGS: &str = "couplings:\n- what: the number of servers\n  why: they 
 const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [store, front]\nfragments:\n- releases:\n    front:\n      values: {conf: {workers: 4, \
                       hosts: [a, b, c]}, auth: {admin: {region: '${spec.region}'}}}\n    store:\n      values: {front: {user: 'as-${credentials.front.user}'}}\n";
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
-                     hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\n";
+                     hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
 
 /// The hazards of a spec, as `kind field: message`.
 fn told(value: Value) -> Vec<String> {
@@ -100,6 +100,51 @@ fn a_list_that_replaces_a_list_names_what_is_lost() {
 }
 
 #[test]
+fn a_list_that_replaces_the_charts_own_names_what_is_lost() {
+    let keys = ("values/keys/front.yaml", "conf: {hosts: list}\npaths: [/a, /b, '{\"name\":\"c\"}']\nempty: list\n");
+    let of_front =
+        |values: Value| told_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys]);
+    assert_eq!(
+        of_front(json!({"paths": ["/b", {"name": "d"}], "empty": [1]})),
+        [format!(
+            "list-replaced {OWN}.paths: replaces the list of the chart, because helm merges maps and never lists: lost is /a, {{\"name\":\"c\"}}; repeat here what shall stay"
+        )]
+    );
+    assert_eq!(of_front(json!({"paths": [{"name": "c"}, "/a", "/b", "/z"]})), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_chart_says_itself_changes_nothing() {
+    let keys = (
+        "values/keys/front.yaml",
+        "conf: {hosts: list, debug: false, workers: 4, colour: '=red'}\nlog: {level: '=info'}\n",
+    );
+    let of_front =
+        |values: Value| told_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys]);
+    let same = |key: &str| {
+        format!(
+            "no-effect {OWN}.{key}: changes nothing: the chart's own values say the same; take it out, so that later versions of the chart may change it"
+        )
+    };
+    assert_eq!(of_front(json!({"conf": {"debug": false, "colour": "red"}})), [same("conf.colour"), same("conf.debug")]);
+    let others = json!({"conf": {"debug": true, "colour": "blue", "workers": 5}, "log": {"level": "debug"}});
+    assert_eq!(of_front(others), Vec::<String>::new());
+    assert_eq!(of_front(json!({"conf": {"workers": 4}})).len(), 1, "a preset says 4 as well, and is named");
+}
+
+#[test]
+fn a_null_over_a_map_of_the_charts_takes_it_away_whole() {
+    let said = |key: &str, names: &str| {
+        format!(
+            "null-map {OWN}.{key}: takes a whole map of the chart's away, with {names}, and a template that reads a key in it fails; remove single keys, or set them"
+        )
+    };
+    assert_eq!(of_front(json!({"manifests": null})), [said("manifests", "job")]);
+    assert_eq!(of_front(json!({"auth": null})), [said("auth", "admin")]);
+    assert_eq!(of_front(json!({"manifests": {"job": null}, "conf": {"opts": null}})), [said("conf.opts", "a, b")]);
+}
+
+#[test]
 fn a_value_of_another_kind_is_told_and_what_it_hides() {
     let cases = [
         (
@@ -123,11 +168,21 @@ fn a_value_of_another_kind_is_told_and_what_it_hides() {
             "type-changed",
             "conf.hosts: is a string where the layers below give a list; write a list",
         ),
+        (
+            json!({"name": {"first": "x"}}),
+            "type-changed",
+            "name: is a map where the chart has a string; write a string",
+        ),
+        (
+            json!({"ports": {"api": "http"}}),
+            "type-changed",
+            "ports.api: is \"http\" where the chart has a number; write a number",
+        ),
     ];
     for (values, kind, expected) in cases {
         assert_eq!(of_front(values), [format!("{kind} {OWN}.{expected}")]);
     }
-    let sound = json!({"conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
+    let sound = json!({"ports": {"api": "25%"}, "conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
     assert_eq!(of_front(sound), Vec::<String>::new(), "a file's settings end as text");
 }
 

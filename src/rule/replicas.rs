@@ -19,7 +19,7 @@ fn wrong(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Judged> {
     };
     let said = |(path, value): (Path, &Value)| {
         let path: Path = above.keys().iter().chain(path.keys()).cloned().collect();
-        let is_number = matches!(tree.find(path.keys()), Some(KeyTree::Leaf(KeyType::Number)));
+        let is_number = tree.find(path.keys()).and_then(KeyTree::kind) == Some(KeyType::Number);
         if !is_number || is_count(value) {
             return None;
         }

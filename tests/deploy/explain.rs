@@ -100,6 +100,56 @@ fn with_the_charts_at_hand_their_defaults_are_told() {
 }
 
 #[test]
+fn what_a_secret_gives_is_hidden_and_nothing_beside_it() {
+    let own = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  \
+               openstackRelease: \"2026.1\"\n  presets: [core]\n  services: {keystone: {releases: {keystone: {\n    values: {conf: {keystone: {DEFAULT: {debug: true}}}},\n    \
+               valuesFrom: [{kind: Secret, name: extra, key: values.yaml}]}}}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: extra, namespace: openstack}\n\
+               stringData: {values.yaml: \"conf: {keystone: {mine: {size: hunter2}}}\"}\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cloud.yaml"), own).unwrap();
+    let explain = |path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.current_dir(folder.path()).args(["explain", "-f", "cloud.yaml", "keystone", path]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert!(explain("conf.keystone.DEFAULT.debug").starts_with("keystone conf.keystone.DEFAULT.debug = true\n"));
+    let whole = explain("conf.keystone");
+    assert!(whole.contains("    mine:\n      size: <redacted>\n") && !whole.contains("hunter2"), "{whole}");
+    assert!(whole.contains("  over     Secret extra, key values.yaml (") && !whole.contains("shadows"), "{whole}");
+}
+
+#[test]
+fn a_short_default_of_the_chart_is_known_offline() {
+    let (text, success) = explain("minimal", &["keystone", "conf.keystone.token.expiration"]);
+    let default = "  chart    keystone has the key (number), its default is 43200\n";
+    assert!(
+        success && text.contains("is set by no layer: the chart's default holds\n") && text.ends_with(default),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_chart_of_another_version_is_judged_by_its_own_files_alone() {
+    let own = read("deploy/samples/minimal.yaml")
+        .replace("heat: {enabled: true}", "heat: {enabled: true}, nova: {releases: {nova: {version: 2026.1.0}}}");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cloud.yaml"), &own).unwrap();
+    let explain = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.current_dir(folder.path()).args(["explain", "-f", "cloud.yaml", "nova", "network.backends"]);
+        let output = command.args(more).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), output.status.success())
+    };
+    let (text, success) = explain(&[]);
+    assert!(
+        success && text.contains("nova its keys in version 2026.1.0 are not known here (name its folder"),
+        "{text}"
+    );
+    let (text, success) = explain(&["--charts", &path("tests/charts").to_string_lossy()]);
+    assert!(!success && text.contains("nova has no such key, did you mean \"backend\"?"), "{text}");
+}
+
+#[test]
 fn a_key_that_no_chart_knows_fails_with_the_nearest_name() {
     let (text, success) = explain("minimal", &["nova", "podd.replicas"]);
     assert!(!success && text.contains("chart    nova has no such key, did you mean \"pod\"?"), "{text}");

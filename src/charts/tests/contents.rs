@@ -64,9 +64,12 @@ async fn digest(archive: &[u8]) -> String {
 #[tokio::test]
 async fn a_chart_tells_its_values_keys_and_definitions() {
     let site = Site::new();
-    let values = "list: [1]\nmap: {}\ntext: a\nmode: 0644\non: null\ndeep: {\"y\": true}\n";
+    let long = "x".repeat(61);
+    let values = format!(
+        "list: [1, two, {{three: 3}}, {long}, {{name: {long}}}, [{long}]]\nnone: []\nmap: {{}}\ntext: a\nmode: 0644\non: null\ndeep: {{\"y\": true}}\n"
+    );
     let archive = with(&[
-        ("demo/values.yaml", values),
+        ("demo/values.yaml", &values),
         (
             "demo/templates/a.yaml",
             "{{ .Values.deep.x }}{{ .Values.deep.y }}{{ tuple .Values.deep }}{{ .Values.map.z }}{{ if .Values.free }}{{ end }}",
@@ -90,15 +93,23 @@ async fn a_chart_tells_its_values_keys_and_definitions() {
         " \"deep\": {",
         "  \"*\": \"read\",",
         "  \"x\": \"read\",",
-        "  \"y\": \"boolean\"",
+        "  \"y\": true",
         " },",
         " \"free\": \"read\",",
         " \"inner\": \"read\",",
-        " \"list\": \"list\",",
+        " \"list\": [",
+        "  \"1\",",
+        "  \"two\",",
+        "  \"{\\\"three\\\":3}\",",
+        "  \"a text of 61 characters\",",
+        "  \"a map of name\",",
+        "  \"a list of 1\"",
+        " ],",
         " \"map\": \"map\",",
-        " \"mode\": \"number\",",
+        " \"mode\": 420,",
+        " \"none\": \"list\",",
         " \"on\": \"null\",",
-        " \"text\": \"string\"",
+        " \"text\": \"=a\"",
         "}",
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);

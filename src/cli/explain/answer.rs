@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use super::Cloud;
 use super::places::Places;
-use crate::catalog::{Catalog, SecretField, credentials_in};
+use crate::catalog::{Catalog, KeyTree, SecretField, credentials_in};
 use crate::ceph::is_of_ceph;
+use crate::charts::{self, keys};
 use crate::credentials::{given, secret_name};
-use crate::desired::{Known, known, layers, redacted};
+use crate::desired::{Known, known_in, layers, other_version, redacted};
 use crate::values::{self, Layer, Path, trace};
 
 /// What stands for a secret.
@@ -70,7 +71,7 @@ pub struct Said {
 }
 
 /// What the chart's own values say.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
     pub name: String,
@@ -81,7 +82,7 @@ pub struct Chart {
     pub has_default: Option<bool>,
     /// In words.
     pub said: String,
-    /// Its default, where charts were named.
+    /// Its default: a short one, or any where charts were named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
@@ -160,20 +161,39 @@ impl Question<'_> {
 
     fn chart(&self, release: &str) -> Chart {
         let name = self.catalog.release(release).map(|(_, release)| release.chart.clone()).unwrap_or_default();
-        let known = known(self.catalog, &name, self.path);
-        let said = match &known {
-            None => "its keys are not known here (name its folder with --charts)".to_owned(),
-            Some(Known::Has(kind)) => format!("has the key ({})", kind.name()),
-            Some(Known::Read) => "reads the key, and has no default".to_owned(),
-            Some(Known::Free) => "leaves the key to its users".to_owned(),
-            Some(Known::No(hint)) => format!("has no such key{hint}"),
+        if let Some(version) = other_version(&self.cloud.spec, self.catalog, release) {
+            return Chart::unknown(name, &format!(" in version {version}"));
+        }
+        let Some(tree) = self.catalog.keys().get(&name) else { return Chart::unknown(name, "") };
+        let default = tree.find(self.path.keys()).and_then(KeyTree::default);
+        Chart { default, ..Chart::of(name, &known_in(tree, self.catalog, self.path)) }
+    }
+}
+
+impl Chart {
+    /// One whose keys nobody knows.
+    fn unknown(name: String, whose: &str) -> Self {
+        let said = format!("its keys{whose} are not known here (name its folder with --charts)");
+        Self { name, known: true, has_default: None, said, default: None }
+    }
+
+    /// One that stands so to the key.
+    fn of(name: String, known: &Known) -> Self {
+        let (has_default, said) = match known {
+            Known::Has(kind) => (Some(true), format!("has the key ({})", kind.name())),
+            Known::Read => (Some(false), "reads the key, and has no default".to_owned()),
+            Known::Free => (Some(false), "leaves the key to its users".to_owned()),
+            Known::No(hint) => (None, format!("has no such key{hint}")),
         };
-        let has_default = match &known {
-            Some(Known::Has(_)) => Some(true),
-            Some(Known::Read | Known::Free) => Some(false),
-            Some(Known::No(_)) | None => None,
-        };
-        Chart { name, has_default, known: !matches!(known, Some(Known::No(_))), said, default: None }
+        Self { name, has_default, known: !matches!(known, Known::No(_)), said, default: None }
+    }
+
+    /// The same one, now that its files are at hand.
+    pub fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
+        let defaults = chart.default_values()?;
+        let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;
+        let default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();
+        Ok(Self { default, ..Self::of(self.name, &known_in(&tree, catalog, path)) })
     }
 }
 

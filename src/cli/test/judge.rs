@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::case::Expectation;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level, did_you_mean};
-use crate::desired::{Desired, DesiredRelease, Known, known, redacted, resolve, select};
+use crate::desired::{Desired, DesiredRelease, Known, known, other_version, redacted, resolve, select};
 use crate::expr::{self, Expression, Scope};
 use crate::observed::Site;
 use crate::rule::{Judged, Kind, Question, Schemas, made_up_beside};
@@ -23,6 +23,7 @@ pub struct Basis {
 /// A cloud, by made-up credentials.
 pub struct Cloud {
     basis: Rc<Basis>,
+    spec: Option<OpenStackDeploymentSpec>,
     desired: Desired,
     /// What is said of the resource: what `osdpl validate` says.
     judged: Vec<Judged>,
@@ -45,14 +46,15 @@ impl Cloud {
         let judged = question.document(Kind::OpenStackDeployment, &object);
         let (mut desired, mut variables) = (Desired::default(), Values::new());
         // What has no sound shape is refused, and means nothing.
-        if let Ok(spec) = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(spec)) {
-            let selection = select(&name, &namespace, &spec, catalog);
+        let spec = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(spec)).ok();
+        if let Some(spec) = &spec {
+            let selection = select(&name, &namespace, spec, catalog);
             if !selection.is_refused() {
-                desired = resolve(&spec, catalog, &selection, &made_up_beside(&spec, catalog, &selection, beside));
+                desired = resolve(spec, catalog, &selection, &made_up_beside(spec, catalog, &selection, beside));
             }
             variables = selection.variables;
         }
-        Self { basis, desired, judged, variables }
+        Self { basis, spec, desired, judged, variables }
     }
 
     /// Why it is refused.
@@ -111,7 +113,9 @@ impl Cloud {
     /// What is said of a value that nobody sets and the chart does not know is a slip of the pen, and would hold, or not, for that alone.
     fn value(&self, name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
+        let is_locked = |spec| other_version(spec, &self.basis.catalog, name).is_none();
         if get(&release.values, &path).is_none()
+            && self.spec.as_ref().is_some_and(is_locked)
             && let Some(Known::No(hint)) = known(&self.basis.catalog, &release.chart, &path)
         {
             bail!("nobody sets {path}, and chart {} does not know it{hint}; correct the path", release.chart);

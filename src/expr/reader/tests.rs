@@ -2,7 +2,7 @@ use cel::Program;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::read;
+use super::{DEEPEST, LONGEST, OPERATIONS, read, tree};
 use crate::expr::Template;
 
 /// What is read is what cel reads; whether it was read at all.
@@ -29,6 +29,37 @@ fn what_is_read_becomes_the_tree_that_cel_makes_of_it() {
         "inner in trueish",
     ] {
         assert!(agrees(text), "{text}");
+    }
+}
+
+/// A stack that runs out ends the process: no test can catch that, and this one is it.
+#[test]
+fn what_may_be_written_fits_a_threads_stack() {
+    let long = |text: &str| text.repeat(OPERATIONS - 4);
+    let may = [
+        format!("-1{}", long("+1")),
+        format!("-1 == 1 ? 1 : {}2", "a?b:".repeat(DEEPEST - 1)),
+        format!("{}-1{}", "(".repeat(DEEPEST), ")".repeat(DEEPEST)),
+        format!("{}a", "!".repeat(LONGEST - 1)),
+        format!("{}a", "-".repeat(LONGEST - 1)),
+        format!("-1 + a{}", long(".b")),
+        format!("-1 in a{}", long("[0]")),
+    ];
+    let parse = move || {
+        for text in may {
+            drop(tree(&text))
+        }
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(parse).unwrap().join().unwrap();
+    let may_not = [
+        "1+".repeat(OPERATIONS + 1) + "1",
+        "a?b:".repeat(DEEPEST + 1) + "c",
+        format!("{}1{}", "[".repeat(DEEPEST + 1), "]".repeat(DEEPEST + 1)),
+        format!("'{}'", "x".repeat(LONGEST)),
+    ];
+    for text in may_not {
+        let said = tree(&text).unwrap_err().to_string();
+        assert!(said.contains("…` is no CEL expression: it may have 4096 bytes and 512 operators, with"), "{said}");
     }
 }
 
