@@ -31,7 +31,7 @@ fn a_preset_shadows_the_catalogue_and_both_are_named_with_their_lines() {
         text.contains(&format!("  from     {place}\n")) && text.contains("why Galera and RabbitMQ decide"),
         "{text}"
     );
-    assert!(text.ends_with("  chart    rabbitmq has the key (number)\n"), "{text}");
+    assert!(text.ends_with("  chart    rabbitmq has the key (number), its default is 2\n"), "{text}");
 }
 
 #[test]

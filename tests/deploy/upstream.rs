@@ -107,9 +107,8 @@ fn apart(catalog: &Catalog) -> Value {
 /// The paths of every leaf.
 fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     match tree {
-        KeyTree::Leaf(_) => found.push(above.clone()),
-        KeyTree::Read => {}
         KeyTree::Map(below) => below.iter().for_each(|(key, tree)| leaves(tree, &above.child(key), found)),
+        leaf => found.extend(leaf.has_default().then(|| above.clone())),
     }
 }
 
