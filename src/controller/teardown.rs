@@ -40,6 +40,7 @@ impl Context {
         self.tasks.ask_hosts(None);
         self.tasks.attend(BTreeSet::new());
         self.tasks.roll(BTreeSet::new());
+        self.inputs.leave();
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog());
         let names = known(&selection);
         let observed = self.observe(&names, memory).await;
