@@ -157,6 +157,11 @@ impl Metrics {
         }
     }
 
+    /// Says of the resource of this name that it is not Ready, whatever else was said of it last.
+    pub fn not_ready(&self, name: &str) {
+        self.0.clouds.ready.get_or_create(&vec![("name", name.to_owned())]).set(0);
+    }
+
     /// Forgets a resource that is gone.
     pub fn gone(&self, name: &str) {
         let label = vec![("name", name.to_owned())];
@@ -248,6 +253,11 @@ mod tests {
         }
         let runs = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{"));
         assert_eq!(runs.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>(), 2);
+        metrics.not_ready("cloud");
+        let text = metrics.text(&tally);
+        assert!(
+            text.contains("osdpl_ready{name=\"cloud\"} 0") && text.contains("osdpl_helm_running{name=\"cloud\"} 2")
+        );
         metrics.gone("cloud");
         assert!(!metrics.text(&tally).contains("name=\"cloud\""));
     }
