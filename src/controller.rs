@@ -114,7 +114,7 @@ impl Context {
     pub fn new(parts: Parts, poke: &Arc<Notify>) -> Self {
         let Parts { cluster, book, tasks, runner, charts, scrubber, metrics, secrets } = parts;
         let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
-        let (memory, deployments) = (Mutex::new(Memory::knowing(secrets)), std::sync::OnceLock::new());
+        let (memory, deployments) = (Mutex::new(Memory::knowing(secrets, now())), std::sync::OnceLock::new());
         let setting = tokio::sync::watch::Sender::new(None);
         Self {
             cluster,

@@ -53,8 +53,8 @@ pub struct Memory {
     pub networks: Networks,
     /// What certificates came to.
     pub certificates: Certificates,
-    /// Every secret that was ever seen, valid or not.
-    pub secrets: BTreeSet<String>,
+    /// The secrets that were seen, valid or not, each with when facts told it last.
+    pub secrets: BTreeMap<String, Timestamp>,
     /// What was done about Nova's hosts.
     pub hosts: Hosted,
     /// When the status was written last.

@@ -99,6 +99,7 @@ impl Context {
                 memory.failures.entry(key).and_modify(|failure| failure.told = true);
             }
         }
+        self.forget_secrets(wish, plan, rollouts, memory);
         // What could not be written is no state: the pass has failed.
         self.metrics.cloud(&deployment.name_any(), state);
         Ok(None)

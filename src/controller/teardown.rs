@@ -151,6 +151,10 @@ impl Context {
             self.cluster.purge(&name, &namespace, left).await?;
             self.inputs.forget_own();
         }
+        // What stays is not ours and may go on with our credentials.
+        if needed.releases.is_empty() {
+            self.forget_all_secrets(memory);
+        }
         // The status goes with the resource: only an event is still there to be read.
         self.cluster.tell(deployment, told(needed, nodes.len()).into_iter().collect()).await;
         Ok(None)
