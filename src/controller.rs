@@ -207,38 +207,8 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         // Nothing is planned from objects that were not read yet; the first answer pokes.
         return Ok(Action::await_change());
     }
-    let mut wish = context.gather(deployment, first, &mut memory).await?;
-    context.attend(&wish);
-    context.probe(&wish);
-    context.hosts(deployment, &mut wish, &mut memory).await;
-    context.settle(deployment, &wish);
-    let now = now();
-    let empty = Desired::default();
-    let desired = if wish.refused { &empty } else { &*wish.desired };
-    let mut plan = if wish.refused {
-        Plan::default()
-    } else {
-        plan(desired, &wish.observed, &context.catalog(), &wish.policy, now)
-    };
-    pending::hold(&mut plan, &wish.pending);
-    context.guard(&plan, &mut wish, &mut memory).await;
-    let repairs = spent::repairs(&plan, &wish.policy);
-    context.act(&mut plan, &wish, &mut memory).await;
-    let rolled = context.roll(deployment, &plan, &wish, &mut memory).await;
-    context.spend(deployment, &plan, &mut wish, (repairs, &rolled)).await;
-    plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
-    if wish.refused {
-        plan = gather::frozen(&wish.desired, &wish.observed);
-    }
-    // After a restart the charts are read anew: what is told of none is no news.
-    let known = deployment.status.as_ref().and_then(|status| status.observed_generation);
-    if wish.fetching && known == deployment.metadata.generation && context.runner.table().is_empty() {
-        return Ok(wake(&plan, &wish, now));
-    }
-    let (changes, again) = context.changes(&plan, &wish, &mut memory).await;
-    let later = context.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, &mut memory).await?;
-    plan.wake = plan.wake.into_iter().chain(later).chain(again).min();
-    Ok(wake(&plan, &wish, now))
+    let wish = context.gather(deployment, first, &mut memory).await?;
+    context.carry_out(deployment, wish, &mut memory).await
 }
 
 fn wake(plan: &Plan, wish: &gather::Wish, now: Timestamp) -> Action {
@@ -258,6 +228,46 @@ fn now() -> Timestamp {
 }
 
 impl Context {
+    /// Plans, takes the steps, and tells what came of it.
+    async fn carry_out(
+        &self,
+        deployment: &OpenStackDeployment,
+        mut wish: gather::Wish,
+        memory: &mut Memory,
+    ) -> Result<Action, Error> {
+        self.attend(&wish);
+        self.probe(&wish);
+        self.hosts(deployment, &mut wish, memory).await;
+        self.settle(deployment, &wish);
+        let now = now();
+        let empty = Desired::default();
+        let desired = if wish.refused { &empty } else { &*wish.desired };
+        let mut plan = if wish.refused {
+            Plan::default()
+        } else {
+            plan(desired, &wish.observed, &self.catalog(), &wish.policy, now)
+        };
+        pending::hold(&mut plan, &wish.pending);
+        self.guard(&plan, &mut wish, memory).await;
+        let repairs = spent::repairs(&plan, &wish.policy);
+        self.act(&mut plan, &wish, memory).await;
+        let rolled = self.roll(deployment, &plan, &wish, memory).await;
+        self.spend(deployment, &plan, &mut wish, (repairs, &rolled), memory).await;
+        plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
+        if wish.refused {
+            plan = gather::frozen(&wish.desired, &wish.observed);
+        }
+        // After a restart the charts are read anew: what is told of none is no news.
+        let known = deployment.status.as_ref().and_then(|status| status.observed_generation);
+        if wish.fetching && known == deployment.metadata.generation && self.runner.table().is_empty() {
+            return Ok(wake(&plan, &wish, now));
+        }
+        let (changes, again) = self.changes(&plan, &wish, memory).await;
+        let later = self.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, memory).await?;
+        plan.wake = plan.wake.into_iter().chain(later).chain(again).min();
+        Ok(wake(&plan, &wish, now))
+    }
+
     /// The resource that rules instead of this one: the oldest of the cluster, by creation, then uid.
     fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let age = |d: &OpenStackDeployment| {
