@@ -8,6 +8,7 @@ mod ceph;
 mod certificates;
 mod changes;
 mod charts;
+mod drive;
 mod extend;
 mod external;
 mod failing;
@@ -37,7 +38,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::reflector::Store;
@@ -48,6 +48,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use act::upgrade;
 pub use charts::{ChartSource, wanted};
+pub use drive::drive;
 pub use extend::Book;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
@@ -142,25 +143,18 @@ pub async fn run(context: Arc<Context>, poke: Arc<Notify>, stop: CancellationTok
     }
     let deployments: Api<OpenStackDeployment> = Api::all(context.cluster.client().clone());
     let controller = Controller::new(deployments, watcher::Config::default());
-    let _ = context.deployments.set(controller.store());
-    context.metrics.ready();
+    let (store, metrics) = (controller.store(), context.metrics.clone());
+    let _ = context.deployments.set(store.clone());
     let helm = tokio_stream(context.runner.changes());
     let pokes = futures::stream::unfold(poke, |poke| async move {
         poke.notified().await;
         Some(((), poke))
     });
-    controller
+    let passes = controller
         .reconcile_all_on(futures::stream::select(pokes, helm))
-        .graceful_shutdown_on(stop.cancelled_owned())
-        .run(reconcile, failed, context)
-        .for_each(|outcome| {
-            match outcome {
-                Ok(_) | Err(kube::runtime::controller::Error::ObjectNotFound(_)) => {}
-                Err(error) => tracing::warn!(%error, "pass failed"),
-            }
-            std::future::ready(())
-        })
-        .await;
+        .graceful_shutdown_on(stop.clone().cancelled_owned())
+        .run(reconcile, failed, context);
+    drive(passes, "pass failed", (&store, || metrics.ready()), &stop).await;
 }
 
 fn tokio_stream(changes: tokio::sync::watch::Receiver<u64>) -> impl futures::Stream<Item = ()> + Send {
