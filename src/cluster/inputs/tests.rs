@@ -28,7 +28,7 @@ async fn what_others_keep_is_watched_while_it_stands_in_place_of_what_is_wanted(
         inputs.watch_beside(one.clone(), true);
     }
     inputs.keep_beside(&[pool.clone()].into());
-    assert_eq!(watched(), [pool.clone()]);
+    assert_eq!(watched(), std::slice::from_ref(&pool));
     inputs.watch(&[pool].into());
     inputs.leave();
     assert!(watched().is_empty() && inputs.watched.lock().unwrap().is_empty());
