@@ -8,6 +8,7 @@ mod ceph;
 mod certificates;
 mod changes;
 mod charts;
+mod drive;
 mod extend;
 mod external;
 mod failing;
@@ -37,7 +38,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::reflector::Store;
@@ -48,6 +48,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use act::upgrade;
 pub use charts::{ChartSource, wanted};
+pub use drive::drive;
 pub use extend::Book;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
@@ -114,7 +115,7 @@ impl Context {
     pub fn new(parts: Parts, poke: &Arc<Notify>) -> Self {
         let Parts { cluster, book, tasks, runner, charts, scrubber, metrics, secrets } = parts;
         let inputs = Inputs::new(cluster.client().clone(), Arc::clone(poke));
-        let (memory, deployments) = (Mutex::new(Memory::knowing(secrets)), std::sync::OnceLock::new());
+        let (memory, deployments) = (Mutex::new(Memory::knowing(secrets, now())), std::sync::OnceLock::new());
         let setting = tokio::sync::watch::Sender::new(None);
         Self {
             cluster,
@@ -142,25 +143,18 @@ pub async fn run(context: Arc<Context>, poke: Arc<Notify>, stop: CancellationTok
     }
     let deployments: Api<OpenStackDeployment> = Api::all(context.cluster.client().clone());
     let controller = Controller::new(deployments, watcher::Config::default());
-    let _ = context.deployments.set(controller.store());
-    context.metrics.ready();
+    let (store, metrics) = (controller.store(), context.metrics.clone());
+    let _ = context.deployments.set(store.clone());
     let helm = tokio_stream(context.runner.changes());
     let pokes = futures::stream::unfold(poke, |poke| async move {
         poke.notified().await;
         Some(((), poke))
     });
-    controller
+    let passes = controller
         .reconcile_all_on(futures::stream::select(pokes, helm))
-        .graceful_shutdown_on(stop.cancelled_owned())
-        .run(reconcile, failed, context)
-        .for_each(|outcome| {
-            match outcome {
-                Ok(_) | Err(kube::runtime::controller::Error::ObjectNotFound(_)) => {}
-                Err(error) => tracing::warn!(%error, "pass failed"),
-            }
-            std::future::ready(())
-        })
-        .await;
+        .graceful_shutdown_on(stop.clone().cancelled_owned())
+        .run(reconcile, failed, context);
+    drive(passes, "pass failed", (&store, || metrics.ready()), &stop).await;
 }
 
 fn tokio_stream(changes: tokio::sync::watch::Receiver<u64>) -> impl futures::Stream<Item = ()> + Send {
@@ -207,38 +201,8 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         // Nothing is planned from objects that were not read yet; the first answer pokes.
         return Ok(Action::await_change());
     }
-    let mut wish = context.gather(deployment, first, &mut memory).await?;
-    context.attend(&wish);
-    context.probe(&wish);
-    context.hosts(deployment, &mut wish, &mut memory).await;
-    context.settle(deployment, &wish);
-    let now = now();
-    let empty = Desired::default();
-    let desired = if wish.refused { &empty } else { &*wish.desired };
-    let mut plan = if wish.refused {
-        Plan::default()
-    } else {
-        plan(desired, &wish.observed, &context.catalog(), &wish.policy, now)
-    };
-    pending::hold(&mut plan, &wish.pending);
-    context.guard(&plan, &mut wish, &mut memory).await;
-    let repairs = spent::repairs(&plan, &wish.policy);
-    context.act(&mut plan, &wish, &mut memory).await;
-    let rolled = context.roll(deployment, &plan, &wish, &mut memory).await;
-    context.spend(deployment, &plan, &mut wish, (repairs, &rolled)).await;
-    plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
-    if wish.refused {
-        plan = gather::frozen(&wish.desired, &wish.observed);
-    }
-    // After a restart the charts are read anew: what is told of none is no news.
-    let known = deployment.status.as_ref().and_then(|status| status.observed_generation);
-    if wish.fetching && known == deployment.metadata.generation && context.runner.table().is_empty() {
-        return Ok(wake(&plan, &wish, now));
-    }
-    let (changes, again) = context.changes(&plan, &wish, &mut memory).await;
-    let later = context.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, &mut memory).await?;
-    plan.wake = plan.wake.into_iter().chain(later).chain(again).min();
-    Ok(wake(&plan, &wish, now))
+    let wish = context.gather(deployment, first, &mut memory).await?;
+    context.carry_out(deployment, wish, &mut memory).await
 }
 
 fn wake(plan: &Plan, wish: &gather::Wish, now: Timestamp) -> Action {
@@ -258,6 +222,46 @@ fn now() -> Timestamp {
 }
 
 impl Context {
+    /// Plans, takes the steps, and tells what came of it.
+    async fn carry_out(
+        &self,
+        deployment: &OpenStackDeployment,
+        mut wish: gather::Wish,
+        memory: &mut Memory,
+    ) -> Result<Action, Error> {
+        self.attend(&wish);
+        self.probe(&wish);
+        self.hosts(deployment, &mut wish, memory).await;
+        self.settle(deployment, &wish);
+        let now = now();
+        let empty = Desired::default();
+        let desired = if wish.refused { &empty } else { &*wish.desired };
+        let mut plan = if wish.refused {
+            Plan::default()
+        } else {
+            plan(desired, &wish.observed, &self.catalog(), &wish.policy, now)
+        };
+        pending::hold(&mut plan, &wish.pending);
+        self.guard(&plan, &mut wish, memory).await;
+        let repairs = spent::repairs(&plan, &wish.policy);
+        self.act(&mut plan, &wish, memory).await;
+        let rolled = self.roll(deployment, &plan, &wish, memory).await;
+        self.spend(deployment, &plan, &mut wish, (repairs, &rolled), memory).await;
+        plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
+        if wish.refused {
+            plan = gather::frozen(&wish.desired, &wish.observed);
+        }
+        // After a restart the charts are read anew: what is told of none is no news.
+        let known = deployment.status.as_ref().and_then(|status| status.observed_generation);
+        if wish.fetching && known == deployment.metadata.generation && self.runner.table().is_empty() {
+            return Ok(wake(&plan, &wish, now));
+        }
+        let (changes, again) = self.changes(&plan, &wish, memory).await;
+        let later = self.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, memory).await?;
+        plan.wake = plan.wake.into_iter().chain(later).chain(again).min();
+        Ok(wake(&plan, &wish, now))
+    }
+
     /// The resource that rules instead of this one: the oldest of the cluster, by creation, then uid.
     fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let age = |d: &OpenStackDeployment| {

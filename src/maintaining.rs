@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
 use crate::cluster::Error;
-use crate::controller::Context;
+use crate::controller::{Context, drive};
 use crate::http::Cloud;
 use crate::maintenance::{Act, Again, Case, Decision, Facts, Setting, decide};
 use act::Trouble;
@@ -105,18 +105,14 @@ async fn control(this: &Arc<Maintaining>, stop: CancellationToken) {
         () = stop.cancelled() => return,
     }
     let api: Api<NodeMaintenance> = Api::all(this.context.cluster.client().clone());
-    Controller::new(api, watcher::Config::default())
-        .reconcile_all_on(this.pokes())
-        .graceful_shutdown_on(stop.cancelled_owned())
-        .run(reconcile, failed, Arc::clone(this))
-        .for_each(|outcome| {
-            match outcome {
-                Ok(_) | Err(kube::runtime::controller::Error::ObjectNotFound(_)) => {}
-                Err(error) => tracing::warn!(%error, "a node's maintenance does not get on"),
-            }
-            std::future::ready(())
-        })
-        .await;
+    let controller = Controller::new(api, watcher::Config::default());
+    let store = controller.store();
+    let passes = controller.reconcile_all_on(this.pokes()).graceful_shutdown_on(stop.clone().cancelled_owned()).run(
+        reconcile,
+        failed,
+        Arc::clone(this),
+    );
+    drive(passes, "a node's maintenance does not get on", (&store, || {}), &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]

@@ -1,6 +1,7 @@
 //! Logs and metrics. Shell room.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -16,10 +17,12 @@ use tracing_subscriber::EnvFilter;
 /// What is logged where `RUST_LOG` is unset. The client writes a line of its own for every request that fails, at the same time as we do.
 const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 
-/// Starts logging: JSON lines, or plain ones for a terminal. `RUST_LOG` chooses what; our own `info` where unset.
+/// Starts logging: JSON lines, or plain ones for people, in colour where they look at a terminal and have not said `NO_COLOR`. `RUST_LOG` chooses what; our
+/// own `info` where unset.
 pub fn logs(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(QUIET));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
     if json { logs.json().flatten_event(true).init() } else { logs.init() }
 }
 
@@ -157,6 +160,11 @@ impl Metrics {
         }
     }
 
+    /// Says of the resource of this name that it is not Ready, whatever else was said of it last.
+    pub fn not_ready(&self, name: &str) {
+        self.0.clouds.ready.get_or_create(&vec![("name", name.to_owned())]).set(0);
+    }
+
     /// Forgets a resource that is gone.
     pub fn gone(&self, name: &str) {
         let label = vec![("name", name.to_owned())];
@@ -248,6 +256,11 @@ mod tests {
         }
         let runs = text.lines().filter(|line| line.starts_with("osdpl_helm_runs_total{"));
         assert_eq!(runs.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>(), 2);
+        metrics.not_ready("cloud");
+        let text = metrics.text(&tally);
+        assert!(
+            text.contains("osdpl_ready{name=\"cloud\"} 0") && text.contains("osdpl_helm_running{name=\"cloud\"} 2")
+        );
         metrics.gone("cloud");
         assert!(!metrics.text(&tally).contains("name=\"cloud\""));
     }

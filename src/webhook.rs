@@ -17,7 +17,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -112,21 +112,13 @@ impl Judge {
             (site, doubts) = (looked.unwrap_or_default(), findings);
         }
         let question = Question { catalog: &catalog, schemas: &self.schemas, beside: &[], site: &site, now: None };
-        Ok(warned(question.admission(review), &doubts))
+        let is_whole = doubts.iter().all(|doubt| doubt.level != Level::Error);
+        Ok(warned(question.admission(review, is_whole), &doubts))
     }
 }
 
-/// The answer with what is wrong with the catalogue before all other warnings: what a resource is refused for may follow from it. Where that has nothing
-/// changed in the cloud nothing is refused: what is missing may be there.
+/// The answer with what is wrong with the catalogue before all other warnings: what is told of a resource may follow from it.
 fn warned(mut answer: Value, doubts: &[Finding]) -> Value {
-    let is_known = doubts.iter().all(|doubt| doubt.level != Level::Error);
-    if let Some(refusal) = answer["response"]["status"]["message"].as_str().filter(|_| !is_known) {
-        let refusals = refusal.lines().map(Value::from);
-        let others = answer["response"]["warnings"].as_array().cloned().unwrap_or_default();
-        let uid = answer["response"]["uid"].clone();
-        let warnings: Vec<Value> = refusals.chain(others).collect();
-        answer["response"] = json!({"uid": uid, "allowed": true, "warnings": warnings});
-    }
     if !doubts.is_empty() {
         let warnings = &mut answer["response"]["warnings"];
         let others = warnings.as_array().cloned().unwrap_or_default();
@@ -138,6 +130,8 @@ fn warned(mut answer: Value, doubts: &[Finding]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::observed::{Census, Class};
 
@@ -154,10 +148,17 @@ mod tests {
     }
 
     async fn answer(judge: &Judge, presets: &[&str], old: Value) -> Value {
-        let object = json!({
+        answer_to(judge, presets, &json!({}), old).await
+    }
+
+    /// With more fields of the spec.
+    async fn answer_to(judge: &Judge, presets: &[&str], more: &Value, old: Value) -> Value {
+        let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
             "spec": {"openstackRelease": "2026.1", "presets": presets, "storageClass": "slow"},
         });
+        let spec = object["spec"].as_object_mut().unwrap();
+        spec.extend(more.as_object().unwrap().clone());
         let review = json!({"request": {"uid": "1", "namespace": "openstack", "object": object, "oldObject": old}});
         judge.answer(&review).await.unwrap()
     }
@@ -206,17 +207,20 @@ mod tests {
             json!({"spec": {"openstackRelease": "2026.1", "presets": ["compute", "ha"], "storageClass": "slow"}});
         assert_eq!(warnings(&judge, same).await, "null");
     }
+
     #[tokio::test]
-    async fn what_may_be_added_and_is_not_known_is_refused_to_nobody() {
+    async fn what_may_be_added_and_is_not_known_locks_nothing_that_stands_and_lets_nothing_else_through() {
         let doubt = |level| {
             let message = "the catalogue: ConfigMaps can't be listed".to_owned();
             Finding { level, field: "the catalogue".into(), message }
         };
-        let of = async |level| {
+        let of = async |level, domain: &str, old: Value| {
             let judge = doubting(vec![doubt(level)], || Box::pin(std::future::ready(Site::default())));
-            answer(&judge, &["compute", "edge"], Value::Null).await["response"].take()
+            let more = json!({"publicDomain": domain});
+            answer_to(&judge, &["compute", "edge"], &more, old).await["response"].take()
         };
-        let unknown = of(Level::Error).await;
+        let (good, stands) = ("cloud.example.org", json!({"spec": {"openstackRelease": "2026.1"}}));
+        let unknown = of(Level::Error, good, stands.clone()).await;
         assert_eq!(
             (&unknown["allowed"], &unknown["uid"], &unknown["status"]),
             (&true.into(), &"1".into(), &Value::Null)
@@ -224,6 +228,12 @@ mod tests {
         assert_eq!(unknown["warnings"][0], "the catalogue: ConfigMaps can't be listed");
         let missing = unknown["warnings"][1].as_str().unwrap();
         assert!(missing.starts_with("spec.presets[1]: there is no preset \"edge\""), "{missing}");
-        assert_eq!(of(Level::Warning).await["allowed"], false, "what is known and wrong is refused");
+        let known = of(Level::Warning, good, stands.clone()).await;
+        assert_eq!(known["allowed"], false, "what is known and wrong is refused");
+        let other = of(Level::Error, "cluster.local", stands).await;
+        let message = other["status"]["message"].as_str().unwrap();
+        assert!(message.starts_with("spec.publicDomain: ") && !message.contains("edge"), "{message}");
+        let new = of(Level::Error, good, Value::Null).await;
+        assert_eq!((&new["allowed"], &new["warnings"][0]), (&false.into(), &unknown["warnings"][0]));
     }
 }

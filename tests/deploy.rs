@@ -21,6 +21,8 @@ mod explain;
 mod image;
 #[path = "deploy/offline.rs"]
 mod offline;
+#[path = "deploy/operator.rs"]
+mod operator;
 #[path = "deploy/rbac.rs"]
 mod rbac;
 #[path = "deploy/reference.rs"]

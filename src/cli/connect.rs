@@ -13,8 +13,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use crate::catalog::did_you_mean;
 use crate::yaml;
 
-/// The API server that is spoken to, for people: one a process.
-static SERVER: OnceLock<String> = OnceLock::new();
+/// The API server that is spoken to, for people, and what names another: one a process.
+static SERVER: OnceLock<(String, &str)> = OnceLock::new();
+
+/// Remembers for [`readable`] which server is spoken to, and what names another.
+pub fn speaks_to(config: &Config, named_by: &'static str) {
+    let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), named_by));
+}
 
 /// Which cluster is meant; kubectl hands its own options to no plugin.
 #[derive(Args, Clone, Debug)]
@@ -36,7 +41,7 @@ impl ClusterOption {
     /// A client for the cluster that kubectl would speak to.
     pub async fn client(&self) -> anyhow::Result<kube::Client> {
         let config = self.config().await?;
-        let _ = SERVER.set(config.cluster_url.to_string().trim_end_matches('/').to_owned());
+        speaks_to(&config, "--kubeconfig, --context");
         kube::Client::try_from(config).map_err(readable)
     }
 
@@ -154,15 +159,15 @@ pub fn readable(error: kube::Error) -> anyhow::Error {
             "the cluster does not know this kind (404 page not found); install the operator's chart, or its definitions alone: osdpl crd | kubectl apply --server-side -f -"
         ),
         kube::Error::Api(status) => anyhow!("{}", status.message),
-        kube::Error::Service(_) | kube::Error::HyperError(_) if SERVER.get().is_some() => {
+        error @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => {
+            let Some((server, named_by)) = SERVER.get() else { return error.into() };
             let mut deepest = error.source();
             while let Some(deeper) = deepest.and_then(std::error::Error::source) {
                 deepest = Some(deeper);
             }
             let why = deepest.map_or_else(|| error.to_string(), ToString::to_string);
-            let server = SERVER.get().map_or("", String::as_str);
             anyhow!(
-                "the API server at {server} does not answer: {why}; look whether it runs, and whether it is the one that is meant (--kubeconfig, --context)"
+                "the API server at {server} does not answer: {why}; look whether it runs, and whether it is the one that is meant ({named_by})"
             )
         }
         other => other.into(),

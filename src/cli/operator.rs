@@ -15,10 +15,12 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::common::{CatalogOption, readable};
+use super::connect::speaks_to;
+use crate::catalog::Catalog;
 use crate::cluster::{Cluster, secrets_beforehand};
 use crate::controller::{self, Book, ChartSource, Context, Fence, Parts};
 use crate::helm::{self, Instance, Program, Runner};
-use crate::http::Cloud;
+use crate::http::{Cloud, Reach};
 use crate::maintaining::{self, LOOK_AGAIN};
 use crate::scrub::Scrubber;
 use crate::tasks::{NODE_GRACE, Options, Scope, Tasks};
@@ -86,21 +88,8 @@ impl Arguments {
         // The first logs are read before the first pass, and shown as they were scrubbed then.
         let secrets = secrets_beforehand(&client).await.context("finding out what must not show")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
-        let judge = fence.clone();
-        let owner: crate::tasks::OwnerOf = Arc::new(move |instance: &str| judge.owner(instance));
-        let tolerated = Some(Arc::new(catalog.tolerated.clone()));
-        let without = BTreeSet::new();
-        let node_grace = Duration::from_secs(self.node_grace);
         let reach = self.probes.reach()?;
-        let options = Options {
-            scope: Scope::All,
-            owner,
-            without,
-            scrubber: scrubbing,
-            node_grace,
-            probing: self.probes.probing(&reach),
-            tolerated,
-        };
+        let options = self.options((&catalog, &fence), &reach, scrubbing);
         let tasks = Tasks::spawn(&client, &options, &poke);
         let metrics = Metrics::default();
         let web = tokio::spawn(web::serve(listener, metrics.clone(), runner.clone(), stop.clone()));
@@ -125,6 +114,25 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// What is watched, and how.
+    fn options(
+        &self,
+        (catalog, fence): (&Catalog, &Fence),
+        reach: &Reach,
+        scrubber: watch::Receiver<Arc<Scrubber>>,
+    ) -> Options {
+        let judge = fence.clone();
+        Options {
+            scope: Scope::All,
+            owner: Arc::new(move |instance: &str| judge.owner(instance)),
+            without: BTreeSet::new(),
+            scrubber,
+            node_grace: Duration::from_secs(self.node_grace),
+            probing: self.probes.probing(reach),
+            tolerated: Some(Arc::new(catalog.tolerated.clone())),
+        }
+    }
+
     async fn program(&self) -> anyhow::Result<Program> {
         let home = self.cache.join("helm");
         let program = Program::find(self.helm.clone(), home.clone()).await?;
@@ -135,7 +143,7 @@ impl Arguments {
         Ok(program.with_kubeconfig(kubeconfig))
     }
 
-    fn store(&self, catalog: &crate::catalog::Catalog, program: &Program) -> anyhow::Result<charts::Store> {
+    fn store(&self, catalog: &Catalog, program: &Program) -> anyhow::Result<charts::Store> {
         let source: charts::Source = self.charts.parse()?;
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
         let program = program.clone();
@@ -153,6 +161,7 @@ impl Arguments {
 /// The client for everything, and one that takes "too many requests" for an answer.
 async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
     let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
+    speaks_to(&config, "KUBECONFIG, or the pod's own cluster");
     let client = kube::Client::try_from(config.clone())?;
     config.default_retry = false;
     Ok((client, kube::Client::try_from(config)?))

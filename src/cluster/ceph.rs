@@ -50,6 +50,13 @@ fn reference(object: &Object) -> Reference {
     Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
+impl Inputs {
+    /// Of what others keep in place of ours, watches what stands where one of these is to be, and nothing else any more.
+    pub fn keep_in_place_of<'a>(&self, objects: impl IntoIterator<Item = &'a Object>) {
+        self.keep_beside(&objects.into_iter().map(reference).collect());
+    }
+}
+
 impl Cluster {
     /// Writes what differs, but nothing where an object stands in the way that is not ours and says something else, or where the charts were given
     /// another Ceph: the first such trouble is returned.

@@ -19,7 +19,7 @@ use crate::api::MANAGED;
 use crate::catalog::Level;
 use crate::desired::{ExternalService, Finding};
 use crate::release;
-use address::{addresses, newest};
+use address::{Lookups, addresses, newest};
 
 /// How long it counts what a look at an external service brought: no watch tells that a name has another address, or what became of a Service
 /// that is not ours.
@@ -48,8 +48,8 @@ pub(super) struct Looked {
     /// The addresses that its host had last.
     addresses: Vec<IpAddr>,
     problem: Option<String>,
-    /// What is wrong with its host, though the addresses of before are there.
-    doubt: Option<String>,
+    /// How lookups went since it had any.
+    lookups: Option<Lookups>,
     /// Until when that counts.
     until: Timestamp,
     /// Whether a pass has taken it for granted since, which may have been poked for what became of the Service.
@@ -82,7 +82,7 @@ impl Cluster {
             let looked = if let Some(known) = known.filter(|known| now < known.until) {
                 known.remembered()
             } else {
-                let known = known.map(|known| known.addresses.clone()).unwrap_or_default();
+                let known = known.map(|known| (known.addresses.clone(), known.lookups)).unwrap_or_default();
                 self.look(deployment, name, external, known).await
             };
             all.insert(name.clone(), looked);
@@ -92,21 +92,30 @@ impl Cluster {
         found
     }
 
-    async fn look(&self, deployment: &str, name: &str, external: &ExternalService, known: Vec<IpAddr>) -> Looked {
+    /// Looks up a host of which these addresses were known last, and how lookups went, and publishes what it has.
+    async fn look(
+        &self,
+        deployment: &str,
+        name: &str,
+        external: &ExternalService,
+        (known, before): (Vec<IpAddr>, Option<Lookups>),
+    ) -> Looked {
         let found = addresses(&external.host, external.port).await;
-        let known = if found.is_err() && known.is_empty() { self.standing(deployment, external).await } else { known };
-        let (addresses, doubt, problem) = match newest(found, known) {
+        let failed = found.is_err();
+        let known = if failed && known.is_empty() { self.standing(deployment, external).await } else { known };
+        let now = super::now();
+        let (addresses, lookups, problem) = match newest(found, known) {
             Err(problem) => (Vec::new(), None, Some(format!("spec.services.{name}.external.host: {problem}"))),
-            Ok((addresses, doubt)) => {
+            Ok(addresses) => {
                 let published = self.publish_external(deployment, external, &addresses).await;
                 // What the API server refuses here must not hold up everything else.
                 let problem = published.unwrap_or_else(|error| Some(error.to_string()));
-                (addresses, doubt, problem.map(|problem| format!("spec.services.{name}.external: {problem}")))
+                let problem = problem.map(|problem| format!("spec.services.{name}.external: {problem}"));
+                (addresses, Some(Lookups::heard(before, failed, now)), problem)
             }
         };
-        let now = super::now();
-        let until = now.checked_add(COUNTS).unwrap_or(now);
-        Looked { external: external.clone(), addresses, problem, doubt, until, is_remembered: false }
+        let until = super::now().checked_add(COUNTS).unwrap_or(now);
+        Looked { external: external.clone(), addresses, problem, lookups, until, is_remembered: false }
     }
 
     /// The addresses that stand in the cluster for this host: what was known of it ended with the operator before. Where the API server does not tell,
@@ -185,7 +194,8 @@ fn told(all: &AllLooked) -> Externals {
     let (ready, wrong): (Vec<_>, Vec<_>) = all.iter().partition(|(_, looked)| looked.problem.is_none());
     let doubts = ready.iter().filter_map(|(name, looked)| {
         let field = format!("spec.services.{name}.external.host");
-        Some(Finding { level: Level::Warning, field, message: looked.doubt.clone()? })
+        let message = looked.lookups?.doubt(&looked.external.host, &looked.addresses)?;
+        Some(Finding { level: Level::Warning, field, message })
     });
     Externals {
         doubts: doubts.collect(),

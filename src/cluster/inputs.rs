@@ -37,7 +37,7 @@ impl std::fmt::Display for Reference {
 /// What an object holds, by key.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 enum State {
     #[default]
     Unread,
@@ -47,14 +47,17 @@ enum State {
 }
 
 impl State {
-    /// What was read once counts until something else is read: a watch that breaks says nothing about the object.
-    fn hear(&mut self, seen: Result<Option<Data>, watcher::Error>) {
-        match seen {
-            Ok(Some(data)) => *self = Self::Read(data),
-            Ok(None) => *self = Self::Missing,
-            Err(error) if matches!(self, Self::Unread | Self::Failed(_)) => *self = Self::Failed(error.to_string()),
-            Err(_) => {}
-        }
+    /// Whether that is news. What was read once counts until something else is read: a watch that breaks says nothing about the object.
+    fn hear(&mut self, seen: Result<Option<Data>, watcher::Error>) -> bool {
+        let heard = match seen {
+            Ok(Some(data)) => Self::Read(data),
+            Ok(None) => Self::Missing,
+            Err(error) if matches!(self, Self::Unread | Self::Failed(_)) => Self::Failed(error.to_string()),
+            Err(_) => return false,
+        };
+        let is_news = *self != heard;
+        *self = heard;
+        is_news
     }
 }
 
@@ -153,9 +156,22 @@ impl Inputs {
         }
     }
 
+    /// Watches nothing of others' but of these any more.
+    pub(super) fn keep_beside(&self, wanted: &BTreeSet<Reference>) {
+        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        beside.retain(|reference, _| wanted.contains(reference));
+    }
+
     /// Watches nothing of others' any more.
     pub fn leave_beside(&self) {
-        self.beside.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.keep_beside(&BTreeSet::new());
+    }
+
+    /// Watches nothing any more that a spec names, or that stands in place of what one asked for.
+    pub fn leave(&self) {
+        self.watch(&BTreeSet::new());
+        self.watch_rook(None);
+        self.leave_beside();
     }
 
     /// Returns when each of the watched objects, and our own Secrets, were read, or were refused.
@@ -246,28 +262,10 @@ impl Inputs {
     ) -> AbortOnDropHandle<()> {
         let state = Arc::clone(state);
         follow(events, Arc::clone(&self.poke), move |seen| {
-            state.lock().unwrap_or_else(PoisonError::into_inner).hear(seen.map(|object| object.map(data)));
-            true
+            state.lock().unwrap_or_else(PoisonError::into_inner).hear(seen.map(|object| object.map(data)))
         })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_read_counts_until_something_else_is_read() {
-        let broken = || Err(watcher::Error::NoResourceVersion);
-        let data = Data::from([("key".to_owned(), b"value".to_vec())]);
-        let mut state = State::default();
-        state.hear(broken());
-        assert!(matches!(state, State::Failed(_)), "nothing was read yet");
-        state.hear(Ok(Some(data)));
-        state.hear(broken());
-        assert!(matches!(&state, State::Read(data) if data.contains_key("key")));
-        state.hear(Ok(None));
-        state.hear(broken());
-        assert!(matches!(state, State::Missing));
-    }
-}
+mod tests;

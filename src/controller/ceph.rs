@@ -44,13 +44,10 @@ pub fn rook(selection: &Selection) -> Option<Rook> {
     Rook::of(&storage["ceph"])
 }
 
-/// Watches Rook's objects, where the spec names a Rook; without Ceph nothing of Ceph's any more.
+/// Watches Rook's objects, where the spec names a Rook.
 pub fn watch(inputs: &Inputs, spec: &OpenStackDeploymentSpec) {
     let rook = feature(spec).and_then(Rook::of);
     let kinds: &[_] = if feature(spec).and_then(Store::of).is_some() { &[CLUSTER, STORE] } else { &[CLUSTER] };
-    if feature(spec).is_none() {
-        inputs.leave_beside();
-    }
     inputs.watch_rook(rook.as_ref().map(|rook| (rook.namespace.as_str(), kinds)));
 }
 
@@ -133,6 +130,10 @@ impl Context {
         }
         write(&self.cluster, declared, selection, &self.inputs).await?;
         self.hand_back(declared, selection, facts).await?;
+        if let Ok(ceph) = &declared.read {
+            let (back, _) = store::kept(Some(declared), selection);
+            self.inputs.keep_in_place_of(objects(ceph, selection).iter().chain(&back));
+        }
         let is_looked_for =
             matches!(declared.trouble(), Some(Unready::Occupied(_) | Unready::Rook(_) | Unready::Another { .. }));
         Ok(super::now().checked_add(LOOK_AGAIN).ok().filter(|_| is_looked_for))

@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use super::{Context, now};
 use crate::api::OpenStackDeployment;
 use crate::cluster::Error;
+use crate::telemetry::Metrics;
 
 /// How long passes must fail in a row before that is told: less is nothing yet, such as an API server that restarts. Their number says nothing, as
 /// what happens in the cluster may bring dozens in a second.
@@ -28,9 +29,13 @@ pub struct Failing {
 }
 
 impl Failing {
-    fn is_to_be_told(&self, now: Timestamp) -> bool {
-        let paced = self.told.is_none_or(|told| now.duration_since(told) >= PACE);
-        now.duration_since(self.since) >= PATIENCE && paced
+    /// Whether the status is to tell it now. The gauge of the cloud does so as long as it lasts, whether or not the status can be written.
+    fn is_to_be_told(&self, now: Timestamp, cloud: &str, metrics: &Metrics) -> bool {
+        let lasts = now.duration_since(self.since) >= PATIENCE;
+        if lasts {
+            metrics.not_ready(cloud);
+        }
+        lasts && self.told.is_none_or(|told| now.duration_since(told) >= PACE)
     }
 }
 
@@ -48,7 +53,7 @@ impl Context {
         };
         let now = now();
         let failing = *self.failing().entry(uid.clone()).or_insert(Failing { since: now, told: None });
-        if !failing.is_to_be_told(now) {
+        if !failing.is_to_be_told(now, &deployment.name_any(), &self.metrics) {
             return;
         }
         let problem = self.scrubber.borrow().scrub(&error.to_string());
@@ -68,15 +73,34 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::CloudState;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
+    }
 
     #[test]
     fn a_failure_is_told_when_it_lasts_and_said_in_other_words_at_a_pace() {
-        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+        let is_told = |failing: Failing, now| failing.is_to_be_told(now, "cloud", &Metrics::default());
         let untold = Failing { since: at(0), told: None };
-        assert!(!untold.is_to_be_told(at(0)), "dozens of passes may fail in that moment");
-        assert!(!untold.is_to_be_told(at(4)) && untold.is_to_be_told(at(5)));
+        assert!(!is_told(untold, at(0)), "dozens of passes may fail in that moment");
+        assert!(!is_told(untold, at(4)) && is_told(untold, at(5)));
         let told = Failing { told: Some(at(5)), ..untold };
-        assert!(!told.is_to_be_told(at(6)) && !told.is_to_be_told(at(34)));
-        assert!(told.is_to_be_told(at(35)));
+        assert!(!is_told(told, at(6)) && !is_told(told, at(34)));
+        assert!(is_told(told, at(35)));
+    }
+
+    #[test]
+    fn a_cloud_whose_passes_fail_is_not_counted_as_ready() {
+        let metrics = Metrics::default();
+        let is_ready = |failing: Failing, now| {
+            metrics.cloud("cloud", CloudState { ready: true, ..CloudState::default() });
+            failing.is_to_be_told(now, "cloud", &metrics);
+            metrics.text(&crate::helm::Tally::default()).contains("osdpl_ready{name=\"cloud\"} 1")
+        };
+        let untold = Failing { since: at(0), told: None };
+        assert!(is_ready(untold, at(4)) && !is_ready(untold, at(5)));
+        let told = Failing { told: Some(at(5)), ..untold };
+        assert!(!is_ready(told, at(6)), "between two words on it too");
     }
 }

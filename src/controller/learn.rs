@@ -62,6 +62,8 @@ impl Context {
             let again = self.hand_on(&mut ceph, selection, facts, memory).await?;
             *wake = (*wake).into_iter().chain(again).min();
             facts.ceph = Some(ceph);
+        } else {
+            self.inputs.leave_beside();
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::hosts::Hosted;
 use super::likeness::Likenesses;
 use super::rollout::Rolled;
 use super::site::Networks;
+use super::spent::Staying;
 use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
@@ -24,6 +25,8 @@ pub struct Memory {
     pub failures: BTreeMap<Key, Failed>,
     /// Releases that were applied again because of what others did to their objects.
     pub repairs: BTreeMap<Key, Repaired>,
+    /// Annotations that had their effect and could not be taken away.
+    pub staying: Option<Staying>,
     /// Repairs that a person asked for and that began, until the annotation names them no more.
     pub repairing: BTreeSet<String>,
     /// Children that ended, and what the API server said of their records right after: until the watch has seen that too, a plan would
@@ -53,8 +56,8 @@ pub struct Memory {
     pub networks: Networks,
     /// What certificates came to.
     pub certificates: Certificates,
-    /// Every secret that was ever seen, valid or not.
-    pub secrets: BTreeSet<String>,
+    /// The secrets that were seen, valid or not, each with when facts told it last.
+    pub secrets: BTreeMap<String, Timestamp>,
     /// What was done about Nova's hosts.
     pub hosts: Hosted,
     /// When the status was written last.

@@ -83,10 +83,11 @@ impl Context {
         if wish.pending.is_empty() {
             self.metrics.releases(ready, plan.decisions.len());
         }
-        self.metrics.cloud(&deployment.name_any(), cloud_state(&status, plan, self.runner.table().len()));
+        let state = cloud_state(&status, plan, self.runner.table().len());
         if events.is_empty() && !is_news(deployment.status.as_ref(), &status) {
             let next = memory.written.and_then(|written| written.checked_add(PACE).ok());
             if deployment.status.as_ref() != Some(&status) && next.is_some_and(|next| next > now) {
+                self.metrics.cloud(&deployment.name_any(), state);
                 return Ok(next);
             }
         }
@@ -98,6 +99,9 @@ impl Context {
                 memory.failures.entry(key).and_modify(|failure| failure.told = true);
             }
         }
+        self.forget_secrets(wish, plan, rollouts, memory);
+        // What could not be written is no state: the pass has failed.
+        self.metrics.cloud(&deployment.name_any(), state);
         Ok(None)
     }
 }

@@ -4,39 +4,75 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Context;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::gather::Wish;
 use super::memory::Memory;
+use super::{Context, now};
 use crate::api::ValuesKind;
 use crate::desired::Facts;
+use crate::plan::Plan;
+use crate::rollout::Rollouts;
 use crate::scrub::Scrubber;
+
+/// How long what no fact tells any more is still kept out of what is shown, beside what runs: a Job that is kept for its log, a person who looks.
+const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 impl Context {
     /// Tells the scrubber every secret at hand, see [`secrets`].
     pub(super) fn tell_secrets(&self, facts: &Facts, memory: &mut Memory) {
-        memory.learn_secrets(facts);
-        let digest = crate::values::digest(memory.secrets.iter().map(String::as_str));
+        memory.learn_secrets(facts, now());
+        self.scrub(memory);
+    }
+
+    /// Forgets what no fact has told for long, once nothing can be left that prints it.
+    pub(super) fn forget_secrets(&self, wish: &Wish, plan: &Plan, rollouts: &Rollouts, memory: &mut Memory) {
+        if !wish.refused && is_past(plan, rollouts) {
+            memory.forget_secrets(now());
+            self.scrub(memory);
+        }
+    }
+
+    /// Forgets all, at the end of a cloud of which no release is left.
+    pub(super) fn forget_all_secrets(&self, memory: &mut Memory) {
+        memory.secrets.clear();
+        self.scrub(memory);
+    }
+
+    fn scrub(&self, memory: &Memory) {
+        let digest = crate::values::digest(memory.secrets.keys().map(String::as_str));
         let mut known = self.charts.secrets_digest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *known != digest {
-            self.scrubber.send_replace(Arc::new(Scrubber::new(&memory.secrets)));
+            self.scrubber.send_replace(Arc::new(Scrubber::new(memory.secrets.keys())));
             *known = digest;
         }
     }
 }
 
+/// Whether nothing runs any more with what was wanted before: a pod that was not restarted yet, or whose release waits for its uninstall, may still print
+/// what no fact tells any more.
+fn is_past(plan: &Plan, rollouts: &Rollouts) -> bool {
+    plan.is_at_rest() && !rollouts.values().any(|rollout| rollout.phase.is_on())
+}
+
 impl Memory {
     /// A memory that begins with secrets that were known before.
-    pub fn knowing(secrets: BTreeSet<String>) -> Self {
-        Self { secrets, ..Self::default() }
+    pub fn knowing(secrets: BTreeSet<String>, now: Timestamp) -> Self {
+        Self { secrets: secrets.into_iter().map(|secret| (secret, now)).collect(), ..Self::default() }
     }
 
-    /// Takes in what the facts hold, and forgets none: a pod that was not restarted yet, or whose release waits for its uninstall, may still print
-    /// what no fact tells any more.
-    fn learn_secrets(&mut self, facts: &Facts) {
+    /// Takes in what the facts hold.
+    fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
         for secret in secrets(facts) {
-            if !self.secrets.contains(secret.as_ref()) {
-                self.secrets.insert(secret.into_owned());
+            match self.secrets.get_mut(secret.as_ref()) {
+                Some(told) => *told = now,
+                None => drop(self.secrets.insert(secret.into_owned(), now)),
             }
         }
+    }
+
+    fn forget_secrets(&mut self, now: Timestamp) {
+        self.secrets.retain(|_, told| now.duration_since(*told) < KEPT);
     }
 }
 
@@ -59,6 +95,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::{RolloutPhase, RolloutStatus};
+    use crate::observed::Key;
+    use crate::plan::{Decision, Step, Wait, Why};
 
     #[test]
     fn what_stands_in_lists_and_what_is_a_number_is_a_secret_too() {
@@ -68,14 +107,35 @@ mod tests {
         facts.values_from.insert(reference, Ok(values.as_object().unwrap().clone()));
         assert_eq!(secrets(&facts), ["12345678", "1.2345678e+07", "alice", "hunter2"]);
     }
+
     #[test]
-    fn what_was_known_when_the_operator_started_is_never_forgotten() {
-        let mut memory = Memory::knowing(["of heat, which waits for its uninstall".to_owned()].into());
+    fn what_facts_do_not_tell_any_more_is_forgotten_after_a_while_and_what_they_tell_is_not() {
+        let at = |hours| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_hours(hours)).unwrap();
+        let mut memory = Memory::knowing(["of heat, which waits for its uninstall".to_owned()].into(), at(0));
         let mut facts = Facts::default();
-        memory.learn_secrets(&facts);
         facts.credentials.insert("nova".into(), [("user".to_owned(), "hunter2".to_owned())].into());
-        memory.learn_secrets(&facts);
-        memory.learn_secrets(&Facts::default());
-        assert_eq!(memory.secrets, ["hunter2", "of heat, which waits for its uninstall"].map(str::to_owned).into());
+        memory.learn_secrets(&facts, at(1));
+        let known = |memory: &Memory| memory.secrets.keys().cloned().collect::<Vec<_>>();
+        memory.learn_secrets(&Facts::default(), at(167));
+        memory.forget_secrets(at(167));
+        assert_eq!(known(&memory), ["hunter2", "of heat, which waits for its uninstall"]);
+        memory.learn_secrets(&facts, at(168));
+        memory.forget_secrets(at(168));
+        assert_eq!(known(&memory), ["hunter2"]);
+        memory.forget_secrets(at(336));
+        assert_eq!(known(&memory), [""; 0]);
+    }
+
+    #[test]
+    fn nothing_is_past_while_something_waits_or_pods_are_to_be_made_anew() {
+        let plan = |step: Step| {
+            let decision = Decision { key: Key::new("cloud", "heat"), step, sweep: None, mending: None };
+            Plan { decisions: [("heat".to_owned(), decision)].into(), ..Plan::default() }
+        };
+        let rolling =
+            |phase| Rollouts::from([("nova/compute".to_owned(), RolloutStatus { phase, ..Default::default() })]);
+        assert!(is_past(&plan(Step::Ready), &rolling(RolloutPhase::Complete)));
+        assert!(!is_past(&plan(Step::Ready), &rolling(RolloutPhase::AwaitingApproval)));
+        assert!(!is_past(&plan(Step::Wait(Wait::Approval(Why::Unwanted))), &Rollouts::new()));
     }
 }

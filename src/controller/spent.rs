@@ -1,7 +1,8 @@
 //! Annotations with which a person agreed to something once: taken away when that was done, so that they agree to nothing else later.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::Context;
 use super::gather::{Wish, names};
@@ -16,7 +17,41 @@ use crate::rollout::{self, Next};
 const ALL: &str = "all";
 
 /// When an annotation that could not be taken away is tried again: no watch tells of rights that are given back.
-const AGAIN: Duration = Duration::from_secs(10);
+const AGAIN: SignedDuration = SignedDuration::from_secs(10);
+
+/// The time between two words on why: they may be others each time (a request's number), and each is an event, and a write that is followed by a pass.
+const PACE: SignedDuration = SignedDuration::from_mins(1);
+
+/// What is taken away of annotations, with what is left of each.
+type Spent = BTreeMap<&'static str, Option<String>>;
+
+/// Annotations that could not be taken away.
+pub struct Staying {
+    spent: Spent,
+    /// Why, as it was told last.
+    problem: String,
+    /// When that was told.
+    told: Timestamp,
+    /// When it is tried again.
+    again: Timestamp,
+}
+
+impl Staying {
+    /// After it was refused once more.
+    fn refused(before: Option<Self>, spent: &Spent, problem: String, now: Timestamp) -> Self {
+        let again = now.checked_add(AGAIN).unwrap_or(now);
+        let before = before.filter(|before| before.spent == *spent && now.duration_since(before.told) < PACE);
+        match before {
+            Some(before) => Self { again, ..before },
+            None => Self { spent: spent.clone(), problem, told: now, again },
+        }
+    }
+
+    /// Whether the same is to be left alone now.
+    fn rests(&self, spent: &Spent, now: Timestamp) -> bool {
+        self.spent == *spent && now < self.again
+    }
+}
 
 /// The releases that a repair was asked for and that are about to be upgraded.
 pub fn repairs(plan: &Plan, policy: &Policy) -> BTreeSet<String> {
@@ -120,12 +155,13 @@ impl Context {
         plan: &Plan,
         wish: &mut Wish,
         (started, rolled): (BTreeSet<String>, &Next),
+        memory: &mut Memory,
     ) {
         let known = !wish.refused && !wish.fetching && wish.pending.is_empty();
         // A rollout stands on a person's word longer than the annotation does: first it is written down.
         let stored = deployment.status.as_ref().map(|status| &status.rollouts);
         let kept = !rolled.unseen && stored.is_some_and(|stored| rollout::is_recorded(&rolled.rollouts, stored));
-        let mut spent = BTreeMap::new();
+        let mut spent = Spent::new();
         if wish.policy.approved.is_some() && known && kept && plan.is_at_rest() {
             spent.insert(APPROVE, None);
         }
@@ -136,10 +172,17 @@ impl Context {
                 spent.insert(annotation, Some(left).filter(|left| !left.is_empty()));
             }
         }
-        if let Err(error) = self.cluster.annotate(deployment, &spent).await {
-            let problem = self.scrubber.borrow().scrub(&error.to_string());
-            wish.findings.extend(spent.keys().map(|annotation| stays(annotation, &problem)));
-            wish.wake = wish.wake.into_iter().chain(super::now().checked_add(AGAIN).ok()).min();
+        let now = super::now();
+        if !memory.staying.as_ref().is_some_and(|staying| staying.rests(&spent, now)) {
+            let refused = self.cluster.annotate(deployment, &spent).await.err();
+            memory.staying = refused.map(|error| {
+                let problem = self.scrubber.borrow().scrub(&error.to_string());
+                Staying::refused(memory.staying.take(), &spent, problem, now)
+            });
+        }
+        if let Some(staying) = &memory.staying {
+            wish.findings.extend(staying.spent.keys().map(|annotation| stays(annotation, &staying.problem)));
+            wish.wake = wish.wake.into_iter().chain([staying.again]).min();
         }
     }
 }
@@ -183,6 +226,21 @@ mod tests {
         for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::Record, dependents] {
             assert_eq!(with(Step::Wait(open)), all);
         }
+    }
+
+    #[test]
+    fn what_could_not_be_taken_away_is_tried_again_after_a_while_and_told_in_other_words_at_a_pace() {
+        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+        let (spent, other) = (Spent::from([(REPAIR, None)]), Spent::from([(REPAIR, Some("nova".to_owned()))]));
+        let refused = |before, spent, why: &str, now| Staying::refused(before, spent, why.to_owned(), now);
+        let first = refused(None, &spent, "request 1 is refused", at(0));
+        assert!(first.rests(&spent, at(9)) && !first.rests(&spent, at(10)));
+        assert!(!first.rests(&other, at(9)), "that is asked for the first time");
+        let second = refused(Some(first), &spent, "request 2 is refused", at(10));
+        assert_eq!((second.problem.as_str(), second.again), ("request 1 is refused", at(20)));
+        let third = refused(Some(second), &spent, "request 3 is refused", at(60));
+        assert_eq!(third.problem, "request 3 is refused");
+        assert_eq!(refused(Some(third), &other, "request 4 is refused", at(61)).problem, "request 4 is refused");
     }
 
     #[test]

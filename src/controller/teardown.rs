@@ -18,8 +18,8 @@ use crate::api::{DeletionPolicy, OpenStackDeployment, reason};
 use crate::catalog::Level;
 use crate::cluster::{Error, Leftovers, Needed};
 use crate::desired::{Desired, select};
-use crate::observed::Observed;
-use crate::plan::{Plan, Policy, Step, Wait, plan};
+use crate::observed::{Key, Observed};
+use crate::plan::{Decision, Plan, Policy, Step, Wait, Why, plan};
 use crate::rollout::Rollouts;
 use crate::status::{self, Event};
 
@@ -40,11 +40,12 @@ impl Context {
         self.tasks.ask_hosts(None);
         self.tasks.attend(BTreeSet::new());
         self.tasks.roll(BTreeSet::new());
+        self.inputs.leave();
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog());
         let names = known(&selection);
         let observed = self.observe(&names, memory).await;
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Detach) {
-            return self.let_go(deployment, observed, memory).await;
+            return self.let_go(deployment, (&names, observed), memory).await;
         }
         let now = super::now();
         let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
@@ -94,7 +95,7 @@ impl Context {
     async fn let_go(
         &self,
         deployment: &OpenStackDeployment,
-        observed: Observed,
+        (names, observed): (&BTreeMap<Key, String>, Observed),
         memory: &mut Memory,
     ) -> Result<Action, Error> {
         let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
@@ -112,10 +113,10 @@ impl Context {
         }
         // What helm is in the middle of ends first; its end pokes.
         let rest = format!("helm is at {}: it is let go when that has ended", busy.join(", "));
-        let wish = leaving(observed, policy(deployment), self.tasks.problems());
-        let (plan, nothing) = (Plan::default(), Rollouts::new());
-        self.publish(deployment, &wish, &plan, (&BTreeMap::new(), &nothing), Some(rest), memory).await?;
-        Ok(Action::requeue(AGAIN))
+        let plan = letting_go(&observed, names);
+        let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
+        wish.wake = super::now().checked_add(AGAIN).ok();
+        self.tell_rest(deployment, (wish, plan), rest, memory).await
     }
 
     /// Removes what is not helm's, once the releases are gone; what stands in the way, if anything does.
@@ -150,10 +151,27 @@ impl Context {
             self.cluster.purge(&name, &namespace, left).await?;
             self.inputs.forget_own();
         }
+        // What stays is not ours and may go on with our credentials.
+        if needed.releases.is_empty() {
+            self.forget_all_secrets(memory);
+        }
         // The status goes with the resource: only an event is still there to be read.
         self.cluster.tell(deployment, told(needed, nodes.len()).into_iter().collect()).await;
         Ok(None)
     }
+}
+
+/// What is done where everything is let go: each release of ours becomes nobody's, those too that helm makes just now.
+pub fn letting_go(observed: &Observed, names: &BTreeMap<Key, String>) -> Plan {
+    let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
+    let ours = ours.map(|(key, seen)| (key, seen.release.as_ref()));
+    let made = observed.running.keys().filter(|key| !observed.releases.contains_key(key));
+    let decisions = ours.chain(made.map(|key| (key, names.get(key)))).map(|(key, name)| {
+        let step = Step::Do(crate::plan::Action::LetGo, Why::Unmanaged);
+        let decision = Decision { key: key.clone(), step, sweep: None, mending: None };
+        (name.unwrap_or(&key.name).clone(), decision)
+    });
+    Plan { decisions: decisions.collect(), ..Plan::default() }
 }
 
 /// Makes what would be started wait while it is not known what `ConfigMap`s add to the catalogue: what they tell of releases decides in which order
@@ -211,6 +229,22 @@ mod tests {
         let told = plan.decisions.values().any(|decision| matches!(&decision.step, Step::Wait(Wait::Blocked { message, .. }) if message.starts_with("the catalogue: ")));
         assert!(told, "{plan:?}");
     }
+
+    #[test]
+    fn what_is_let_go_is_told_of_while_helm_is_still_at_one_of_it() {
+        let foreign = crate::observed::ReleaseSeen { status: "deployed".into(), ..Default::default() };
+        let world = world().see("front", seen("deployed")).see("store", seen("pending-upgrade")).see("theirs", foreign);
+        let mut observed = world.observed;
+        let first = Key::new("openstack", "dashboard");
+        for key in [Key::new("openstack", "store"), first.clone()] {
+            observed.running.insert(key, crate::plan::tests::world::child("new"));
+        }
+        let plan = letting_go(&observed, &[(first, "horizon".to_owned())].into());
+        assert_eq!(plan.decisions.keys().collect::<Vec<_>>(), ["front", "horizon", "store"]);
+        let is_let_go = |step: &Step| matches!(step, Step::Do(crate::plan::Action::LetGo, _));
+        assert!(plan.decisions.values().all(|decision| is_let_go(&decision.step)), "{plan:?}");
+    }
+
     #[test]
     fn what_is_left_is_told_where_anything_is() {
         let external = [("openstack".to_owned(), "mariadb".to_owned())].into();

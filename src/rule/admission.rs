@@ -24,15 +24,19 @@ impl Question<'_> {
     /// The answer to a review: what is refused is refused with all its findings, what is doubtful is let through with a warning.
     ///
     /// The API server has judged the schema and the CEL rules by then. What is being deleted, or keeps its spec, is let through: an operator that
-    /// learns a new rule must not lock what stands.
-    pub fn admission(&self, review: &Value) -> Value {
+    /// learns a new rule must not lock what stands. Where the catalogue may hold more than is known of it (not `is_whole`), what it is said to lack locks
+    /// nothing that stands either: that has become warnings, the first of them.
+    pub fn admission(&self, review: &Value, is_whole: bool) -> Value {
         let request = &review["request"];
         let found = self.judged(request);
-        let said = |level| {
-            let found = found.iter().filter(move |judged| judged.level == level);
-            found.map(|judged| format!("{}: {}", judged.field, judged.message)).collect::<Vec<String>>()
-        };
-        let (errors, mut warnings) = (said(Level::Error), said(Level::Warning));
+        let is_lenient = !is_whole && !request["oldObject"].is_null();
+        let is_spared = |judged: &&Judged| is_lenient && judged.level == Level::Error && judged.rule == "catalogue";
+        let words = |judged: &Judged| format!("{}: {}", judged.field, judged.message);
+        let refused = found.iter().filter(|judged| judged.level == Level::Error && !is_spared(judged));
+        let errors: Vec<String> = refused.map(words).collect();
+        let spared = found.iter().filter(is_spared);
+        let doubtful = found.iter().filter(|judged| judged.level == Level::Warning);
+        let mut warnings: Vec<String> = spared.chain(doubtful).map(words).collect();
         if warnings.len() > WARNINGS {
             let more = warnings.len() - WARNINGS;
             warnings.truncate(WARNINGS);
@@ -98,7 +102,7 @@ mod tests {
                 request[part]["metadata"][field] = value.clone();
             }
         }
-        let answer = question.admission(&json!({"request": request}));
+        let answer = question.admission(&json!({"request": request}), true);
         assert_eq!((&answer["kind"], &answer["response"]["uid"]), (&json!("AdmissionReview"), &json!("1-2")));
         answer["response"].clone()
     }

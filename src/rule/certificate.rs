@@ -25,12 +25,13 @@ pub struct Examined {
 }
 
 impl Examined {
-    /// What is wrong with it now. Never says a word of the key.
+    /// What is wrong with it now, in the same words until that is something else: nobody is to be told again because time passes. Never says a word of
+    /// the key.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
         let early = self.from.iter().filter(|(from, _)| now < *from);
         let early = early.map(|(from, key)| {
             format!(
-                "{key} counts from {from} on, and it is {now}: until then clients refuse it; see to the clocks, or put in one that counts by now"
+                "{key} counts from {from} on: until then clients refuse it; see to the clocks, or put in one that counts by now"
             )
         });
         let late = self.until.iter().filter(|(until, _)| now > *until);

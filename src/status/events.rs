@@ -104,7 +104,7 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
         events.extend(said.map(|event| Event { about: Some(About::Release(name.clone())), ..event }));
         events.extend(super::drift::events(name, before, child));
     }
-    for name in gone(&before.children, &now.children) {
+    for name in gone(&before.children, &now.children).into_iter().filter(|name| !stands(name, report)) {
         let gone = event(false, "Uninstalled", format!("release {name} is gone"));
         events.push(Event { about: Some(About::Release(name.to_owned())), ..gone });
     }
@@ -178,6 +178,12 @@ fn gone<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, Ch
         .filter(|(name, child)| child.revision.is_some() && !now.contains_key(*name))
         .map(|(name, _)| name.as_str())
         .collect()
+}
+
+/// Whether a record of it stands, though nothing is decided of it any more: it is let go, or nobody's.
+fn stands(name: &str, report: &Report<'_>) -> bool {
+    let mut seen = report.observed.releases.iter();
+    seen.any(|(key, seen)| seen.release.as_deref().unwrap_or(&key.name) == name && seen.status != "uninstalled")
 }
 
 /// Its first record, however it stands by now: a fast helm is done before anyone looked.

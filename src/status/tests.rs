@@ -1,3 +1,5 @@
+mod leaving;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::SignedDuration;
@@ -43,6 +45,19 @@ fn reported_of(
     findings: &[Finding],
     now: Timestamp,
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
+    reported_while(None, previous, plan, spec, observed, findings, now)
+}
+
+/// While it is being deleted, where that is said of it.
+fn reported_while(
+    deleting: Option<&str>,
+    previous: Option<&OpenStackDeploymentStatus>,
+    plan: &Plan,
+    spec: &OpenStackDeploymentSpec,
+    observed: &Observed,
+    findings: &[Finding],
+    now: Timestamp,
+) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let inputs = Report {
         spec,
         generation: 2,
@@ -57,7 +72,7 @@ fn reported_of(
         rollouts: &std::collections::BTreeMap::new(),
         ceph: None,
         not_the_one: None,
-        deleting: None,
+        deleting: deleting.map(str::to_owned),
     };
     report(previous, &inputs, now)
 }

@@ -8,7 +8,7 @@ use crate::api::{ComponentStatus, ComponentVerdict, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;
 use crate::observed::Trouble;
-use crate::plan::{Decision, Step, Wait, Why};
+use crate::plan::{Action, Decision, Step, Wait, Why};
 
 type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
 
@@ -81,9 +81,10 @@ fn not_the_one(report: &Report<'_>, _: &Health) -> Answer {
 fn deleting(report: &Report<'_>, _: &Health) -> Answer {
     let rest = report.deleting.as_ref()?;
     let waits = lines(report, |step| match step {
+        // To let go needs no time, so that it is something else that is waited for.
+        Step::Do(Action::LetGo, _) | Step::Settle(_) | Step::Ready => None,
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),
-        Step::Settle(_) | Step::Ready => None,
     });
     let message = if waits.is_empty() { rest.clone() } else { first(&waits) };
     Some((Phase::Deleting, reason::DELETING, message))

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
 /// How long a name server may take: a pass waits for it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -38,20 +40,44 @@ pub async fn addresses(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
     Ok(addresses.into_iter().collect())
 }
 
-/// What pods are led to, and a doubt about that: a name server that fails takes no service away that runs. `known` are the addresses that the host
-/// had last.
+/// What pods are led to: a name server that fails takes no service away that runs. `known` are the addresses that the host had last.
 ///
 /// # Errors
 /// What is wrong with a host of which nothing is known.
-pub fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<(Vec<IpAddr>, Option<String>), String> {
-    match found {
-        Ok(addresses) => Ok((addresses, None)),
-        Err(problem) if known.is_empty() => Err(problem),
-        Err(problem) => {
-            let last = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let doubt = format!("{problem}; until it has an address again, pods are led to {last} as before");
-            Ok((known, Some(doubt)))
-        }
+pub fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
+    if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
+}
+
+/// How long lookups must go otherwise than before, one after the other, before something else is said of a host: each such word is an event, and a name
+/// server that fails now and then is asked every few seconds.
+const LASTS: SignedDuration = SignedDuration::from_mins(2);
+
+/// How the lookups of a host that has addresses went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookups {
+    /// Whether they are said to fail.
+    fails: bool,
+    /// Since when each has gone otherwise than that.
+    otherwise: Option<Timestamp>,
+}
+
+impl Lookups {
+    /// After one more. The first ever counts at once: it may have failed for long, before the operator started.
+    pub fn heard(before: Option<Self>, failed: bool, now: Timestamp) -> Self {
+        let agree = |fails| Self { fails, otherwise: None };
+        let Some(before) = before.filter(|before| before.fails != failed) else { return agree(failed) };
+        let since = before.otherwise.unwrap_or(now);
+        if now.duration_since(since) >= LASTS { agree(failed) } else { Self { otherwise: Some(since), ..before } }
+    }
+
+    /// What is said of the host, where they fail; always the same words, whatever each of them failed with.
+    pub fn doubt(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
+        let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        self.fails.then(|| {
+            format!(
+                "{host} has no address by the name server, or none that pods can reach; see to the name server, correct the name, or give an IP address; until it has one again, pods are led to {last} as before"
+            )
+        })
     }
 }
 
@@ -59,19 +85,43 @@ pub fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<
 mod tests {
     use super::*;
 
+    fn known() -> Vec<IpAddr> {
+        ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap()).into()
+    }
+
     #[test]
-    fn a_name_server_that_fails_takes_nothing_away_and_is_told_of() {
-        let known: Vec<IpAddr> = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap()).into();
+    fn a_name_server_that_fails_takes_nothing_away() {
         let failed = || Err("db.example has no address".to_owned());
-        let (addresses, doubt) = newest(failed(), known.clone()).unwrap();
-        assert_eq!(addresses, known);
-        assert_eq!(
-            doubt.as_deref(),
-            Some(
-                "db.example has no address; until it has an address again, pods are led to 10.0.0.1, 10.0.0.2 as before"
-            )
-        );
-        assert_eq!(newest(failed(), Vec::new()), Err("db.example has no address".to_owned()));
-        assert_eq!(newest(Ok(known[..1].to_vec()), known.clone()), Ok((known[..1].to_vec(), None)));
+        assert_eq!(newest(failed(), known()), Ok(known()));
+        assert_eq!(newest(failed(), Vec::new()), failed());
+        assert_eq!(newest(Ok(known()[..1].to_vec()), known()), Ok(known()[..1].to_vec()));
+    }
+
+    #[test]
+    fn a_name_server_that_fails_is_told_of_when_that_lasts_and_no_longer_when_it_has_worked_as_long() {
+        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+        // Whether it is said to fail after each lookup: every 15 s one, of which `+` works and `-` fails.
+        let said = |lookups: &str| {
+            let mut all = None;
+            let one = |(index, lookup): (usize, char)| {
+                let heard = Lookups::heard(all, lookup == '-', at(15 * i64::try_from(index).unwrap()));
+                all = Some(heard);
+                if heard.doubt("db.example", &known()).is_some() { '-' } else { '+' }
+            };
+            lookups.chars().enumerate().map(one).collect::<String>()
+        };
+        assert_eq!(said("+-+--+---+"), "++++++++++", "now and then is nothing");
+        assert_eq!(said("+---------"), "+++++++++-");
+        assert_eq!(said("-+-++-+++-"), "----------", "the same on the way back");
+        assert_eq!(said("-+++++++++"), "---------+");
+    }
+
+    #[test]
+    fn a_doubt_names_the_host_what_to_do_and_where_pods_are_led() {
+        let fails = Lookups::heard(None, true, Timestamp::UNIX_EPOCH);
+        let told = fails.doubt("db.example", &known()).unwrap();
+        assert!(told.starts_with("db.example has no address by the name server"), "{told}");
+        assert!(told.contains("give an IP address") && told.ends_with("led to 10.0.0.1, 10.0.0.2 as before"), "{told}");
+        assert_eq!(Lookups::heard(None, false, Timestamp::UNIX_EPOCH).doubt("db.example", &known()), None);
     }
 }

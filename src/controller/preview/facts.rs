@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
-use crate::cluster::{Cluster, CredentialQuestion, Error, Inputs, SecretEdits};
+use crate::ceph::Declared;
+use crate::cluster::{Cluster, CredentialQuestion, Credentials, Error, Inputs, SecretEdits};
 use crate::controller::certificates::Certificates;
 use crate::controller::named::{feature_secrets, references, values_from, written};
 use crate::controller::{ChartSource, ceph};
@@ -44,53 +45,52 @@ impl Question<'_> {
         charts: Option<&ChartSource>,
         unknown: &mut Vec<String>,
     ) -> Result<Found, Error> {
-        let spec = self.spec;
+        let (spec, selection) = (self.spec, self.selection);
         let inputs = Inputs::new(cluster.client().clone(), Arc::new(Notify::new()));
-        inputs.watch(&references(spec, self.catalog, self.selection));
+        inputs.watch(&references(spec, self.catalog, selection));
         ceph::watch(&inputs, spec);
         inputs.settled().await;
-        let question = CredentialQuestion {
-            spec,
-            catalog: self.catalog,
-            selection: self.selection,
-            observed: self.observed,
-            last: None,
-        };
-        let credentials = cluster.credentials(&question, &inputs, &mut SecretEdits::default()).await;
-        let credentials = credentials.map_err(plain)?;
-        let values_from = values_from(&inputs, spec, &self.selection.namespace);
-        let secrets = feature_secrets(&inputs, self.selection);
-        let written = written(&inputs, self.catalog, self.selection);
-        let (certificates, _) = Certificates::default().judge(&inputs, self.selection, crate::controller::now());
-        let mut ceph = ceph::declared(&inputs, spec, self.selection);
-        if let Some(declared) = &mut ceph
-            && let Err(error) = ceph::write(cluster, declared, self.selection, &inputs).await
-        {
-            unknown.push(format!("whether what the charts mount of Ceph can be written: {}", plain(error)));
-        }
-        let claim_classes = claim_classes(self.claims, &self.selection.releases);
+        let credentials = self.credentials(cluster, &inputs).await?;
+        let (certificates, _) = Certificates::default().judge(&inputs, selection, crate::controller::now());
+        let ceph = self.ceph(cluster, &inputs, unknown).await;
         let (helm_major, mut guessed) = self.helm(unknown);
         let charts = match charts {
             Some(source) => self.obtained(source).await,
             None => self.told(&mut guessed, unknown),
         };
-        let (credentials, missing) = (credentials.known, credentials.missing);
-        Ok(Found {
-            facts: Facts {
-                credentials,
-                ceph,
-                values_from,
-                secrets,
-                written,
-                missing,
-                charts,
-                claim_classes,
-                helm_major,
-                ..Facts::default()
-            },
-            guessed,
-            certificates,
-        })
+        let facts = Facts {
+            credentials: credentials.known,
+            missing: credentials.missing,
+            ceph,
+            values_from: values_from(&inputs, spec, &selection.namespace),
+            secrets: feature_secrets(&inputs, selection),
+            written: written(&inputs, self.catalog, selection),
+            charts,
+            claim_classes: claim_classes(self.claims, &selection.releases),
+            helm_major,
+            ..Facts::default()
+        };
+        Ok(Found { facts, guessed, certificates })
+    }
+
+    async fn credentials(&self, cluster: &Cluster, inputs: &Inputs) -> Result<Credentials, Error> {
+        let question = CredentialQuestion {
+            spec: self.spec,
+            catalog: self.catalog,
+            selection: self.selection,
+            observed: self.observed,
+            last: None,
+        };
+        cluster.credentials(&question, inputs, &mut SecretEdits::default()).await.map_err(plain)
+    }
+
+    /// What the Ceph is, where one is used, and whether it can be handed on.
+    async fn ceph(&self, cluster: &Cluster, inputs: &Inputs, unknown: &mut Vec<String>) -> Option<Declared> {
+        let mut declared = ceph::declared(inputs, self.spec, self.selection)?;
+        if let Err(error) = ceph::write(cluster, &mut declared, self.selection, inputs).await {
+            unknown.push(format!("whether what the charts mount of Ceph can be written: {}", plain(error)));
+        }
+        Some(declared)
     }
 
     /// Helm's major version, as the operator says; where it says nothing, a release that exists may be of another.

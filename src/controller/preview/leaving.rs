@@ -1,14 +1,17 @@
 //! A resource that is being deleted, and one that is not.
 
+use std::collections::BTreeMap;
+
 use kube::ResourceExt;
 
 use crate::api::{DeletionPolicy, OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::Catalog;
 use crate::controller::leftovers::leftovers;
+use crate::controller::teardown::letting_go;
 use crate::desired::select;
 use crate::nodes::{self, Survey};
 use crate::observed::Observed;
-use crate::plan::{Action, Decision, Plan, Step, Why};
+use crate::plan::Plan;
 use crate::tasks::Seen;
 
 pub fn is_leaving(deployment: &OpenStackDeployment) -> bool {
@@ -20,15 +23,9 @@ pub fn is_let_go(deployment: &OpenStackDeployment) -> bool {
     is_leaving(deployment) && deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)
 }
 
-/// What is done then, whatever the spec says: each release of ours becomes nobody's.
+/// What is done then, whatever the spec says. What helm is in the middle of and nobody has heard of yet has no name here.
 pub fn plan(observed: &Observed) -> Plan {
-    let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
-    let decisions = ours.map(|(key, seen)| {
-        let name = seen.release.clone().unwrap_or_else(|| key.name.clone());
-        let step = Step::Do(Action::LetGo, Why::Unmanaged);
-        (name, Decision { key: key.clone(), step, sweep: None, mending: None })
-    });
-    Plan { decisions: decisions.collect(), ..Plan::default() }
+    letting_go(observed, &BTreeMap::new())
 }
 
 /// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone, where none stays that is not ours.

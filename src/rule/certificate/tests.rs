@@ -113,6 +113,17 @@ fn each_fault_is_told_alone_and_never_a_word_of_the_key() {
 }
 
 #[test]
+fn what_does_not_count_yet_is_told_in_the_same_words_until_it_does() {
+    let held = secret(&wanted((2030, 2035)), &authority("root"));
+    let examined = examine(&certificate(), &held);
+    let said = |time: &str| examined.problems(time.parse().unwrap());
+    let told = said("2026-11-22T00:00:00Z");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(said("2026-11-22T00:00:00.000000001Z"), told);
+    assert_eq!(said("2030-01-01T00:00:00Z"), [""; 0]);
+}
+
+#[test]
 fn an_authority_that_has_run_out_is_told_as_such() {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,0 +1,30 @@
+//! The operator's own process, where there is no cluster.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: lab\ncontexts: [{name: lab, context: {cluster: lab, user: me}}]\nusers: [{name: me, user: {}}]\n";
+
+#[test]
+fn an_operator_without_an_api_server_names_it_with_what_to_do_and_logs_without_colours_into_a_file() {
+    let home = tempfile::tempdir().unwrap();
+    // Free when asked, and given back at once: nobody listens there.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (kubeconfig, cache) = (home.path().join("kubeconfig"), home.path().join("cache"));
+    let clusters = format!("clusters: [{{name: lab, cluster: {{server: 'http://{address}'}}}}]\n");
+    std::fs::write(&kubeconfig, format!("{KUBECONFIG}{clusters}")).unwrap();
+    std::fs::create_dir_all(cache.join("helm")).unwrap();
+    std::fs::write(cache.join("helm/play"), "echo v4.3.1\n").unwrap();
+    let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/helm/fake/helm.sh");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.args(["operator", "--plain-logs", "--listen", "127.0.0.1:0", "--helm"]).arg(helm).arg("--cache").arg(cache);
+    command.env("KUBECONFIG", kubeconfig).env_remove("OSDPL_CATALOG").env_remove("NO_COLOR").env_remove("RUST_LOG");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    let told = format!("listing the operator's own pods: the API server at http://{address} does not answer: ");
+    assert!(said.contains(&told), "{said}");
+    assert!(said.contains("look whether it runs") && said.contains("(KUBECONFIG, or the pod's own cluster)"), "{said}");
+    assert!(said.contains(" INFO ") && !said.contains('\u{1b}'), "{said}");
+}
