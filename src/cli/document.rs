@@ -174,7 +174,7 @@ fn one(
         }
         (count, None) => {
             bail!(
-                "{place} holds {count} OpenStackDeployments ({there}), and one is judged at a time: give each a file of its own"
+                "{place} holds {count} OpenStackDeployments ({there}), and one is judged at a time: give each a file of its own, or where the command takes a name, name one"
             )
         }
     }

@@ -102,8 +102,9 @@ fn another_version_and_a_kind_that_is_almost_ours_are_refused_as_validate_refuse
     let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}", HEAD.trim_end().replace('\n', "\n  "));
     assert!(run(&list, &plan, None).status.success());
     let two = format!("{HEAD}---\n{}", HEAD.replace("{name: cloud}", "{name: other}"));
-    let said = text(&run(&two, &["plan", "--offline", "-f", "cloud.yaml", "other"], None).stdout);
-    assert!(said.contains("other"), "{said}");
+    let output = run(&two, &["plan", "--offline", "-f", "cloud.yaml", "other", "-o", "json"], None);
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["name"], "other");
 }
 
 #[test]
