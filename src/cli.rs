@@ -26,7 +26,6 @@ mod render;
 mod site;
 mod status;
 mod test;
-mod unknown;
 mod validate;
 mod wait;
 mod why;
@@ -50,6 +49,9 @@ struct Arguments {
     command: Command,
 }
 
+/// The exit code where a file that was named could not be read.
+const UNREADABLE: u8 = 2;
+
 #[derive(Subcommand)]
 enum Command {
     /// Run the operator: watch the custom resource and drive helm.
@@ -60,15 +62,19 @@ enum Command {
     ///
     /// With --out the folder has a values file a release, and install.sh, which runs the operator's own helm commands in the order of needs.
     /// With --credentials they are real: install.sh then does by hand what the operator would do, and what it did is in sync.
+    /// Ends with code 1 where the resource is refused, 2 where a file can't be read.
     Render(render::Arguments),
     /// Say where a value comes from: the layer that won, those that it shadows, the chart's default.
     ///
     /// Of a secret it says where it comes from, never what it is. With a file no cluster is needed.
+    ///
+    /// Ends with code 1 where neither a layer nor a chart has the path, or the resource is refused, 2 where a file can't be read.
     Explain(explain::Arguments),
     /// Say what would be done now, and why the rest waits.
     ///
     /// Against the cluster it reads what the operator reads, with your rights: helm's records and the credentials (Secrets), workloads, Jobs
     /// and pods; Services, volume claims, StorageClasses and nodes where you may. Nothing is written and no helm runs. A plan follows from a catalogue: where yours is not the operator's, name the operator's.
+    /// Ends with code 1 where the resource is refused, 2 where a file can't be read.
     Plan(plan::Arguments),
     /// Compare what runs, by helm's records, with what is wanted: values and, with --manifests, objects. Secrets do not show.
     ///
@@ -105,6 +111,8 @@ enum Command {
     /// It reads what `plan` reads, with your rights, and ends with code 2 where something is not ready.
     Why(why::Arguments),
     /// Wait until the cloud is Ready.
+    ///
+    /// Ends with code 0 where it is, 1 where the time is over, 2 where it can't go on without help.
     Wait(wait::Arguments),
     /// Lock, pull and list charts.
     Charts(charts::Arguments),
@@ -131,7 +139,8 @@ pub fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("osdpl: {error:#}");
-        ExitCode::FAILURE
+        let is_unread = error.chain().any(<dyn std::error::Error>::is::<common::Unread>);
+        if is_unread { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
     })
 }
 

@@ -28,7 +28,7 @@ use std::fmt;
 
 pub use certificates::Certificate;
 pub use claims::{ClaimClasses, claim_classes};
-pub use features::secrets;
+pub use features::{secrets, without_login};
 pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
 pub use nulls::lost_nulls;

@@ -25,6 +25,8 @@ mod release;
 mod replicas;
 mod report;
 mod schema;
+mod served;
+mod sound;
 mod values;
 
 pub use address::{check_network, names_networks};
@@ -36,10 +38,12 @@ pub use controllers::labels as node_labels;
 pub use document::{Kind, Question, Schemas, is_ours};
 pub use fields::unknown_fields;
 pub use file::{Content, Document, Read, split};
+pub use kinds::{meant, objects};
 pub use made_up::{made_up, made_up_beside};
 pub use place::keys_of;
 pub use release::moved;
 pub use report::{Finding as Reported, Named, Report, Summary, other_kinds, report};
+pub use schema::misshapen;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};

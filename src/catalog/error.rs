@@ -84,6 +84,10 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         candidates.into_iter().map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
+    // Of two numbers that are as near by their digits, the one that is nearer by its value.
+    all.sort_by(|(one, left), (two, right)| {
+        one.cmp(two).then_with(|| apart(name, left).total_cmp(&apart(name, right)))
+    });
     let letters = lower.chars().count();
     let near = all.first().filter(|(distance, _)| *distance <= 1.max(letters / 3) && *distance < letters);
     let own = words(name);
@@ -108,10 +112,15 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether one has every word of the other.
+/// How far two numbers are apart; 0 where one is none.
+fn apart(one: &str, two: &str) -> f64 {
+    one.parse::<f64>().ok().zip(two.parse::<f64>().ok()).map_or(0.0, |(one, two)| (one - two).abs())
+}
+
+/// Whether one has every word of the other, and not many more.
 fn are_related(one: &[String], two: &[String]) -> bool {
     let (fewer, more) = if one.len() <= two.len() { (one, two) } else { (two, one) };
-    !fewer.is_empty() && fewer.iter().all(|word| more.contains(word))
+    !fewer.is_empty() && more.len() <= 2 * fewer.len() && fewer.iter().all(|word| more.contains(word))
 }
 
 /// Levenshtein's distance, by which two neighbours that changed places are one step (optimal string alignment).
@@ -136,6 +145,15 @@ fn distance(one: &str, two: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_numbers_that_are_as_near_the_nearer_one_is_suggested() {
+        let releases = ["2025.1", "2025.2", "2026.1"];
+        for (name, meant) in [("2027.1", "2026.1"), ("2024.1", "2025.1"), ("2025.3", "2025.2")] {
+            assert_eq!(did_you_mean(name, releases), format!(", did you mean {meant:?}?"), "{name}");
+        }
+        assert_eq!(did_you_mean("secretKeyRef", ["key", "kind", "name"]), "", "a word of many is not meant");
+    }
 
     #[test]
     fn only_what_is_near_is_suggested() {

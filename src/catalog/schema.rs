@@ -1,6 +1,10 @@
 //! What the part of JSON schema that custom resource definitions know (structural schemas) says of a value. Whoever asks puts it into words.
 
+mod words;
+
 use serde_json::{Map, Value};
+
+pub use words::{described, meant, said};
 
 /// Something that a schema has against a value.
 #[derive(Debug, PartialEq)]
@@ -11,6 +15,8 @@ pub struct Fault<'a> {
     pub explained: String,
     /// What stands there; null where nothing does.
     pub value: &'a Value,
+    /// What is said of it alone; null where nothing is.
+    pub schema: &'a Value,
     /// What is wrong with it.
     pub problem: Problem<'a>,
 }
@@ -89,8 +95,8 @@ impl At {
         Self { field: format!("{}[{index}]", self.field), explained: self.explained.clone() }
     }
 
-    fn fault<'a>(&self, value: &'a Value, problem: Problem<'a>) -> Fault<'a> {
-        Fault { field: self.field.clone(), explained: self.explained.clone(), value, problem }
+    fn fault<'a>(&self, value: &'a Value, schema: &'a Value, problem: Problem<'a>) -> Fault<'a> {
+        Fault { field: self.field.clone(), explained: self.explained.clone(), value, schema, problem }
     }
 }
 
@@ -111,11 +117,11 @@ impl<'a> Walk<'a> {
             schema["type"].as_str()
         };
         if let Some(wanted) = wanted.filter(|wanted| !fits(wanted, value)) {
-            self.found.push(at.fault(value, Problem::Type(wanted)));
+            self.found.push(at.fault(value, schema, Problem::Type(wanted)));
             return;
         }
         let mut say = |problem: Option<Problem<'a>>| {
-            self.found.extend(problem.map(|problem| at.fault(value, problem)));
+            self.found.extend(problem.map(|problem| at.fault(value, schema, problem)));
         };
         let allowed = schema["enum"].as_array().filter(|allowed| !allowed.contains(value));
         say(allowed.map(|allowed| Problem::Enum(allowed)));
@@ -147,7 +153,8 @@ impl<'a> Walk<'a> {
     fn properties(&mut self, schema: &'a Value, map: &'a Map<String, Value>, at: &At) {
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if map.get(name).is_none_or(Value::is_null) {
-                self.found.push(at.property(name).fault(&Value::Null, Problem::Required));
+                let missing = &schema["properties"][name];
+                self.found.push(at.property(name).fault(&Value::Null, missing, Problem::Required));
             }
         }
         let known = schema["properties"].as_object();
@@ -159,7 +166,7 @@ impl<'a> Walk<'a> {
                 None if schema["x-kubernetes-preserve-unknown-fields"] == true => {}
                 None => {
                     let names = known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect();
-                    self.found.push(at.property(key).fault(value, Problem::Unknown(key, names)));
+                    self.found.push(at.property(key).fault(value, &Value::Null, Problem::Unknown(key, names)));
                 }
             }
         }

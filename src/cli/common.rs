@@ -1,6 +1,7 @@
 //! What subcommands have in common: where the catalogue and the resource come from.
 
-use std::io::Read;
+use std::fmt::Display;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -19,8 +20,15 @@ use crate::files;
 #[derive(Args, Clone, Debug)]
 pub struct CatalogOption {
     /// A folder with values/ and presets/ instead of the built-in catalogue.
-    #[arg(long, env = "OSDPL_CATALOG", value_name = "DIR")]
+    #[arg(long, env = "OSDPL_CATALOG", value_name = "DIR", value_parser = folder)]
     pub catalog: Option<PathBuf>,
+}
+
+fn folder(name: &str) -> Result<PathBuf, String> {
+    if name.is_empty() {
+        return Err("no folder is named, here or in the variable OSDPL_CATALOG; name one, or unset the variable".into());
+    }
+    Ok(name.into())
 }
 
 impl CatalogOption {
@@ -102,25 +110,39 @@ pub fn unknown(catalog: &Catalog, release: &str) -> anyhow::Error {
     )
 }
 
-/// Why a file can't be read, for people.
-pub fn unread(error: std::io::Error) -> anyhow::Error {
-    match error.kind() {
-        std::io::ErrorKind::InvalidData => anyhow::anyhow!("it is no text in UTF-8; save it as such"),
-        _ => error.into(),
+/// A file that can't be read: whichever command was to read it ends with code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("reading {place}: {why}")]
+pub struct Unread {
+    place: String,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+impl Unread {
+    pub fn new(place: impl Display, error: &std::io::Error) -> Self {
+        let why = match error.kind() {
+            ErrorKind::NotFound => "there is no such file; name one that is there".to_owned(),
+            ErrorKind::PermissionDenied => "you may not read it; have someone let you".to_owned(),
+            ErrorKind::IsADirectory => "it is a folder; name a file in it".to_owned(),
+            ErrorKind::InvalidData => "it is no text in UTF-8; save it as such".to_owned(),
+            _ => format!("{error}; name one that can be read"),
+        };
+        Self { place: place.to_string(), why }
     }
 }
 
 /// A file, or standard input for `-`, which can be asked for more than once.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
-pub fn read(path: &Path) -> anyhow::Result<String> {
+pub fn read(path: &Path) -> Result<String, Unread> {
     static INPUT: OnceLock<String> = OnceLock::new();
     if path != Path::new("-") {
-        return std::fs::read_to_string(path).map_err(unread).with_context(|| format!("reading {}", path.display()));
+        return std::fs::read_to_string(path).map_err(|error| Unread::new(path.display(), &error));
     }
     if let Some(text) = INPUT.get() {
         return Ok(text.clone());
     }
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(unread).context("reading standard input")?;
+    std::io::stdin().read_to_string(&mut text).map_err(|error| Unread::new("standard input", &error))?;
     Ok(INPUT.get_or_init(|| text).clone())
 }

@@ -1,28 +1,50 @@
 //! The document of a file that holds a resource, and those beside it.
 
 use std::path::Path;
+use std::rc::Rc;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
+use kube::CustomResourceExt;
 use serde_json::{Map, Value};
 
 use super::common::read;
-use super::unknown::unknown_fields;
 use crate::api::OpenStackDeployment;
-use crate::catalog::Catalog;
-use crate::rule::{Content, Judged, Kind, Schemas, is_ours, other_kinds, split};
-use crate::yaml::{self, Located};
+use crate::rule::{self, Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, split};
+use crate::yaml::without_literals;
 
 /// The document of a file that holds a resource.
 pub struct Document {
-    /// The file, for people.
-    place: String,
-    text: String,
-    /// The lines of the file before it.
-    before: u64,
+    stands: Stands,
+    /// The resource as it is written.
+    object: Value,
     /// The namespace of the resource where it names none.
     namespace: Option<String>,
     /// The other objects of the file: Secrets and `ConfigMap`s that the resource names may be among them.
     pub beside: Vec<Value>,
+}
+
+/// Where an object stands.
+struct Stands {
+    /// The file, for people.
+    place: String,
+    read: Rc<Read>,
+    /// The keys in the document that lead to the object; none where it is the whole.
+    at: Vec<String>,
+    /// The lines of the file before the document.
+    before: u64,
+}
+
+impl Stands {
+    /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
+    fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
+        let line = self.read.nearest(self.at.iter().map(String::as_str).chain(keys)) + self.before;
+        format!("{}:{line}", self.place)
+    }
+
+    fn told(&self, judged: &Judged) -> String {
+        let keys = keys_of(&judged.field);
+        format!("{}: {}: {}", self.line(keys.iter().map(String::as_str)), judged.field, judged.message)
+    }
 }
 
 impl Document {
@@ -31,33 +53,39 @@ impl Document {
     /// # Errors
     /// With the line, where anything in the file is no YAML: it might be what the resource names.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        Self::of(&path.display().to_string(), &read(path)?)
+        Self::named(path, None)
     }
 
-    fn of(place: &str, text: &str) -> anyhow::Result<Self> {
-        let (mut resources, mut beside) = (Vec::new(), Vec::new());
+    /// The same where the one of this name is meant.
+    ///
+    /// # Errors
+    /// Where there is none of this name, too.
+    pub fn named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
+        Self::of(&path.display().to_string(), &read(path)?, name)
+    }
+
+    fn of(place: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
+        let (mut resources, mut beside, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
         for document in split(place, text) {
-            match document.content {
+            let before = document.before;
+            let read = match document.content {
                 Content::Wrong(error) => {
-                    bail!("{place}:{}: {}; correct the YAML", error.line + document.before, error.problem)
+                    bail!("{place}:{}: {}; correct the YAML", error.line + before, error.problem)
                 }
-                Content::Object(read) if is_ours(&read.value) => resources.push((document.before, document.text)),
-                Content::Object(read) => beside.push(read.value),
+                Content::Object(read) => Rc::new(read),
+            };
+            for (at, object) in objects(&read.value) {
+                let stands = Stands { place: place.to_owned(), read: Rc::clone(&read), at: keys_of(&at), before };
+                if is_ours(object) {
+                    resources.push((stands, object.clone()));
+                } else {
+                    wrong.extend(meant(object).map(|judged| stands.told(&judged)));
+                    beside.push(object.clone());
+                }
             }
         }
-        if resources.len() > 1 {
-            bail!(
-                "{place} holds {} OpenStackDeployments, and one is judged at a time: give each a file of its own",
-                resources.len()
-            );
-        }
-        let Some((before, text)) = resources.pop() else {
-            let there = other_kinds(&beside.iter().collect::<Vec<_>>());
-            bail!(
-                "{place} holds no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {there}; name the file that holds yours"
-            )
-        };
-        Ok(Self { place: place.to_owned(), text, before, namespace: None, beside })
+        let (stands, object) = one(place, name, resources)?.ok_or_else(|| nothing(place, &wrong, &beside))?;
+        Ok(Self { stands, object, namespace: None, beside })
     }
 
     /// The same in this namespace, as `kubectl -n` takes a file.
@@ -70,16 +98,27 @@ impl Document {
     /// # Errors
     /// What is wrong with it, each with its line; that it names another namespace than it is meant to be in.
     pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
-        let unknown = unknown_fields(&self.place, &self.text, self.before)?;
+        let schema = serde_json::to_value(OpenStackDeployment::crd())?;
+        let schema = &schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let told =
+            |found: &[Judged]| found.iter().map(|judged| self.stands.told(judged)).collect::<Vec<_>>().join("\n");
+        let unknown = rule::unknown_fields(schema, &self.object);
         if !unknown.is_empty() {
-            bail!("{}", unknown.join("\n"));
+            bail!("{}", told(&unknown));
         }
-        let parsed: Result<OpenStackDeployment, _> = yaml::parse(&self.place, &self.text);
-        let mut deployment = parsed.map_err(|error| yaml::Error { line: error.line + self.before, ..error })?;
+        let parsed: Result<OpenStackDeployment, _> = serde_json::from_value(self.object.clone());
+        let mut deployment = parsed.map_err(|error| {
+            // The schema says it with its field.
+            let found = rule::misshapen(schema, &self.object);
+            if found.is_empty() {
+                return anyhow!("{}: {}; correct it", self.line([]), without_literals(&error.to_string()));
+            }
+            anyhow!("{}", told(&found))
+        })?;
         if let (Some(own), Some(asked)) = (&deployment.metadata.namespace, &self.namespace)
             && own != asked
         {
-            let line = self.line(["metadata", "namespace"])?;
+            let line = self.line(["metadata", "namespace"]);
             bail!("{line}: the resource is in namespace {own}, and -n says {asked}; take one of them out");
         }
         let usual = || self.namespace.clone().unwrap_or_else(|| "openstack".into());
@@ -88,27 +127,68 @@ impl Document {
         Ok(deployment)
     }
 
-    /// What the API server would refuse of the resource, with the name that it is given where it says none.
-    ///
-    /// # Errors
-    /// Where a feature's schema is none.
-    pub fn judged(&self, catalog: &Catalog) -> anyhow::Result<Vec<Judged>> {
-        let mut object: Value = yaml::parse(&self.place, &self.text)?;
+    /// The resource as it is written, with the name and the namespace that it is given where it says none.
+    pub fn object(&self) -> Value {
+        let mut object = self.object.clone();
         let metadata =
             object.as_object_mut().map(|object| object.entry("metadata").or_insert_with(|| Map::new().into()));
-        if let Some(metadata) = metadata.and_then(Value::as_object_mut)
-            && metadata.get("name").is_none_or(Value::is_null)
-        {
-            metadata.insert("name".into(), "cloud".into());
+        if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+            let mut give = |key: &str, value: &str| {
+                if metadata.get(key).is_none_or(Value::is_null) {
+                    metadata.insert(key.into(), value.into());
+                }
+            };
+            give("name", "cloud");
+            give("namespace", self.namespace.as_deref().unwrap_or("openstack"));
         }
-        Ok(Schemas::new(catalog)?.judge(Kind::OpenStackDeployment, &object))
+        object
     }
 
     /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
-    pub fn line<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> anyhow::Result<String> {
-        let located: Located = yaml::parse(&self.place, &self.text)?;
-        Ok(format!("{}:{}", self.place, located.nearest(keys).line() + self.before))
+    pub fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
+        self.stands.line(keys)
     }
+}
+
+/// The one resource that is meant; `None` where there is none at all.
+fn one(
+    place: &str,
+    name: Option<&str>,
+    mut resources: Vec<(Stands, Value)>,
+) -> anyhow::Result<Option<(Stands, Value)>> {
+    let named = |object: &Value| object["metadata"]["name"].as_str().unwrap_or("cloud").to_owned();
+    let there = resources.iter().map(|(_, object)| named(object)).collect::<Vec<_>>().join(", ");
+    let count = resources.len();
+    if let Some(name) = name {
+        resources.retain(|(_, object)| named(object) == name);
+    }
+    match (resources.len(), name) {
+        (0, Some(name)) if count > 0 => {
+            bail!(
+                "{place} holds no OpenStackDeployment of the name {name}; there is {there}: name that one, or leave the name out"
+            )
+        }
+        (0 | 1, _) => Ok(resources.pop()),
+        (_, Some(name)) => {
+            bail!("{place} holds several OpenStackDeployments of the name {name}; give each a file of its own")
+        }
+        (count, None) => {
+            bail!(
+                "{place} holds {count} OpenStackDeployments ({there}), and one is judged at a time: give each a file of its own, or where the command takes a name, name one"
+            )
+        }
+    }
+}
+
+/// What is said of a file without a resource.
+fn nothing(place: &str, wrong: &[String], beside: &[Value]) -> anyhow::Error {
+    if !wrong.is_empty() {
+        return anyhow!("{}", wrong.join("\n"));
+    }
+    let there = other_kinds(&beside.iter().collect::<Vec<_>>());
+    anyhow!(
+        "{place} holds no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {there}; name the file that holds yours"
+    )
 }
 
 /// The resource in a file, or on standard input for `-`.
@@ -137,15 +217,60 @@ mod tests {
             (format!("{secret}---\na: [1\n"), "c.yaml:5: unclosed bracket '['; correct the YAML".to_owned()),
             (format!("{CLOUD}---\n{CLOUD}"), "c.yaml holds 2 OpenStackDeployments".to_owned()),
         ] {
-            let said = Document::of("c.yaml", &text).err().map(|error| error.to_string()).unwrap_or_default();
+            let said = Document::of("c.yaml", &text, None).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(said.contains(&told), "{said}\n{told}");
         }
     }
 
     #[test]
+    fn one_of_several_is_found_by_its_name_and_within_a_list() {
+        let other = CLOUD.replace("{name: cloud}", "{name: other}");
+        let both = format!("{CLOUD}---\n{other}");
+        let name = |text: &str, name: &str| {
+            let document = Document::of("c.yaml", text, Some(name))?;
+            document.deployment().map(|deployment| deployment.metadata.name.unwrap())
+        };
+        assert_eq!(name(&both, "other").unwrap(), "other");
+        let said = name(&both, "third").unwrap_err().to_string();
+        assert!(
+            said.ends_with("of the name third; there is cloud, other: name that one, or leave the name out"),
+            "{said}"
+        );
+        let item = CLOUD.trim_end().replace('\n', "\n  ");
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n- apiVersion: v1\n  kind: Secret\n");
+        let found = Document::of("c.yaml", &list, None).unwrap();
+        assert_eq!((found.line(["spec"]).as_str(), found.beside.len()), ("c.yaml:7", 1));
+        assert!(found.deployment().is_ok());
+    }
+
+    #[test]
+    fn what_is_meant_to_be_one_is_told_with_what_to_write() {
+        let wrong = CLOUD.replace("OpenStackDeployment", "OpenstackDeployment");
+        let said = Document::of("c.yaml", &wrong, None).err().unwrap().to_string();
+        assert!(
+            said.starts_with("c.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn unknown_fields_have_the_lines_of_their_file() {
+        let text = CLOUD.replace("spec: {", "spec: {foo: 1, services: {nova: {enbled: false}}, ");
+        let said = Document::of("c.yaml", &format!("# mine\n---\n{text}"), None).unwrap().deployment().unwrap_err();
+        let told: Vec<String> = said.to_string().lines().map(str::to_owned).collect();
+        assert_eq!(
+            told,
+            [
+                "c.yaml:6: spec.foo: there is no such field; correct it, or take it out",
+                "c.yaml:6: spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or take it out",
+            ]
+        );
+    }
+
+    #[test]
     fn the_resource_is_in_the_namespace_that_is_asked_for_and_in_no_other_than_its_own() {
         let within = |text: &str, namespace: Option<&str>| {
-            let document = Document::of("c.yaml", text).unwrap().within(namespace.map(str::to_owned));
+            let document = Document::of("c.yaml", text, None).unwrap().within(namespace.map(str::to_owned));
             document.deployment().map(|deployment| deployment.metadata.namespace.unwrap())
         };
         assert_eq!(within(CLOUD, None).unwrap(), "openstack");
@@ -159,11 +284,11 @@ mod tests {
     #[test]
     fn the_resource_is_found_among_others_and_keeps_the_lines_of_its_file() {
         let text = format!("# mine\n---\nkind: Secret\napiVersion: v1\n---\n{CLOUD}");
-        let found = Document::of("c.yaml", &text).unwrap();
-        assert_eq!((found.beside.len(), found.line(["spec"]).unwrap().as_str()), (1, "c.yaml:9"));
+        let found = Document::of("c.yaml", &text, None).unwrap();
+        assert_eq!((found.beside.len(), found.line(["spec"]).as_str()), (1, "c.yaml:9"));
         assert_eq!(found.deployment().unwrap().metadata.name.as_deref(), Some("cloud"));
         let wrong = text.replace("'2026.1'", "[1]");
-        let said = Document::of("c.yaml", &wrong).unwrap().deployment().unwrap_err().to_string();
+        let said = Document::of("c.yaml", &wrong, None).unwrap().deployment().unwrap_err().to_string();
         assert!(said.starts_with("c.yaml:9:"), "{said}");
     }
 }

@@ -1,13 +1,11 @@
 //! What a file means where no cluster is asked.
 
-use anyhow::anyhow;
-
 use super::document::Document;
 use crate::api::OpenStackDeployment;
 use crate::catalog::{Catalog, Level};
 use crate::desired::{Desired, Facts, Finding, Selection, select};
 use crate::observed::Site;
-use crate::rule::{self, Judged};
+use crate::rule::{self, Kind, Question, Schemas, keys_of};
 
 /// The resource of a file, and what it means with those beside it; credentials and Ceph are made up.
 pub struct Offline {
@@ -17,35 +15,40 @@ pub struct Offline {
     pub desired: Desired,
 }
 
+/// A resource that is refused: what is said of it, which has been told.
+#[derive(Debug, thiserror::Error)]
+#[error("the resource is refused: {} error(s), each said above", errors(.0))]
+pub struct Refused(pub Vec<Finding>);
+
+fn errors(findings: &[Finding]) -> usize {
+    findings.iter().filter(|finding| finding.level == Level::Error).count()
+}
+
 impl Offline {
     /// # Errors
-    /// Where the resource is refused: every finding has been told.
+    /// Where the resource is refused ([`Refused`]): every finding has been told.
     pub fn of(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {
-        let refused = document.judged(catalog)?;
-        let deployment = match document.deployment() {
-            Ok(deployment) => deployment,
-            // Fields that nobody knows are told with their lines there.
-            Err(error) if refused.iter().all(|judged| judged.rule == "field") => return Err(error),
-            Err(_) => return Err(tell(&refused.into_iter().map(Finding::from).collect::<Vec<_>>())),
+        let schemas = Schemas::new(catalog)?;
+        let object = document.object();
+        let is_sound = schemas.judge(Kind::OpenStackDeployment, &object).is_empty();
+        let question = Question { catalog, schemas: &schemas, beside: &document.beside, site: &site, now: None };
+        let all = || -> Vec<Finding> {
+            question.document(Kind::OpenStackDeployment, &object).into_iter().map(Finding::from).collect()
         };
+        if !is_sound {
+            refuse(all(), Some(document))?;
+        }
+        let deployment = document.deployment()?;
         let (name, namespace) = (deployment.metadata.name.clone(), deployment.metadata.namespace.clone());
         let spec = &deployment.spec;
         let selection = select(&name.unwrap_or_default(), &namespace.unwrap_or_default(), spec, catalog);
+        if selection.is_refused() {
+            refuse(all(), Some(document))?;
+        }
         let mut facts = rule::made_up_beside(spec, catalog, &selection, &document.beside);
         facts.site = site;
-        let mut desired = if selection.is_refused() {
-            Desired { findings: selection.findings.clone(), ..Desired::default() }
-        } else {
-            rule::resolve(spec, catalog, &selection, &facts)
-        };
-        // The catalogue's own words help more than a schema's.
-        let is_told = |judged: &Judged| {
-            let mut errors = desired.findings.iter().filter(|known| known.level == Level::Error);
-            judged.rule == "schema" && errors.any(|known| known.field == judged.field)
-        };
-        let (_, untold): (Vec<_>, Vec<_>) = refused.into_iter().partition(is_told);
-        desired.findings.splice(0..0, untold.into_iter().map(Finding::from));
-        told(&desired)?;
+        let desired = rule::resolve(spec, catalog, &selection, &facts);
+        refuse(desired.findings.clone(), Some(document))?;
         for unseen in rule::unseen(&deployment.spec, &selection.namespace, &document.beside) {
             eprintln!("not seen: {unseen}: what it sets is left out");
         }
@@ -56,22 +59,21 @@ impl Offline {
 /// Tells what the API server would refuse of a file's resource, and goes no further where there is anything: it may be anything, and becomes part of a
 /// script that people run.
 pub fn sound(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
-    let refused: Vec<Finding> = document.judged(catalog)?.into_iter().map(Finding::from).collect();
-    if refused.is_empty() { Ok(()) } else { Err(tell(&refused)) }
+    let refused = Schemas::new(catalog)?.judge(Kind::OpenStackDeployment, &document.object());
+    refuse(refused.into_iter().map(Finding::from).collect(), Some(document))
 }
 
 /// Tells what is wrong, and goes no further where that is refused.
 pub fn told(desired: &Desired) -> anyhow::Result<()> {
-    let is_refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
-    let error = tell(&desired.findings);
-    if is_refused { Err(error) } else { Ok(()) }
+    refuse(desired.findings.clone(), None)
 }
 
-/// Tells findings; what is to be said of them where they are errors.
-fn tell(findings: &[Finding]) -> anyhow::Error {
-    for finding in findings {
-        eprintln!("{}: {finding}", finding.level.word());
+/// Tells findings, with their lines where they are of a file; goes no further where one is an error.
+fn refuse(findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
+    for finding in &findings {
+        let keys = keys_of(&finding.field);
+        let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
+        eprintln!("{}{}: {finding}", place.unwrap_or_default(), finding.level.word());
     }
-    let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
-    anyhow!("the resource is refused: {errors} error(s), each said above")
+    if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
 }

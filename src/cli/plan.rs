@@ -15,12 +15,13 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 
 use super::common::{CatalogOption, Document, Target, is_configured, readable};
-use super::offline::Offline;
+use super::offline::{Offline, Refused};
 use super::output;
 use super::place::Place;
 use super::site::SiteOptions;
 use crate::api::OpenStackDeployment;
 use crate::controller::{ChartSource, preview};
+use crate::desired::Finding;
 use shown::{Look, Said, Shown};
 
 #[derive(Args)]
@@ -58,14 +59,13 @@ enum Format {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let document = self.file.as_deref().map(Document::read).transpose()?;
+        let name = self.target.name.as_deref();
+        let document = self.file.as_deref().map(|file| Document::named(file, name)).transpose()?;
         let document = document.map(|document| document.within(self.target.namespace.clone()));
         let shown = match (&document, &self.file) {
             (Some(document), Some(file)) if self.is_offline() => {
                 let catalog = self.catalog.load_for(file, self.target.namespace.as_deref())?;
-                let Offline { deployment, desired, .. } = Offline::of(document, &catalog, self.site.site())?;
-                let findings = desired.findings.iter().filter(|_| self.output == Format::Json).map(Said::from);
-                Shown { findings: findings.collect(), ..offline::new_cloud(&deployment, &desired) }
+                self.alone(Offline::of(document, &catalog, self.site.site()), document)?
             }
             (document, _) => {
                 if self.site.is_told() {
@@ -81,6 +81,32 @@ impl Arguments {
             Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
         }
         Ok(if shown.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// The plan of a new cloud; what is refused is said to programs as well.
+    fn alone(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<Shown> {
+        let is_json = self.output == Format::Json;
+        let said = |findings: &[Finding]| findings.iter().filter(|_| is_json).map(Said::from).collect();
+        let error = match offline {
+            Ok(Offline { deployment, desired, .. }) => {
+                return Ok(Shown { findings: said(&desired.findings), ..offline::new_cloud(&deployment, &desired) });
+            }
+            Err(error) => error,
+        };
+        let Refused(findings) = error.downcast()?;
+        if !is_json {
+            return Err(Refused(findings).into());
+        }
+        let object = document.object();
+        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+        Ok(Shown {
+            name: text("name"),
+            namespace: text("namespace"),
+            is_offline: true,
+            refused: true,
+            findings: said(&findings),
+            ..Shown::default()
+        })
     }
 
     /// Where no cluster is configured at all a file can only be meant alone; one that is configured in a wrong way, or silent, is an error.
@@ -103,9 +129,6 @@ impl Arguments {
                 (live.clone(), Some(live))
             }
             Some(file) => {
-                if self.target.name.is_some() {
-                    bail!("the file names the resource; leave the name out");
-                }
                 let live = standing(&client, &file).await?;
                 (applied(&file, live.as_ref()), live)
             }

@@ -115,7 +115,7 @@ impl<'a> Bases<'a> {
 /// What becomes of the cases of a file.
 fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
     let place = file.display().to_string();
-    let suite = match read(file).and_then(|text| Suite::parse(&place, &text)) {
+    let suite = match read(file).map_err(anyhow::Error::from).and_then(|text| Suite::parse(&place, &text)) {
         Ok(suite) => suite,
         Err(error) => return vec![Outcome::wrong(place.clone(), place, &error)],
     };

@@ -12,8 +12,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::added::in_texts;
 use super::common::CatalogOption;
-use super::output;
 use super::site::SiteOptions;
+use super::{UNREADABLE, output};
 use crate::catalog::Extended;
 use crate::rule::{Report, Schemas, report};
 use files::Found;
@@ -45,33 +45,32 @@ enum Format {
     Sarif,
 }
 
-/// The exit code where something could not be read.
-const UNREADABLE: u8 = 2;
-
 impl Arguments {
     /// 0 without errors (with `--strict`: without findings), 1 with, 2 where something can't be read.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        match self.judged() {
-            Ok(report) => {
-                match self.output {
-                    Format::Text => output::print(shown::text(&report)),
-                    Format::Json => output::line(serde_json::to_string_pretty(&report)?),
-                    Format::Sarif => output::line(serde_json::to_string_pretty(&sarif::log(&report))?),
-                }
-                let counted = report.summary.errors + if self.strict { report.summary.warnings } else { 0 };
-                Ok(if counted == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-            }
+        let stdin = [PathBuf::from("-")];
+        let found = Found::read(if self.paths.is_empty() { &stdin[..] } else { &self.paths });
+        let report = match self.judged(&found) {
+            Ok(report) => report,
             Err(error) => {
                 eprintln!("osdpl: {error:#}");
-                Ok(ExitCode::from(UNREADABLE))
+                return Ok(ExitCode::from(UNREADABLE));
             }
+        };
+        match self.output {
+            Format::Text => output::print(shown::text(&report)),
+            Format::Json => output::line(serde_json::to_string_pretty(&report)?),
+            Format::Sarif => output::line(serde_json::to_string_pretty(&sarif::log(&report))?),
         }
+        let counted = report.summary.errors + if self.strict { report.summary.warnings } else { 0 };
+        Ok(match (found.is_whole(), counted) {
+            (false, _) => ExitCode::from(UNREADABLE),
+            (true, 0) => ExitCode::SUCCESS,
+            (true, _) => ExitCode::FAILURE,
+        })
     }
 
-    fn judged(&self) -> anyhow::Result<Report> {
-        let stdin = [PathBuf::from("-")];
-        let paths = if self.paths.is_empty() { &stdin[..] } else { &self.paths };
-        let found = Found::read(paths)?;
+    fn judged(&self, found: &Found) -> anyhow::Result<Report> {
         let added = in_texts(found.texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
         let Extended { catalog, refused, .. } = self.catalog.with(&added)?;
         let schemas = Schemas::new(&catalog)?;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Finding;
 use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::schema::{Fault, Nulls, Problem, faults};
+use crate::catalog::schema::{Fault, Nulls, Problem, described, faults, said};
 use crate::catalog::{Catalog, Level, SecretField, did_you_mean};
 use crate::scrub::Scrubber;
 use crate::values::{Values, merge};
@@ -57,60 +57,7 @@ fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Findi
 }
 
 /// The message without the password of an address that stands in it.
-fn without_login(message: &str) -> String {
+pub fn without_login(message: &str) -> String {
     let clean = Scrubber::default().scrub(message);
     if clean == message { clean } else { format!("{clean}; no user and no password may stand in it") }
-}
-
-/// What the schema says that a field is for.
-fn described<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
-    let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // Items and entries are not among the names; what is said of a list is said of them.
-    let inner = |mut schema: &'a Value| {
-        let mut said = schema["description"].as_str();
-        while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
-            if !below.is_object() {
-                break;
-            }
-            schema = below;
-            said = schema["description"].as_str().or(said);
-        }
-        (schema, said)
-    };
-    let at = names.fold(inner(schema), |(schema, _), name| inner(&schema["properties"][name]));
-    at.1
-}
-
-fn said(Fault { explained, value, problem, .. }: &Fault<'_>, described: Option<&str>) -> String {
-    let see = format!("see `kubectl explain osdpl.{explained}`");
-    match problem {
-        Problem::Type(wanted) => format!("must be of type {wanted}; correct it"),
-        Problem::Enum(allowed) => {
-            let list = allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            format!("{value} is not one of {list}; choose one of them")
-        }
-        Problem::Longer(_) | Problem::Shorter(_) => {
-            let length = value.as_str().unwrap_or_default().chars().count();
-            format!("has {length} characters, which is out of bounds; {see}")
-        }
-        Problem::Pattern(pattern) => {
-            let text = value.as_str().unwrap_or_default();
-            match described {
-                Some(described) => format!("{text:?} does not match {pattern}; what belongs there: {described}"),
-                None => format!("{text:?} does not match {pattern}; correct it"),
-            }
-        }
-        Problem::Time => format!("{value} is no time; write it as in 2026-11-21T12:00:00Z"),
-        Problem::Below(_) | Problem::Above(_) => format!("{value} is out of bounds; {see}"),
-        Problem::TooMany(most) => format!("may have {most} entries at most; take some out"),
-        Problem::TooFewItems(least) | Problem::TooFewProperties(least) => {
-            let count = value.as_array().map_or_else(|| value.as_object().map_or(0, serde_json::Map::len), Vec::len);
-            format!("must have {least} or more, and has {count}; add what is missing, or leave the field out")
-        }
-        Problem::Required => "is required; set it".to_owned(),
-        Problem::Unknown(key, known) => {
-            let hint = did_you_mean(key, known.iter().copied());
-            format!("is unknown{hint}; there are {}", known.join(", "))
-        }
-    }
 }

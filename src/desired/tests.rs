@@ -195,9 +195,12 @@ fn wrong_specs_say_what_where_why_and_what_to_do() {
         ),
         (
             json!({"features": {"colour": {"code": "#12345678"}}}),
-            "spec.features.colour.code: has 9 characters, which is out of bounds; see `kubectl explain osdpl.spec.features.colour.code`",
+            "spec.features.colour.code: has 9 characters, and 7 at most are taken; write another",
         ),
-        (json!({"features": {"colour": true}}), "spec.features.colour: must be of type object; correct it"),
+        (
+            json!({"features": {"colour": true}}),
+            "spec.features.colour: this is true to YAML, and a map is wanted; write key: value below it; its keys are code, name",
+        ),
         (
             json!({"services": {"store": {"releases": {"store": {"name": "front"}}}}}),
             "spec.services (release store): releases front and store would both be helm release openstack/front; give one another name",

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
+use super::place::keys_of;
 use super::{Cloud, Judged};
 use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::Level;
+use crate::catalog::{Catalog, Level};
 use crate::expr::network::Network;
 use crate::observed::Site;
 use crate::values::Values;
@@ -63,8 +64,28 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut found = unreadable(&cloud.spec.features);
     // A check of the feature knows better what the field is for.
     found.retain(|judged| !cloud.selection.findings.iter().any(|told| told.field == judged.field));
+    found.retain(|judged| !is_free(&judged.field, cloud.catalog));
     found.extend(judged(&cloud.selection.features, &cloud.spec.features, cloud.site()));
     found
+}
+
+/// Whether a field of features is an entry of a map that takes any text, such as options of a driver: what looks like an address there, a version it may be.
+fn is_free(field: &str, catalog: &Catalog) -> bool {
+    let keys = keys_of(field);
+    let Some((feature, below)) = keys.get(2..).and_then(<[String]>::split_first) else { return false };
+    let Some(feature) = catalog.features.get(feature) else { return false };
+    let mut schema: &Value = &feature.schema;
+    let mut is_free = false;
+    for key in below {
+        let (known, any) = (&schema["properties"][key], &schema["additionalProperties"]);
+        is_free = known.is_null() && any.is_object() && any["pattern"].is_null();
+        schema = match (known.is_null(), schema["items"].is_null()) {
+            (false, _) => known,
+            (true, false) => &schema["items"],
+            (true, true) => any,
+        };
+    }
+    is_free
 }
 
 /// What has the shape of a network or an address, and is none: patterns of schemas do not count to 255.
@@ -201,6 +222,15 @@ mod tests {
         ] {
             assert_eq!(told(text), Vec::<String>::new(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_entry_of_a_map_that_takes_any_text_need_not_be_an_address() {
+        let catalog = crate::files::catalog(None).unwrap();
+        let at = |field: &str| is_free(field, &catalog);
+        assert!(at("spec.features.volumes.backends[0].options.firmware"));
+        assert!(!at("spec.features.volumes.backends[0].host") && !at("spec.features.network.dnsServers"));
+        assert!(!at("spec.features.nothing.of.this"));
     }
 
     #[test]

@@ -99,13 +99,13 @@ pub fn examine(certificate: &Certificate, held: &Held) -> Examined {
         }
     }
     if let Some(shown) = &shown {
-        let speaks = shown.host_problems(&certificate.hosts);
-        examined.problems.extend(speaks);
+        examined.problems.extend(shown.host_problem(&certificate.hosts));
         examined.problems.extend(authorities.as_ref().and_then(|authorities| shown.trust_problem(authorities)));
     }
     // Of several authorities, such as an old one and its successor, one that counts is enough.
     let spans = authorities.iter().map(|authorities| (authorities.best(), &authorities.name));
-    for ((from, until), name) in spans.chain(shown.iter().map(|shown| (shown.whole(), &shown.name))) {
+    for ((from, until), name) in spans.chain(shown.iter().map(|shown| (shown.whole(authorities.as_ref()), &shown.name)))
+    {
         examined.from.extend(from.map(|from| (from, name.clone())));
         examined.until.extend(until.map(|until| (until, name.clone())));
     }

@@ -1,18 +1,16 @@
 //! One resource, judged whole.
 
 use k8s_openapi::jiff::Timestamp;
-use kube::core::cel::{ErrorKind, Validator};
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::{Judged, certificate, fields, metadata, moved, nulls, schema};
+use super::served::{Served, typed};
+use super::{Judged, certificate, moved};
 use crate::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Level};
 use crate::desired::{self, Finding};
 use crate::hazard::{self, Cloud};
 use crate::observed::Site;
 use crate::values::{Layer, Origin, Path};
-use crate::yaml::without_literals;
 
 /// The one version of both kinds.
 pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
@@ -44,14 +42,6 @@ impl Kind {
             Self::NodeMaintenance => "NodeMaintenance",
         }
     }
-
-    /// What `kubectl explain` calls it.
-    fn explained(self) -> &'static str {
-        match self {
-            Self::OpenStackDeployment => "osdpl",
-            Self::NodeMaintenance => "nodemaintenance",
-        }
-    }
 }
 
 /// Whether an object is a cloud, or is most likely meant to be one: it names no version.
@@ -64,6 +54,8 @@ pub fn is_ours(object: &Value) -> bool {
 pub struct Schemas {
     deployment: Value,
     maintenance: Value,
+    /// The OpenStack releases that there are.
+    releases: Vec<String>,
 }
 
 impl Schemas {
@@ -75,10 +67,16 @@ impl Schemas {
         let mut deployment = serde_json::to_value(api::crd(catalog)?)?;
         let mut maintenance = serde_json::to_value(api::maintenance_crd()?)?;
         let taken = |crd: &mut Value| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take();
-        Ok(Self { deployment: taken(&mut deployment), maintenance: taken(&mut maintenance) })
+        let releases = catalog.openstack.keys().cloned().collect();
+        Ok(Self { deployment: taken(&mut deployment), maintenance: taken(&mut maintenance), releases })
     }
 
-    fn of(&self, kind: Kind) -> &Value {
+    /// The OpenStack releases of the catalogue, the newest last.
+    pub(super) fn releases(&self) -> &[String] {
+        &self.releases
+    }
+
+    pub(super) fn of(&self, kind: Kind) -> &Value {
         match kind {
             Kind::OpenStackDeployment => &self.deployment,
             Kind::NodeMaintenance => &self.maintenance,
@@ -87,7 +85,7 @@ impl Schemas {
 
     /// What the API server would refuse of an object: of its names, its fields and their values.
     pub fn judge(&self, kind: Kind, object: &Value) -> Vec<Judged> {
-        by_server(kind, object, self.of(kind))
+        self.served(kind, object).found
     }
 }
 
@@ -109,23 +107,23 @@ pub struct Question<'a> {
 impl Question<'_> {
     /// Everything about one object of this kind, of which nothing is known but what it and those beside it say: offline.
     pub fn document(&self, kind: Kind, object: &Value) -> Vec<Judged> {
-        let mut found = by_server(kind, object, self.schemas.of(kind));
-        if object["apiVersion"] != VERSION {
-            let message = format!("there is no version {} of {}; write {VERSION}", object["apiVersion"], kind.name());
-            found.push(Judged::error("schema", "apiVersion", message));
-        }
+        let Served { mut found, sound } = self.schemas.served(kind, object);
         let deployment = match kind {
-            Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, self.schemas.of(kind), &mut found),
+            Kind::OpenStackDeployment => typed::<OpenStackDeployment>(object, &sound, &mut found),
             Kind::NodeMaintenance => {
-                drop(typed::<api::NodeMaintenance>(object, self.schemas.of(kind), &mut found));
+                drop(typed::<api::NodeMaintenance>(object, &sound, &mut found));
                 None
             }
         };
         let deployed = object["status"]["openstackRelease"]["deployed"].as_str().zip(deployment.as_ref());
-        found.extend(deployed.into_iter().flat_map(|(deployed, own)| moved(deployed, &own.spec, self.catalog)));
-        for judged in deployment.iter().flat_map(|deployment| self.resource(deployment)) {
+        let moved = deployed.into_iter().flat_map(|(deployed, own)| moved(deployed, &own.spec, self.catalog));
+        let beyond = moved.chain(deployment.iter().flat_map(|deployment| self.resource(deployment)));
+        for judged in beyond.filter_map(|judged| sound.judged(judged)) {
             // The catalogue's own words help more than a schema's.
-            found.retain(|known| known.field != judged.field || !(known.rule == "schema" || is_release(known)));
+            let is_better = judged.level == Level::Error;
+            found.retain(|known| {
+                known.field != judged.field || !is_better || !(known.rule == "schema" || is_release(known))
+            });
             let is_told = found
                 .iter()
                 .any(|known| known.field == judged.field && (known.rule == "field" || known.message == judged.message));
@@ -142,65 +140,21 @@ fn is_release(judged: &Judged) -> bool {
     judged.rule == "cel" && judged.field == "spec.openstackRelease"
 }
 
-/// What the API server would say.
-fn by_server(kind: Kind, object: &Value, schema: &Value) -> Vec<Judged> {
-    let mut found = fields::unknown_fields(schema, object);
-    found.extend(metadata::judge(object));
-    let mut sound = object.clone();
-    let nulls = nulls::take_out(schema, &mut sound);
-    // `status` is the operator's.
-    if object["spec"].is_null() {
-        found.push(Judged::error("schema", "spec", "Required value; say what is wanted"));
-    }
-    found.extend(schema::judge(&schema["properties"]["spec"], &sound["spec"], "spec", kind.explained()));
-    let is_told = |null: &Judged| found.iter().any(|known| known.field == null.field);
-    let nulls: Vec<Judged> = nulls.into_iter().filter(|null| !is_told(null)).collect();
-    let is_misshapen = found.iter().any(|judged| judged.rule == "schema");
-    found.extend(nulls);
-    for error in Validator::new().validate(schema, &sound, None).err().into_iter().flatten() {
-        // What has no sound shape can't be computed with either, and the shape has been told of.
-        if error.kind == ErrorKind::ValidationFailure || !is_misshapen {
-            found.push(Judged::error("cel", error.field_path.trim_start_matches('.'), error.message));
-        }
-    }
-    found
-}
-
-/// The object as its type, where the shape of its spec lets it; why not, where nothing has said so already. Of its metadata the name and the namespace
-/// are all that is asked for, and its status is the operator's.
-fn typed<T: DeserializeOwned>(object: &Value, schema: &Value, found: &mut Vec<Judged>) -> Option<T> {
-    // A list would be taken for the fields in their order.
-    if !object["spec"].is_object() {
-        return None;
-    }
-    let mut sound = object.clone();
-    nulls::take_out(schema, &mut sound);
-    let texts = ["name", "namespace"].map(|field| (field, object["metadata"][field].as_str()));
-    let metadata: Map<String, Value> =
-        texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?.into()))).collect();
-    let sound = json!({
-        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata, "spec": sound["spec"].take(),
-    });
-    match serde_json::from_value(sound) {
-        Ok(typed) => Some(typed),
-        Err(error) => {
-            if found.is_empty() {
-                found.push(Judged::error(
-                    "schema",
-                    "",
-                    format!("{}; correct it", without_literals(&error.to_string())),
-                ));
-            }
-            None
-        }
-    }
-}
-
 impl Question<'_> {
+    /// The Secrets of certificates that an object of this kind looks for.
+    pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
+        let sound = self.schemas.sound(kind, object);
+        let deployment = typed::<OpenStackDeployment>(object, &sound, &mut Vec::new());
+        let selected = deployment.filter(|_| kind == Kind::OpenStackDeployment).map(|deployment| {
+            let (name, namespace) = named(&deployment);
+            desired::select(name, namespace, &deployment.spec, self.catalog)
+        });
+        selected.into_iter().flat_map(|selection| selection.certificates).map(|certificate| certificate.name).collect()
+    }
+
     /// What goes beyond the API server's own judgement: the catalogue's findings, by made-up facts, and our rules.
     pub fn resource(&self, deployment: &OpenStackDeployment) -> Vec<Judged> {
-        let name = deployment.metadata.name.as_deref().unwrap_or("cloud");
-        let namespace = deployment.metadata.namespace.as_deref().unwrap_or("openstack");
+        let (name, namespace) = named(deployment);
         let (spec, catalog) = (&deployment.spec, self.catalog);
         let selection = desired::select(name, namespace, spec, catalog);
         let mut facts = super::made_up_beside(spec, catalog, &selection, self.beside);
@@ -219,6 +173,12 @@ impl Question<'_> {
         found.extend(ours.filter(|judged| judged.rule != "null-nothing" || !unknown.contains(&judged.field)));
         found
     }
+}
+
+/// The name and the namespace of a resource, as those are taken that it does not say.
+fn named(deployment: &OpenStackDeployment) -> (&str, &str) {
+    let metadata = &deployment.metadata;
+    (metadata.name.as_deref().unwrap_or("cloud"), metadata.namespace.as_deref().unwrap_or("openstack"))
 }
 
 /// What was found while merging. Unknown keys are asked for again, each by itself, but those for some nodes alone, which stand in no layer as written.

@@ -9,6 +9,10 @@ const PRIVATE: [&str; 4] = ["local", "localhost", "invalid", "onion"];
 /// What is wrong with `spec.publicDomain`, beyond its letters.
 pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
     let Some(domain) = &spec.public_domain else { return Vec::new() };
+    // What is no domain by its letters is told already, and nothing else is to be said of it.
+    if !domain.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter)) {
+        return Vec::new();
+    }
     let labels: Vec<&str> = domain.split('.').collect();
     let field = "spec.publicDomain";
     let mut found = Vec::new();

@@ -14,7 +14,9 @@ pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
     let mut found = Vec::new();
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
         if !COMMON.contains(&key.as_str()) {
-            found.push(unknown(key.clone(), &did_you_mean(key, COMMON)));
+            let is_of_spec = schema["properties"]["spec"]["properties"].get(key).is_some();
+            let below = format!(", did you mean \"spec.{key}\"?");
+            found.push(unknown(key.clone(), &if is_of_spec { below } else { did_you_mean(key, COMMON) }));
         }
     }
     found.extend(metadata::unknown(object).map(|(field, hint)| unknown(field, &hint)));
@@ -59,7 +61,7 @@ mod tests {
     fn fields_that_the_crd_does_not_know_are_named_and_free_form_ones_are_left_alone() {
         let crd = serde_json::to_value(OpenStackDeployment::crd()).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "metadata": {"lables": {"a": "b"}}, "spec": {
+        let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "presets": [], "metadata": {"lables": {"a": "b"}}, "spec": {
             "nodes": {"overrides": [{"nmae": "a"}]},
             "services": {"nova": {"enbled": false, "releases": {"nova": {"values": {"any": {"thing": 1}}}}}}}});
         let found: Vec<_> = unknown_fields(schema, &object)
@@ -70,6 +72,7 @@ mod tests {
             found,
             [
                 "foo: there is no such field; correct it, or take it out",
+                "presets: there is no such field, did you mean \"spec.presets\"?; correct it, or take it out",
                 "metadata.lables: there is no such field, did you mean \"labels\"?; correct it, or take it out",
                 "spec.nodes.overrides[0].nmae: there is no such field, did you mean \"name\"?; correct it, or take it out",
                 "spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or take it out",

@@ -44,7 +44,12 @@ pub struct Read {
 impl Read {
     /// The line in the document of a field, or of what is nearest above it.
     pub fn line(&self, field: &str) -> u64 {
-        self.located.nearest(keys_of(field).iter().map(String::as_str)).line()
+        self.nearest(keys_of(field).iter().map(String::as_str))
+    }
+
+    /// The same of what stands below these keys.
+    pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
+        self.located.nearest(keys).line()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::catalog::did_you_mean;
 const KINDS: [&str; 2] = ["OpenStackDeployment", "NodeMaintenance"];
 
 /// The objects of a document, each with the field that leads to it: of a list as kubectl prints it those in it.
-pub(super) fn objects(value: &Value) -> Vec<(String, &Value)> {
+pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match value["items"].as_array() {
         Some(items) if is_list => {
@@ -23,7 +23,7 @@ pub(super) fn objects(value: &Value) -> Vec<(String, &Value)> {
 }
 
 /// What is wrong with an object that is none of ours, and is most likely meant to be one.
-pub(super) fn meant(object: &Value) -> Option<Judged> {
+pub fn meant(object: &Value) -> Option<Judged> {
     let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
     if Kind::of(object).is_some() {
         return None;
@@ -50,11 +50,13 @@ pub(super) fn serves(object: &Value) -> bool {
     object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
 }
 
-/// Every text that stands under `name` in a spec: the objects that it may name.
-pub(super) fn named<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+/// Every text that stands in a spec where the name of an object belongs: the objects that it may name.
+pub(super) fn named(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
-            found.extend(map.get("name").and_then(Value::as_str));
+            let is_name = |key: &str| key == "name" || key == "secretName" || key.ends_with("Secret");
+            let names = map.iter().filter(|(key, _)| is_name(key)).filter_map(|(_, value)| value.as_str());
+            found.extend(names.map(str::to_owned));
             map.values().for_each(|value| named(value, found));
         }
         Value::Array(items) => items.iter().for_each(|item| named(item, found)),

@@ -58,8 +58,8 @@ pub(super) fn judge(object: &Value) -> Vec<Judged> {
 
 fn name(name: &Value) -> Option<Judged> {
     let message = match name {
-        Value::Null => "Required value; give the resource a name, such as cloud".to_owned(),
-        Value::String(name) if name.is_empty() => "Required value; give the resource a name, such as cloud".to_owned(),
+        Value::Null => "is required; give the resource a name, such as cloud".to_owned(),
+        Value::String(name) if name.is_empty() => "is required; give the resource a name, such as cloud".to_owned(),
         Value::String(name) if name.len() <= 253 && name.split('.').all(is_label) => return None,
         Value::String(name) => format!(
             "{name:?} is no name: lower case letters, digits, '-' and '.', with a letter or digit at both ends; choose another, such as cloud"

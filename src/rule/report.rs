@@ -68,7 +68,7 @@ pub fn report(
     let mut report = Report::default();
     let beside: Vec<Value> = documents.iter().flat_map(held).map(|(_, object)| object.clone()).collect();
     let question = Question { catalog, schemas, beside: &beside, site, now };
-    let names = names(&beside);
+    let names = names(&question);
     let mut known = BTreeMap::new();
     for document in documents {
         if let Content::Wrong(error) = &document.content {
@@ -93,11 +93,15 @@ fn held(document: &Document) -> Vec<(String, &Value)> {
     }
 }
 
-/// What the resources among these objects name.
-fn names(objects: &[Value]) -> BTreeSet<&str> {
+/// What the resources among the objects name, and what their features look for by names of their own: certificates.
+fn names(question: &Question) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for object in objects.iter().filter(|object| Kind::of(object).is_some()) {
+    if !question.beside.iter().any(kinds::serves) {
+        return names;
+    }
+    for (kind, object) in question.beside.iter().filter_map(|object| Some((Kind::of(object)?, object))) {
         kinds::named(&object["spec"], &mut names);
+        names.extend(question.certificates(kind, object));
     }
     names
 }
@@ -122,7 +126,7 @@ pub struct Named<'a> {
     pub documents: &'a [Document],
     /// Whether it is a folder.
     pub is_folder: bool,
-    /// Files of a folder that can't be read, each with why.
+    /// What of it can't be read, each with why and what to do.
     pub unread: &'a [(String, String)],
 }
 
@@ -132,8 +136,7 @@ impl Report {
     /// Secrets and `ConfigMap`s are looked at by the resources beside them: a file of these alone is welcome where there is such a resource.
     pub fn visit(&mut self, named: &Named<'_>) {
         for (file, why) in named.unread {
-            let message = format!("it can't be read: {why}; let it be read, or keep it elsewhere");
-            self.findings.push(of_place(file, message));
+            self.findings.push(of_place(file, format!("it can't be read: {why}")));
         }
         let kinds: Vec<&Value> = named.documents.iter().flat_map(held).map(|(_, object)| object).collect();
         // What is wrong is an error already where it was named itself, or is meant to be ours.
@@ -144,7 +147,7 @@ impl Report {
         let is_beside =
             self.summary.resources > 0 && !kinds.is_empty() && kinds.iter().all(|value| kinds::serves(value));
         let is_judged = |value: &&Value| Kind::of(value).is_some() || kinds::meant(value).is_some();
-        if !kinds.iter().any(is_judged) && !has_told && !is_beside {
+        if !kinds.iter().any(is_judged) && !has_told && !is_beside && named.unread.is_empty() {
             self.findings.push(of_place(&named.place, nothing(named, &kinds)));
         }
         self.settle();
@@ -232,7 +235,7 @@ impl Place<'_> {
         self.tell(&name, Judged::error("resource", "metadata.name", message), report);
     }
 
-    fn judge(&self, object: &Value, names: &BTreeSet<&str>, question: &Question<'_>, report: &mut Report) {
+    fn judge(&self, object: &Value, names: &BTreeSet<String>, question: &Question<'_>, report: &mut Report) {
         let Some(kind) = Kind::of(object) else {
             self.other(object, names, report);
             return;
@@ -249,7 +252,7 @@ impl Place<'_> {
     }
 
     /// What is said of an object that is none of ours.
-    fn other(&self, object: &Value, names: &BTreeSet<&str>, report: &mut Report) {
+    fn other(&self, object: &Value, names: &BTreeSet<String>, report: &mut Report) {
         let kind = object["kind"].as_str().unwrap_or("something without a kind");
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let wrong: Vec<Judged> = kinds::meant(object).into_iter().chain(metadata::of_addition(object)).collect();

@@ -1,11 +1,17 @@
 //! What the YAML library says is wrong, for people: without its advice to programmers, and without what it read.
 
-/// What it says of a limit, and what that means: nothing in it helps anyone who did not choose the limit.
-const TOO_LARGE: &str = "it is too large, once every alias stands for what it names";
+/// How many keys and values a text may have.
+pub(super) const NODES: usize = 250_000;
+/// How many levels it may have.
+pub(super) const DEPTH: usize = 64;
+/// What it says of a limit, and what that means: its own words help nobody who did not choose the limit.
+const TOO_LARGE: &str =
+    "it is too large: a document may have 250000 keys and values, once every alias stands for what it names; split it";
+const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
 /// What begins like this, and what is said instead.
 const WORDS: [(&str, &str); 10] = [
-    ("budget breached: Depth", "it is nested too deeply"),
-    ("recursion limit exceeded", "it is nested too deeply"),
+    ("budget breached: Depth", TOO_DEEP),
+    ("recursion limit exceeded", TOO_DEEP),
     ("budget breached: ", TOO_LARGE),
     ("alias replay limit exceeded", TOO_LARGE),
     ("alias expansion limit exceeded", TOO_LARGE),
@@ -74,6 +80,11 @@ mod tests {
         ] {
             assert_eq!(told(said), ours);
         }
+    }
+
+    #[test]
+    fn limits_are_named_as_they_are() {
+        assert!(TOO_LARGE.contains(&NODES.to_string()) && TOO_DEEP.contains(&DEPTH.to_string()));
     }
 
     #[test]

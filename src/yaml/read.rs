@@ -30,7 +30,11 @@ pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
         legacy_octal_numbers: true,
         with_snippet: false,
         emit_comments: false,
-        budget: serde_saphyr::budget! { enforce_alias_anchor_ratio: false },
+        budget: serde_saphyr::budget! {
+            enforce_alias_anchor_ratio: false,
+            max_nodes: problem::NODES,
+            max_depth: problem::DEPTH,
+        },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));

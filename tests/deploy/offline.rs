@@ -53,6 +53,79 @@ fn programs_are_told_the_findings_of_a_plan_too() {
 }
 
 #[test]
+fn what_has_another_type_hides_nothing_else_and_everything_has_its_line() {
+    let file = format!("{HEAD}  region: 5\n  approval: automatic\n  services: {{novaa: {{}}}}\n")
+        .replace("[core]", "[core, hA]");
+    let commands: [&[&str]; 3] = [
+        &["plan", "--offline", "-f", "cloud.yaml"],
+        &["render", "-f", "cloud.yaml"],
+        &["explain", "-f", "cloud.yaml", "nova", "pod"],
+    ];
+    for arguments in commands {
+        let output = run(&file, arguments, None);
+        let why = text(&output.stderr);
+        for told in [
+            "cloud.yaml:6: error: spec.presets[1]: there is no preset \"hA\", did you mean",
+            "cloud.yaml:7: error: spec.region: 5 is a number, and a text is wanted; put it in quotes: \"5\"\n",
+            "cloud.yaml:8: error: spec.approval: \"automatic\" is not one of ",
+            "cloud.yaml:9: error: spec.services.novaa: there is no service \"novaa\", did you mean",
+            "osdpl: the resource is refused: 4 error(s), each said above\n",
+        ] {
+            assert!(output.status.code() == Some(1) && why.contains(told), "{arguments:?}: {told}\n{why}");
+        }
+    }
+    let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml", "-o", "json"], None);
+    let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (output.status.code(), &plan["refused"], plan["findings"].as_array().unwrap().len()),
+        (Some(1), &true.into(), 4)
+    );
+}
+
+#[test]
+fn another_version_and_a_kind_that_is_almost_ours_are_refused_as_validate_refuses_them() {
+    let plan = ["plan", "--offline", "-f", "cloud.yaml"];
+    for (file, told) in [
+        (
+            HEAD.replace("v1alpha1", "v1"),
+            "cloud.yaml:1: error: apiVersion: there is no version \"osdpl.dev/v1\" of OpenStackDeployment; write osdpl.dev/v1alpha1",
+        ),
+        (
+            HEAD.replace("OpenStackDep", "OpenstackDep"),
+            "cloud.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean \"OpenStackDeployment\"?",
+        ),
+    ] {
+        let output = run(&file, &plan, None);
+        let why = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && why.contains(told), "{why}");
+    }
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}", HEAD.trim_end().replace('\n', "\n  "));
+    assert!(run(&list, &plan, None).status.success());
+    let two = format!("{HEAD}---\n{}", HEAD.replace("{name: cloud}", "{name: other}"));
+    let output = run(&two, &["plan", "--offline", "-f", "cloud.yaml", "other", "-o", "json"], None);
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["name"], "other");
+}
+
+#[test]
+fn a_file_that_can_not_be_read_ends_every_command_with_a_code_of_its_own() {
+    let commands: [&[&str]; 4] = [
+        &["plan", "--offline", "-f", "nowhere.yaml"],
+        &["render", "-f", "nowhere.yaml"],
+        &["explain", "-f", "nowhere.yaml", "nova", "pod"],
+        &["plan", "--offline", "-f", "."],
+    ];
+    for arguments in commands {
+        let output = run(HEAD, arguments, None);
+        let why = text(&output.stderr);
+        let told = ["there is no such file; name one that is there", "it is a folder; name a file in it"];
+        assert!(output.status.code() == Some(2) && told.iter().any(|told| why.contains(told)), "{why}");
+    }
+    let output = run(HEAD, &["render", "-f", "cloud.yaml", "--out", "cloud.yaml"], None);
+    assert!(text(&output.stderr).contains("making the folder cloud.yaml: a file stands there; name a folder"));
+}
+
+#[test]
 fn an_empty_kubeconfig_is_as_good_as_none() {
     let output = run(HEAD, &["plan", "-f", "cloud.yaml"], Some(""));
     let why = text(&output.stderr);

@@ -27,9 +27,28 @@ fn the_code_says_whether_anything_is_refused_or_could_not_be_read() {
     assert_eq!(code, 0, "{said}");
     assert!(said.ends_with("1 resource judged: 0 errors, 1 warning\n"), "{said}");
     assert_eq!(validate(&["--strict", "-"], DOUBTFUL).0, 1);
-    let (code, said, why) = validate(&["/nowhere/cloud.yaml"], "");
-    assert_eq!((code, said.as_str()), (2, ""));
-    assert!(why.starts_with("osdpl: reading /nowhere/cloud.yaml: "), "{why}");
+}
+
+#[test]
+fn what_can_not_be_read_hides_nothing_and_ends_with_a_code_of_its_own() {
+    let unread =
+        "/nowhere/cloud.yaml:1: error: it can't be read: there is no such file; name one that is there [resource]\n";
+    let (code, said, _) = validate(&["/nowhere/cloud.yaml", "-"], WRONG);
+    assert_eq!(code, 2);
+    assert!(
+        said.contains(unread) && said.contains("-:4: error: spec.presets[0]: ") && said.contains(": 2 errors"),
+        "{said}"
+    );
+    for format in ["json", "sarif"] {
+        let (code, said, _) = validate(&["-o", format, "/nowhere/cloud.yaml"], "");
+        assert!(code == 2 && serde_json::from_str::<Value>(&said).is_ok(), "{said}");
+    }
+}
+
+#[test]
+fn a_variable_that_names_no_catalogue_is_told_by_its_name() {
+    let (code, _, why) = validate(&["--catalog", "", "-"], SOUND);
+    assert!(code == 2 && why.contains("in the variable OSDPL_CATALOG; name one, or unset the variable"), "{why}");
 }
 
 #[test]
@@ -116,7 +135,7 @@ fn what_is_no_yaml_is_told_with_its_line_and_refused_where_it_was_named() {
     assert_eq!(validate(&["--strict", &place], "").0, 1);
     std::fs::write(format!("{place}/latin.yml"), b"a: \xe9\n").unwrap();
     let (code, said, _) = validate(&[&place], "");
-    assert!(code == 1 && said.contains(&format!("{place}/latin.yml:1: error: it can't be read: ")), "{said}");
+    assert!(code == 2 && said.contains(&format!("{place}/latin.yml:1: error: it can't be read: ")), "{said}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_block_of_text_where_values_belong_is_not_repeated() {
         &["validate", "cloud.yaml"],
     ];
     for said in printed(&format!("{HEAD}{services}"), &commands) {
-        assert!(said.contains("string") && !said.contains("hunter2"), "{said}");
+        assert!(said.contains("text") && !said.contains("hunter2"), "{said}");
     }
     let case = "cases:\n- name: a\n  spec: |\n    services: {keystone: {password: hunter2}}\n";
     let said = &printed(case, &[&["test", "cloud.yaml"]])[0];

@@ -36,7 +36,7 @@ impl Places<'_> {
             Origin::Field(field) => {
                 let below = keys(path, unset);
                 let keys = above(field).split('.').chain(below.iter().map(String::as_str));
-                let line = self.document.map(|document| document.line(keys)).transpose()?;
+                let line = self.document.map(|document| document.line(keys));
                 let field = named(field, unset);
                 let place = line.map_or_else(|| field.clone(), |line| format!("{line} ({field})"));
                 Ok(Written { place, ..Written::default() })

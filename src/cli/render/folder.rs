@@ -23,14 +23,14 @@ impl Folder {
     pub fn open(path: &Path, is_private: bool) -> anyhow::Result<Self> {
         let folder = Self { path: path.to_owned(), is_private };
         if !is_private {
-            fs::create_dir_all(path).with_context(|| format!("making the folder {}", path.display()))?;
+            make(path)?;
             return Ok(folder);
         }
         match fs::symlink_metadata(path) {
             Ok(found) => judge(path, &found)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                    fs::create_dir_all(parent).with_context(|| format!("making the folder {}", parent.display()))?;
+                    make(parent)?;
                 }
                 // Not where someone made it meanwhile.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("making {}", path.display()))?;
@@ -60,6 +60,19 @@ impl Folder {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(what)?;
         file.write_all(content).with_context(what)
     }
+}
+
+/// Makes a folder with those above it, where they are not there.
+fn make(path: &Path) -> anyhow::Result<()> {
+    let made = fs::create_dir_all(path);
+    made.map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file stands there; name a folder".to_owned(),
+            ErrorKind::PermissionDenied => "you may not write there; name a folder below one of yours".to_owned(),
+            _ => format!("{error}; name a folder that can be made"),
+        };
+        anyhow::anyhow!("making the folder {}: {why}", path.display())
+    })
 }
 
 impl Folder {

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-
-use crate::cli::common;
+use crate::cli::common::{self, Unread};
 use crate::rule::{Document, Named, split};
 
 /// Everything that was named.
@@ -24,28 +22,35 @@ struct Place {
     path: PathBuf,
     /// Which of the documents are its own.
     documents: Range<usize>,
-    /// Files of a folder that can't be read, each with why.
+    /// What of it can't be read, each with why and what to do.
     unread: Vec<(String, String)>,
 }
 
 impl Found {
-    /// Reads files, folders, and standard input for `-`.
-    ///
-    /// # Errors
-    /// When one can't be read; a folder where it can't be listed.
-    pub fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
+    /// Reads files, folders, and standard input for `-`; what can't be read is told with everything else.
+    pub fn read(paths: &[PathBuf]) -> Self {
         let mut found = Self::default();
         for path in paths {
             let (before, mut unread) = (found.documents.len(), Vec::new());
             if path.is_dir() {
-                found.folder(path, &mut BTreeSet::new(), &mut unread)?;
+                if let Err(why) = found.folder(path, &mut BTreeSet::new(), &mut unread) {
+                    unread.push(why);
+                }
             } else {
-                found.add(path, common::read(path)?, true);
+                match common::read(path) {
+                    Ok(text) => found.add(path, text, true),
+                    Err(error) => unread.push((path.display().to_string(), error.why)),
+                }
             }
             let documents = before..found.documents.len();
             found.places.push(Place { path: path.clone(), documents, unread });
         }
-        Ok(found)
+        found
+    }
+
+    /// Whether everything that was named could be read.
+    pub fn is_whole(&self) -> bool {
+        self.places.iter().all(|place| place.unread.is_empty())
     }
 
     /// What was named, as the report takes it.
@@ -62,29 +67,32 @@ impl Found {
         self.texts.push((name, text));
     }
 
+    /// # Errors
+    /// With the folder, where it can't be listed; of one below it only that is told.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the folders that its user names")]
     fn folder(
         &mut self,
         folder: &Path,
         seen: &mut BTreeSet<PathBuf>,
         unread: &mut Vec<(String, String)>,
-    ) -> anyhow::Result<()> {
-        let reading = || format!("reading {}", folder.display());
+    ) -> Result<(), (String, String)> {
+        let problem = |error: &std::io::Error| (folder.display().to_string(), Unread::new("", error).why);
         // Links may lead to one folder by many ways, or in a circle.
-        if !seen.insert(folder.canonicalize().with_context(reading)?) {
+        if !seen.insert(folder.canonicalize().map_err(|error| problem(&error))?) {
             return Ok(());
         }
-        let entries = std::fs::read_dir(folder).with_context(reading)?;
+        let entries = std::fs::read_dir(folder).map_err(|error| problem(&error))?;
         let below: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-        let mut below = below.with_context(reading)?;
+        let mut below = below.map_err(|error| problem(&error))?;
         below.sort();
         for path in below {
             if path.is_dir() {
-                self.folder(&path, seen, unread)?;
+                let problem = self.folder(&path, seen, unread).err();
+                unread.extend(problem);
             } else if is_manifest(&path) {
-                match std::fs::read_to_string(&path) {
+                match common::read(&path) {
                     Ok(text) => self.add(&path, text, false),
-                    Err(error) => unread.push((path.display().to_string(), common::unread(error).to_string())),
+                    Err(error) => unread.push((path.display().to_string(), error.why)),
                 }
             }
         }

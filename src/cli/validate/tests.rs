@@ -21,7 +21,7 @@ fn every_document_of_a_file_is_judged_with_its_lines_and_other_kinds_are_noted()
     let begins = [
         "two.yaml:12: error: spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?",
         "two.yaml:13: error: spec.regoin: there is no such field, did you mean \"region\"?; correct it, or take it out [field]",
-        "two.yaml:20: error: spec.parallelMigrations: Invalid value: 99: spec.parallelMigrations in body should be less than or equal to 32; `kubectl explain nodemaintenance.spec.parallelMigrations` says what it takes [schema]",
+        "two.yaml:20: error: spec.parallelMigrations: 99 is too large; write a whole number from 1 to 32 [schema]",
         "two.yaml:24: error: duplicate mapping key: a; correct the YAML [yaml]",
         "note: two.yaml:1: ConfigMap is not judged",
         "2 resources judged: 4 errors, 0 warnings",

@@ -12,6 +12,9 @@ use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 
+/// The object identifier of the curve P-521 (SEC 2, secp521r1) in DER.
+const P521: [u8; 7] = [0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23];
+
 /// From when and until when something counts; without an end that can be told.
 pub type Span = (Option<Timestamp>, Option<Timestamp>);
 
@@ -44,8 +47,12 @@ pub fn read(name: &str, text: &str) -> Result<Chain, String> {
 impl Chain {
     /// Why the key under `name` is not the first certificate's. Never says a word of it.
     pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
-        let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok().and_then(|key| any_supported_type(&key).ok());
-        let Some(key) = key else {
+        let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
+        // Nothing can be said of it here, and the cloud's own servers compute with it.
+        if key.as_ref().is_some_and(|key| key.secret_der().windows(P521.len()).any(|part| part == P521)) {
+            return None;
+        }
+        let Some(key) = key.and_then(|key| any_supported_type(&key).ok()) else {
             return Some(format!("{name} holds no PEM key that TLS can use; give the certificate's own, unencrypted"));
         };
         let belongs = CertifiedKey::new(self.all.clone(), key).keys_match().is_ok();
@@ -54,20 +61,23 @@ impl Chain {
         })
     }
 
-    /// The hosts that the first certificate does not speak for.
-    pub fn host_problems(&self, hosts: &[String]) -> Vec<String> {
-        let Ok(first) = ParsedCertificate::try_from(&self.all[0]) else { return Vec::new() };
-        let speaks =
-            |host: &str| ServerName::try_from(host).is_ok_and(|name| verify_server_name(&first, &name).is_ok());
-        let silent = hosts.iter().filter(|host| !speaks(host));
-        silent
-            .map(|host| {
-                format!(
-                    "{} does not speak for {host}: clients refuse it; make one with that name among its subjectAltNames",
-                    self.name
-                )
-            })
-            .collect()
+    /// That there are hosts which the first certificate does not speak for, all of them at once.
+    pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
+        let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
+        let speaks = |host: &str| {
+            // Of all names below another any one is asked for.
+            let host = host.strip_prefix("*.").map_or_else(|| host.to_owned(), |rest| format!("osdpl.{rest}"));
+            ServerName::try_from(host).is_ok_and(|name| verify_server_name(&first, &name).is_ok())
+        };
+        let silent: Vec<&str> = hosts.iter().map(String::as_str).filter(|host| !speaks(host)).collect();
+        let names = if silent.len() == 1 { "that name" } else { "those names" };
+        (!silent.is_empty()).then(|| {
+            format!(
+                "{} does not speak for {}: clients refuse it; make one with {names} among its subjectAltNames",
+                self.name,
+                silent.join(", ")
+            )
+        })
     }
 
     /// Why who trusts these authorities does not trust the first certificate. Whether all of them still count is another question.
@@ -79,7 +89,7 @@ impl Chain {
         }
         let mut roots = RootCertStore::empty();
         let added = authorities.all.iter().filter(|authority| roots.add((*authority).clone()).is_ok()).count();
-        let begin = self.whole().0.unwrap_or_default();
+        let begin = self.begin();
         let problem = verify(&self.all[0], &roots, &self.all[1..], seconds(begin)).err()?;
         let Error::InvalidCertificate(error) = problem else { return None };
         match error {
@@ -98,10 +108,30 @@ impl Chain {
         }
     }
 
-    /// When all of them count.
-    pub fn whole(&self) -> Span {
-        let spans = self.all.iter().map(span);
+    /// From when on all of them count.
+    fn begin(&self) -> Timestamp {
+        self.all.iter().filter_map(|one| span(one).0).max().unwrap_or_default()
+    }
+
+    /// When the first certificate counts for who trusts these authorities, with those that lead to it: others that stand in the file hurt nobody.
+    pub fn whole(&self, authorities: Option<&Self>) -> Span {
+        let between = (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
+        let spans = std::iter::once(&self.all[0]).chain(between).map(span);
         spans.fold((None, None), |(from, until), (begin, end)| (from.max(begin), soonest(until, end)))
+    }
+
+    /// Whether nobody would believe the first certificate without this one: who trusts the authorities, or where those are not known, any of the others.
+    fn needs(&self, index: usize, authorities: Option<&Self>) -> bool {
+        let others = self.all.iter().enumerate().skip(1).filter(|(at, _)| *at != index);
+        let others: Vec<CertificateDer<'_>> = others.map(|(_, other)| other.clone()).collect();
+        if authorities.is_some_and(|authorities| authorities.all.contains(&self.all[0])) {
+            return false;
+        }
+        let mut roots = RootCertStore::empty();
+        // What is no authority signs nothing.
+        roots.add_parsable_certificates(authorities.map_or(&others, |authorities| &authorities.all).iter().cloned());
+        let begin = span(&self.all[0]).0.unwrap_or_default();
+        verify(&self.all[0], &roots, &others, seconds(begin)).is_err()
     }
 
     /// When at least the last of them counts.

@@ -112,6 +112,59 @@ fn each_fault_is_told_alone_and_never_a_word_of_the_key() {
     }
 }
 
+/// The Secret of a certificate with these names.
+fn named(names: &[&str], by: &CertifiedIssuer<'static, KeyPair>) -> Held {
+    let mut params = wanted((2026, 2030));
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    params.subject_alt_names = CertificateParams::new(names).unwrap().subject_alt_names;
+    secret(&params, by)
+}
+
+#[test]
+fn all_names_below_another_are_spoken_for_by_a_wildcard_and_all_that_are_missing_are_told_at_once() {
+    let root = authority("root");
+    let hosts =
+        |hosts: &[&str]| Certificate { hosts: hosts.iter().map(|host| (*host).to_owned()).collect(), ..certificate() };
+    let said = |names: &[&str], asked: &[&str]| {
+        examine(&hosts(asked), &named(names, &root)).problems("2026-11-22T00:00:00Z".parse().unwrap())
+    };
+    assert_eq!(said(&["*.cloud.example.org"], &["*.cloud.example.org"]), Vec::<String>::new());
+    assert_eq!(
+        said(&["keystone.example.org"], &["*.cloud.example.org", "a.example.org"]),
+        [
+            "tls.crt does not speak for *.cloud.example.org, a.example.org: clients refuse it; make one with those names among its subjectAltNames"
+        ]
+    );
+}
+
+#[test]
+fn a_key_that_others_can_compute_with_is_taken() {
+    // What says of itself that it is on P-521 (DER: a sequence of the curve's identifier), and what says nothing.
+    let key = |text: &str| format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
+    let sound = secret(&wanted((2026, 2030)), &authority("root"));
+    assert_eq!(said(&with(&sound, "tls.key", Some(&key("MAcGBSuBBAAj")))), Vec::<String>::new());
+    let found = said(&with(&sound, "tls.key", Some(&key("MAA="))));
+    assert!(found.len() == 1 && found[0].starts_with("tls.key holds no PEM key that TLS can use"), "{found:?}");
+}
+
+#[test]
+fn of_several_certificates_only_those_that_lead_to_the_authority_have_to_count() {
+    let root = authority("root");
+    let held = secret(&wanted((2026, 2030)), &root);
+    let spent = secret(&wanted((2020, 2021)), &root);
+    let with_spent = format!("{}{}", held["tls.crt"], spent["tls.crt"]);
+    assert_eq!(said(&with(&held, "tls.crt", Some(&with_spent))), Vec::<String>::new());
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "between");
+    (params.not_before, params.not_after) = (date_time_ymd(2025, 1, 1), date_time_ymd(2026, 6, 1));
+    let between = CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), &root).unwrap();
+    let held = with(&secret(&wanted((2026, 2030)), &between), "ca.crt", Some(&root.pem()));
+    let chain = format!("{}{}", held["tls.crt"], between.pem());
+    let found = said(&with(&held, "tls.crt", Some(&chain)));
+    assert!(found.len() == 1 && found[0].starts_with("tls.crt ran out at 2026-06-01T00:00:00Z"), "{found:?}");
+}
+
 #[test]
 fn what_does_not_count_yet_is_told_in_the_same_words_until_it_does() {
     let held = secret(&wanted((2030, 2035)), &authority("root"));

@@ -229,7 +229,7 @@ fn networks_that_can_t_be_are_refused_with_cause_and_remedy() {
             &["no effect", "remove one"],
         ),
         (network(json!({"extensions": ["bgp"]})), "spec.features.network.extensions[0]", &["not one of", "choose"]),
-        (network(json!({"mtu": 100})), "spec.features.network.mtu", &["out of bounds"]),
+        (network(json!({"mtu": 100})), "spec.features.network.mtu", &["too small", "write a whole number from"]),
     ]);
 }
 

@@ -1,0 +1,112 @@
+//! What the API server would refuse of a resource, and what is left of it then.
+
+use kube::core::cel::{ErrorKind, Validator};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::document::VERSION;
+use super::sound::Sound;
+use super::{Judged, Kind, Schemas, fields, metadata, nulls, schema};
+use crate::yaml::without_literals;
+
+/// What the API server would say, and the resource without what it says it of.
+pub(super) struct Served {
+    pub found: Vec<Judged>,
+    pub sound: Sound,
+}
+
+impl Schemas {
+    /// Judges an object as the API server would.
+    pub(super) fn served(&self, kind: Kind, object: &Value) -> Served {
+        let schema = self.of(kind);
+        let mut found = fields::unknown_fields(schema, object);
+        found.extend(version(kind, object));
+        found.extend(metadata::judge(object));
+        let mut whole = object.clone();
+        let nulls = nulls::take_out(schema, &mut whole);
+        // `status` is the operator's.
+        if object["spec"].is_null() {
+            found.push(Judged::error("schema", "spec", "is required; say what is wanted"));
+        }
+        let said = schema::judge(&schema["properties"]["spec"], &whole["spec"], "spec");
+        found.extend(said.into_iter().map(|judged| self.with_releases(judged)));
+        let is_told = |null: &Judged| found.iter().any(|known| known.field == null.field);
+        let nulls: Vec<Judged> = nulls.into_iter().filter(|null| !is_told(null)).collect();
+        found.extend(nulls);
+        let is_misshapen = found.iter().any(|judged| judged.rule == "schema");
+        let sound = self.mended(kind, whole);
+        for error in Validator::new().validate(schema, &sound.object, None).err().into_iter().flatten() {
+            // What has no sound shape can't be computed with either, and the shape has been told of.
+            if error.kind == ErrorKind::ValidationFailure || !is_misshapen {
+                let judged = Judged::error("cel", error.field_path.trim_start_matches('.'), error.message);
+                found.extend(sound.judged(judged));
+            }
+        }
+        Served { found, sound }
+    }
+
+    /// An object without what the API server would refuse of it.
+    pub(super) fn sound(&self, kind: Kind, object: &Value) -> Sound {
+        let mut whole = object.clone();
+        nulls::take_out(self.of(kind), &mut whole);
+        self.mended(kind, whole)
+    }
+
+    fn mended(&self, kind: Kind, whole: Value) -> Sound {
+        Sound::of(self.of(kind), whole, self.releases().last().map(String::as_str))
+    }
+
+    /// With the releases that there are, where one is missing.
+    fn with_releases(&self, judged: Judged) -> Judged {
+        if judged.field != "spec.openstackRelease" || !judged.message.starts_with("is required") {
+            return judged;
+        }
+        let releases: Vec<String> = self.releases().iter().map(|release| format!("{release:?}")).collect();
+        let message =
+            format!("is required; set it to one of the OpenStack releases that there are: {}", releases.join(", "));
+        Judged { message, ..judged }
+    }
+}
+
+impl Sound {
+    /// What was found in the sound resource, at its place in the one that was written; `None` for what only follows of what was told.
+    pub(super) fn judged(&self, judged: Judged) -> Option<Judged> {
+        Some(Judged { field: self.written(&judged.field)?, ..judged })
+    }
+}
+
+/// That an object is of another version.
+fn version(kind: Kind, object: &Value) -> Option<Judged> {
+    let version = &object["apiVersion"];
+    let message = match version {
+        Value::String(version) if version == VERSION => return None,
+        Value::Null => format!("there is none, so that nobody knows what this is; write apiVersion: {VERSION}"),
+        _ => format!("there is no version {version} of {}; write {VERSION}", kind.name()),
+    };
+    Some(Judged::error("schema", "apiVersion", message))
+}
+
+/// The sound resource as its type; why not, where nothing has said so already. Of its metadata the name and the namespace are all that is asked for, and
+/// its status is the operator's.
+pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &mut Vec<Judged>) -> Option<T> {
+    // A list would be taken for the fields in their order.
+    if !sound.object["spec"].is_object() {
+        return None;
+    }
+    let texts = ["name", "namespace"].map(|field| (field, object["metadata"][field].as_str()));
+    let metadata: Map<String, Value> =
+        texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?.into()))).collect();
+    let whole = json!({
+        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata, "spec": sound.object["spec"],
+    });
+    match serde_json::from_value(whole) {
+        Ok(typed) => Some(typed),
+        Err(error) => {
+            if found.is_empty() {
+                let message = format!("{}; correct it", without_literals(&error.to_string()));
+                found.push(Judged::error("schema", "", message));
+            }
+            None
+        }
+    }
+}
