@@ -46,7 +46,7 @@ fn a_catalogue_is_read_and_every_chart_gets_the_keys_it_knows() {
 fn everything_wrong_is_said_with_its_place() {
     let front = files(&[])["values/services/front.yaml"].to_string();
     let with = |from: &str, to: &str| front.replace(from, to);
-    let cases: [(&str, String, &str); 15] = [
+    let cases: [(&str, String, &str); 16] = [
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nservcies: []\n".into(),
@@ -66,6 +66,11 @@ fn everything_wrong_is_said_with_its_place() {
             "presets/small.yaml",
             "preset: small\ndescription: x\nfeatures: {color: {}}\n".into(),
             "presets/small.yaml: features: there is no feature \"color\", did you mean \"colour\"?",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nexcludes: {smal: x}\n".into(),
+            "presets/small.yaml: excludes: there is no preset \"smal\", did you mean \"small\"?",
         ),
         (
             "presets/small.yaml",

@@ -101,16 +101,11 @@ fn listed(reference: &Reference, kinds: &[Kind]) -> String {
             let _ = writeln!(text, "{apart}{}:", kind.name());
         }
         for line in lines {
-            let _ = writeln!(text, "{:<width$}  {}", line.name, sentence(&line.description));
+            let description = line.description.split_whitespace().collect::<Vec<_>>().join(" ");
+            let _ = writeln!(text, "{:<width$}  {description}", line.name);
         }
     }
     text
-}
-
-/// The first one, for a list; `describe` has the rest.
-fn sentence(text: &str) -> &str {
-    let end = text.find(". ").map_or(text.len(), |at| at + 1);
-    text[..end].trim_end()
 }
 
 fn facts(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value> {
