@@ -134,6 +134,19 @@ fn everything_wrong_is_said_with_its_place() {
     }
 }
 
+/// Rules and couplings name releases: of a service that can't be read none is to blame them for.
+#[test]
+fn a_service_that_cannot_be_read_is_the_only_thing_that_is_told() {
+    let front = files(&[])["values/services/front.yaml"].replace("service: front", "servce: front");
+    let rules = "rules: [{releases: [front], when: 'true', level: error, path: conf.region, message: x}]\n";
+    let changed = files(&[("values/services/front.yaml", &front), ("values/rules.yaml", rules)]);
+    let errors = Catalog::load(&changed).unwrap_err().0;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].to_string().ends_with("; correct the file"), "{errors:?}");
+    let alone = files(&[("values/rules.yaml", &rules.replace("[front]", "[frnt]"))]);
+    assert_eq!(Catalog::load(&alone).unwrap_err().0.len(), 1, "where all can be read, rules are looked at");
+}
+
 #[test]
 fn what_is_rolled_exists_once_and_has_daemons() {
     for (list, expected) in [

@@ -113,7 +113,7 @@ fn a_preset_is_described_with_what_holds_on_features_what_it_excludes_and_its_su
     let reference = Reference::read(&crate::catalog::tests::files(&changes)).unwrap();
     let Described { facts, page } = reference.describe(Kind::Presets, "large").unwrap();
     for told in [
-        "front, extra.\n\nOf extra there is something where `features.colour.name == 'red'` alone.\n",
+        "front, extra.\n\nextra is installed only where `features.colour.name == 'red'`.\n",
         "## Connections to the database\n\n```text\nfront/api 3 x 2 = 6\n```\n",
         "| `small` | both are sizes; take one |\n",
     ] {
