@@ -83,7 +83,8 @@ impl TypedValueParser for AskedParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let known: Vec<PossibleValue> = Asked::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+        let known: Vec<PossibleValue> =
+            Asked::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
         Some(Box::new(known.into_iter()))
     }
 }

