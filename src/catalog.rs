@@ -185,7 +185,9 @@ pub struct Preset {
     pub features: Values,
     /// The values it sets.
     pub fragments: Vec<Fragment>,
-    /// What can't be with it.
+    /// Presets that can't be beside it: why, and what to do.
+    pub excludes: BTreeMap<String, String>,
+    /// What else can't be with it.
     pub checks: Vec<Check>,
 }
 

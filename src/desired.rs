@@ -35,7 +35,7 @@ pub use nulls::lost_nulls;
 pub use per_node::{FIELD as OVERRIDES, Split, Target, target};
 pub use resolve::{Layered, layered, redacted, resolve};
 pub use roles::role_labels;
-pub use select::select;
+pub use select::{contradictions, select};
 pub use unknown::{Known, is_of_unknown_keys, known, known_in, unknown_keys};
 pub use written::{Written, written};
 

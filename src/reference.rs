@@ -74,7 +74,7 @@ impl Kind {
 pub struct Line {
     /// Its name.
     pub name: String,
-    /// What it is, in a sentence.
+    /// What it is.
     pub description: String,
 }
 
@@ -151,7 +151,7 @@ impl Reference {
     pub fn describe(&self, kind: Kind, name: &str) -> Result<Described, Error> {
         let found = match kind {
             Kind::Services => self.services.get(name).map(|entry| self.service(entry)),
-            Kind::Presets => self.presets.get(name).map(preset::describe),
+            Kind::Presets => self.presets.get(name).map(|entry| self.preset(entry)),
             Kind::Features => self.features.get(name).map(feature::describe),
             Kind::Releases => self.releases.get(name).map(openstack::describe),
         };

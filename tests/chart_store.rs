@@ -254,4 +254,6 @@ async fn charts_are_locked_pulled_and_listed_from_the_command_line() {
         "{}",
         text(&listed.stderr)
     );
+    let locked = osdpl(&["list", "--helm", "/nowhere/helm", "--cache", &cache]);
+    assert!(locked.status.success() && text(&locked.stdout).contains("\nkeystone "), "{}", text(&locked.stderr));
 }

@@ -152,6 +152,10 @@ fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
             let names = catalog.features.keys().map(String::as_str);
             errors.push(unknown(&preset.file, "features".into(), "feature", name, names));
         }
+        for name in preset.excludes.keys().filter(|name| !catalog.presets.contains_key(*name)) {
+            let names = catalog.presets.keys().map(String::as_str);
+            errors.push(unknown(&preset.file, "excludes".into(), "preset", name, names));
+        }
     }
     for (name, release) in &catalog.openstack {
         for from in release.upgrades_from.iter().filter(|from| from.as_str() == name) {

@@ -8,7 +8,7 @@ use crate::{expr, values, yaml};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A file is no YAML or not of its schema.
-    #[error("{0}; fix the file, the schema is in the reference of src/catalog/file.rs")]
+    #[error("{0}; correct the file")]
     Yaml(#[from] yaml::Error),
     /// An expression is wrong.
     #[error("{file}:{line}: {field}: {error}")]

@@ -148,7 +148,13 @@ pub struct Preset {
     /// The values it sets.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
-    /// What can't be with it.
+    /// Presets that can't be beside it: why, and what to do.
+    #[serde(default)]
+    pub excludes: BTreeMap<String, String>,
+    /// For sizes, the most connections that the services open to the database, as a sum.
+    #[serde(default)]
+    pub connections: String,
+    /// What else can't be with it.
     #[serde(default)]
     pub checks: Vec<Check>,
 }

@@ -61,7 +61,12 @@ impl Loader<'_> {
         };
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let reach = Arc::clone(&self.reach);
-        let judgements = judgement::read(self.files, &services, &mut self.errors);
+        let mut told = Vec::new();
+        let judgements = judgement::read(self.files, &services, &mut told);
+        // Rules name releases: of a service that could not be read they would all be told to be wrong.
+        if services.len() == self.names("values/services/", &[".yaml"]).len() {
+            self.errors.append(&mut told);
+        }
         Catalog {
             services,
             presets,
@@ -137,8 +142,8 @@ impl Loader<'_> {
         let path = format!("presets/{name}.yaml");
         let fragments = self.fragments(&path, entry.fragments);
         let checks = self.checks(&path, entry.checks);
-        let file::Preset { description, services, features, .. } = entry;
-        Preset { file: path, description, services, features, fragments, checks }
+        let file::Preset { description, services, features, excludes, .. } = entry;
+        Preset { file: path, description, services, features, fragments, excludes, checks }
     }
 
     fn feature(&mut self, name: &str, entry: file::Feature) -> Feature {

@@ -46,7 +46,7 @@ fn a_catalogue_is_read_and_every_chart_gets_the_keys_it_knows() {
 fn everything_wrong_is_said_with_its_place() {
     let front = files(&[])["values/services/front.yaml"].to_string();
     let with = |from: &str, to: &str| front.replace(from, to);
-    let cases: [(&str, String, &str); 15] = [
+    let cases: [(&str, String, &str); 16] = [
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nservcies: []\n".into(),
@@ -66,6 +66,11 @@ fn everything_wrong_is_said_with_its_place() {
             "presets/small.yaml",
             "preset: small\ndescription: x\nfeatures: {color: {}}\n".into(),
             "presets/small.yaml: features: there is no feature \"color\", did you mean \"colour\"?",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nexcludes: {smal: x}\n".into(),
+            "presets/small.yaml: excludes: there is no preset \"smal\", did you mean \"small\"?",
         ),
         (
             "presets/small.yaml",
@@ -127,6 +132,19 @@ fn everything_wrong_is_said_with_its_place() {
         let errors = Catalog::load(&files(&[(path, &text)])).unwrap_err().to_string();
         assert!(errors.starts_with(expected), "{expected}\n{errors}");
     }
+}
+
+/// Rules and couplings name releases: of a service that can't be read none is to blame them for.
+#[test]
+fn a_service_that_cannot_be_read_is_the_only_thing_that_is_told() {
+    let front = files(&[])["values/services/front.yaml"].replace("service: front", "servce: front");
+    let rules = "rules: [{releases: [front], when: 'true', level: error, path: conf.region, message: x}]\n";
+    let changed = files(&[("values/services/front.yaml", &front), ("values/rules.yaml", rules)]);
+    let errors = Catalog::load(&changed).unwrap_err().0;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].to_string().ends_with("; correct the file"), "{errors:?}");
+    let alone = files(&[("values/rules.yaml", &rules.replace("[front]", "[frnt]"))]);
+    assert_eq!(Catalog::load(&alone).unwrap_err().0.len(), 1, "where all can be read, rules are looked at");
 }
 
 #[test]

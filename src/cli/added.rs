@@ -49,7 +49,7 @@ impl CatalogOption {
 
     /// The catalogue with additions, its files, and what of the additions is wrong, which nobody is told here.
     pub fn with(&self, additions: &[Addition]) -> anyhow::Result<Extended> {
-        extend(&self.texts()?, additions).context("the catalogue is wrong")
+        extend(&self.texts()?, additions).with_context(|| self.wrong())
     }
 
     /// The catalogue with additions, and its files.

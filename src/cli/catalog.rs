@@ -1,21 +1,26 @@
 //! `osdpl catalog`: what there is to choose from, no cluster needed.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Args, Command, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::added::{Wrong, in_cluster, in_file};
 use super::common::{CatalogOption, ClusterOption};
 use super::output::{self, Format};
+use crate::files::built_in;
 use crate::reference::{Kind, Reference, pages};
 
 #[derive(Args)]
 pub struct Arguments {
     /// What to list; everything where unset.
+    #[arg(value_parser = AskedParser)]
     kind: Option<Asked>,
     /// The one to describe.
     name: Option<String>,
@@ -61,6 +66,36 @@ impl Asked {
     }
 }
 
+/// Reads a kind; of a word that is the name of something it says how that is asked for.
+#[derive(Clone)]
+struct AskedParser;
+
+impl TypedValueParser for AskedParser {
+    type Value = Asked;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Asked, clap::Error> {
+        EnumValueParser::<Asked>::new().parse_ref(command, arg, value).map_err(|mut error| {
+            if let Some(hint) = value.to_str().and_then(kind_of) {
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+            }
+            error
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let known: Vec<PossibleValue> =
+            Asked::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+        Some(Box::new(known.into_iter()))
+    }
+}
+
+/// How the thing of the built-in catalogue that has this name is asked for.
+fn kind_of(name: &str) -> Option<String> {
+    let reference = Reference::read(&built_in()).ok()?;
+    let kind = Kind::ALL.into_iter().find(|kind| reference.list(*kind).iter().any(|line| line.name == name))?;
+    Some(format!("`catalog {} {name}` describes it", kind.name()))
+}
+
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
         let (added, wrong) = match (&self.file, &self.namespace) {
@@ -101,16 +136,11 @@ fn listed(reference: &Reference, kinds: &[Kind]) -> String {
             let _ = writeln!(text, "{apart}{}:", kind.name());
         }
         for line in lines {
-            let _ = writeln!(text, "{:<width$}  {}", line.name, sentence(&line.description));
+            let description = line.description.split_whitespace().collect::<Vec<_>>().join(" ");
+            let _ = writeln!(text, "{:<width$}  {description}", line.name);
         }
     }
     text
-}
-
-/// The first one, for a list; `describe` has the rest.
-fn sentence(text: &str) -> &str {
-    let end = text.find(". ").map_or(text.len(), |at| at + 1);
-    text[..end].trim_end()
 }
 
 fn facts(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value> {
@@ -143,4 +173,25 @@ fn write(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_something_is_answered_with_how_it_is_asked_for() {
+        let asked = |word: &str| {
+            AskedParser.parse_ref(&Command::new("catalog"), None, OsStr::new(word)).map_err(|error| error.to_string())
+        };
+        for (word, told) in [
+            ("nova", "`catalog services nova` describes it"),
+            ("network", "`catalog features network` describes it"),
+            ("servces", "services"),
+        ] {
+            let said = asked(word).err().unwrap();
+            assert!(said.contains(told), "{word}: {said}");
+        }
+        assert!(asked("preset").is_ok_and(|kind| kind.kind() == Kind::Presets));
+    }
 }

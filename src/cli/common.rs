@@ -33,7 +33,13 @@ fn folder(name: &str) -> Result<PathBuf, String> {
 
 impl CatalogOption {
     pub fn load(&self) -> anyhow::Result<Catalog> {
-        files::catalog(self.catalog.as_deref()).context("the catalogue is wrong")
+        files::catalog(self.catalog.as_deref()).with_context(|| self.wrong())
+    }
+
+    /// What is said before what is wrong with it, whose places are below the folder.
+    pub fn wrong(&self) -> String {
+        let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
+        format!("the catalogue{folder} is wrong")
     }
 
     /// Its files as they are.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ use crate::api::OpenStackDeployment;
 use crate::desired::select;
 
 #[derive(Args)]
+#[command(group(ArgGroup::new("what").args(["releases", "all"]).required(true)))]
 pub struct Arguments {
     /// Releases to let go, by the catalogue's names.
-    #[arg(required_unless_present = "all")]
     releases: Vec<String>,
     /// Let everything go: the resource is deleted, and what it made stays and runs on.
-    #[arg(long, conflicts_with = "releases")]
+    #[arg(long)]
     all: bool,
     #[command(flatten)]
     resource: ResourceOption,

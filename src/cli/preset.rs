@@ -13,7 +13,7 @@ use super::common::{CatalogOption, read_deployment};
 use super::output::{self, Format};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
-use crate::desired::{resolve, select};
+use crate::desired::{contradictions, resolve, select};
 use crate::rule::made_up;
 use compare::{Cloud, Comparison};
 
@@ -32,11 +32,11 @@ enum Command {
 #[derive(Args)]
 struct Diff {
     /// Presets, with commas: `compute`.
-    #[arg(value_name = "A", value_delimiter = ',', num_args = 1, required = true)]
-    before: Vec<String>,
+    #[arg(value_name = "A", value_parser = listed)]
+    before: Presets,
     /// Presets, with commas, in the order in which they are to be composed: `compute,ha`.
-    #[arg(value_name = "B", value_delimiter = ',', num_args = 1, required = true)]
-    after: Vec<String>,
+    #[arg(value_name = "B", value_parser = listed)]
+    after: Presets,
     /// The OpenStack release; the newest one, or the file's, where unset.
     #[arg(long)]
     release: Option<String>,
@@ -48,6 +48,15 @@ struct Diff {
     output: Format,
     #[command(flatten)]
     catalog: CatalogOption,
+}
+
+/// Presets in the order in which they are composed.
+#[derive(Clone)]
+struct Presets(Vec<String>);
+
+#[expect(clippy::unnecessary_wraps, reason = "the form that arguments are read by")]
+fn listed(text: &str) -> Result<Presets, String> {
+    Ok(Presets(text.split(',').map(str::to_owned).collect()))
 }
 
 impl Arguments {
@@ -65,8 +74,8 @@ impl Diff {
             None => self.catalog.load()?,
         };
         let spec = self.spec(&catalog)?;
-        let before = cloud(&spec, &self.before, &catalog)?;
-        let after = cloud(&spec, &self.after, &catalog)?;
+        let before = cloud(&spec, &self.before.0, &catalog)?;
+        let after = cloud(&spec, &self.after.0, &catalog)?;
         let comparison = Comparison::of(&before, &after);
         match self.output {
             Format::Text => output::print(comparison.text()),
@@ -93,6 +102,9 @@ impl Diff {
 fn cloud(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) -> anyhow::Result<Cloud> {
     for preset in presets {
         known("preset", preset, catalog.presets.keys())?;
+    }
+    if let Some((later, earlier, why)) = contradictions(presets, catalog).first() {
+        bail!("{}: {} can't be beside {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
     let selection = select("cloud", "openstack", &spec, catalog);

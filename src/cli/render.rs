@@ -208,13 +208,14 @@ impl Arguments {
         for (name, _) in chosen {
             taken.push(charts.of(name, folder).await?);
         }
-        script::clear(folder, chosen, renderer.is_some())?;
+        let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
+        let removed = script::clear(folder, &names, renderer.is_some())?;
         for ((name, release), chart) in chosen.iter().zip(&taken) {
             let values = format!("{name}.yaml");
             folder.write(&values, yaml::write(&self.shown(cloud, name, release)).as_bytes(), false)?;
             if let Some(renderer) = renderer {
                 let text = manifest(renderer, cloud, name, release).await?;
-                folder.write(&format!("{name}.manifest.yaml"), text.as_bytes(), false)?;
+                folder.write(&script::manifest(name), text.as_bytes(), false)?;
             }
             script.add(name, release, depths[name], &values, chart);
         }
@@ -222,6 +223,9 @@ impl Arguments {
         let real = if self.credentials { ", with the real credentials: remove it when you are done" } else { "" };
         let count = if chosen.len() == 1 { "1 release".to_owned() } else { format!("{} releases", chosen.len()) };
         output::line(format_args!("{folder}: the values of {count} and {}{real}", script::NAME));
+        if !removed.is_empty() {
+            output::line(format_args!("{folder}: those of before are removed: {}", removed.join(", ")));
+        }
         Ok(())
     }
 }

@@ -25,9 +25,9 @@ pub struct SiteOptions {
 impl SiteOptions {
     /// What rules are told of the cluster.
     pub fn site(&self) -> Site {
-        let range = |what: &str, cidr: &String| Range { what: what.into(), cidr: cidr.clone() };
-        let pods = self.pods.iter().map(|cidr| range("the cluster's pods (--pod-network)", cidr));
-        let services = self.services.iter().map(|cidr| range("its Services (--service-network)", cidr));
+        let range = |what: &str, is_of_pods, cidr: &String| Range { what: what.into(), is_of_pods, cidr: cidr.clone() };
+        let pods = self.pods.iter().map(|cidr| range("the cluster's pods (--pod-network)", true, cidr));
+        let services = self.services.iter().map(|cidr| range("its Services (--service-network)", false, cidr));
         Site {
             nodes: self.nodes.map(Census::All),
             classes: (!self.classes.is_empty()).then(|| self.classes.clone()),

@@ -3,12 +3,13 @@
 mod case;
 mod judge;
 mod shown;
+mod written;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 
 use super::added::in_file;
@@ -16,7 +17,7 @@ use super::common::{CatalogOption, Document, read};
 use super::output;
 use crate::catalog::Addition;
 use crate::rule::Schemas;
-use case::{Case, Suite};
+use case::{Case, Suite, Wrong};
 use judge::{Basis, Cloud};
 use shown::{Outcome, Shown};
 
@@ -119,7 +120,13 @@ fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
         Ok(suite) => suite,
         Err(error) => return vec![Outcome::wrong(place.clone(), place, &error)],
     };
-    let outcome = |(index, case): (usize, &Case)| {
+    let outcome = |(index, case): (usize, &Result<Case, Wrong>)| {
+        let case = match case {
+            Ok(case) => case,
+            Err(Wrong { name, problem }) => {
+                return Outcome::wrong(suite.place(index, None), name.clone(), &anyhow!(problem.clone()));
+            }
+        };
         let mut cloud = || bases.cloud(file, &suite, case).with_context(|| suite.place(index, None));
         let outcome =
             suite.check(index, case).and_then(|()| cloud()).and_then(|cloud| judged(&cloud, &suite, index, case));

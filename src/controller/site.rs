@@ -28,8 +28,10 @@ pub fn site(
     let mut networks = services;
     if rule::names_networks(spec) {
         let nodes = seen.nodes().into_iter().flatten();
-        let range =
-            |name: &String, cidr: &String| Range { what: format!("the pods of node {name}"), cidr: cidr.clone() };
+        let range = |name: &String, cidr: &String| {
+            let what = format!("the pods of node {name}");
+            Range { what, is_of_pods: true, cidr: cidr.clone() }
+        };
         networks.extend(nodes.flat_map(|(name, node)| node.pod_networks.iter().map(move |cidr| range(name, cidr))));
     }
     let census = |all| nodes::census(all, changes, rule::node_labels(spec, catalog));

@@ -176,7 +176,13 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     let scope = Scope::new(&selection.variables);
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
     let all = presets.chain(catalog.features.values().flat_map(|feature| &feature.checks));
-    if selection.is_refused() {
+    let is_refused = selection.is_refused();
+    selection.findings.extend(contradictions(&spec.presets, catalog).into_iter().map(|(later, earlier, why)| {
+        let [one, other] = [later, earlier].map(|index| &spec.presets[index]);
+        let message = format!("`{one}` can't be beside `{other}` (spec.presets[{earlier}]): {why}");
+        refused(format!("spec.presets[{later}]"), message)
+    }));
+    if is_refused {
         return;
     }
     for check in all {
@@ -188,6 +194,17 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     if !selection.is_refused() {
         selection.certificates = certificates(catalog, &scope, &mut selection.findings);
     }
+}
+
+/// Presets of a list that can't be beside each other: the place of the later one, that of the earlier one, and why with what to do.
+pub fn contradictions<'a>(presets: &[String], catalog: &'a Catalog) -> Vec<(usize, usize, &'a str)> {
+    let excludes = |one: &String, other: &String| catalog.presets.get(one)?.excludes.get(other).map(String::as_str);
+    let earlier = |later: usize| (0..later).map(move |earlier| (later, earlier));
+    let found = (0..presets.len()).flat_map(earlier).filter_map(|(later, earlier)| {
+        let (one, other) = (&presets[later], &presets[earlier]);
+        Some((later, earlier, excludes(one, other).or_else(|| excludes(other, one))?))
+    });
+    found.collect()
 }
 
 /// A message with its expressions evaluated; as it is written where one can't be.

@@ -29,6 +29,8 @@ pub enum Census {
 pub struct Range {
     /// Whose it is, for people: `the pods of node n1`.
     pub what: String,
+    /// Whether pods have addresses in it; Services otherwise.
+    pub is_of_pods: bool,
     /// The addresses: `10.244.0.0/24`.
     pub cidr: String,
 }

@@ -16,7 +16,7 @@ const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit.
 pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     let mut pages = BTreeMap::new();
     let mut index = format!(
-        "{GENERATED}\n# The catalogue\n\nWhat osdpl knows about OpenStack-Helm. `osdpl catalog KIND NAME` shows the same for the catalogue that \
+        "{GENERATED}\n# The catalogue\n\nWhat osdpl knows: OpenStack-Helm's services, and charts of other projects beside them. `osdpl catalog KIND NAME` shows the same for the catalogue that \
          you have, `osdpl explain` where a value of your cloud comes from.\n"
     );
     for kind in Kind::ALL {

@@ -32,15 +32,24 @@ fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     if !(path.is_empty() && schema["properties"].is_object()) {
         found.push(Field { path: path.to_owned(), kind: kind(schema), meaning, required });
     }
+    within(schema, path, found);
+}
+
+/// What is below a schema.
+fn within(schema: &Value, path: &str, found: &mut Vec<Field>) {
     let names: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         walk(below, &path, names.contains(&name.as_str()), found);
     }
     for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
-        // What a list of texts holds is in its own type.
-        if below["properties"].is_object() || below["description"].is_string() {
-            walk(below, format!("{path}{step}").trim_start_matches('.'), false, found);
+        // What a list of texts holds is in its own type, and an object of which nothing is said is told by what is in it.
+        let path = format!("{path}{step}");
+        let path = path.trim_start_matches('.');
+        if below["description"].is_string() {
+            walk(below, path, false, found);
+        } else if below["properties"].is_object() {
+            within(below, path, found);
         }
     }
 }

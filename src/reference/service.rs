@@ -22,13 +22,14 @@ impl Reference {
             let rows = self.release(name, release);
             let rows: Vec<_> = rows.into_iter().filter(|[_, value]| !value.is_empty()).collect();
             let _ = write!(page, "\n## Release {name}\n\n{}", table(["", "of the release"], &rows));
+            page.push_str(&written::own(name, release));
         }
         if !credentials.is_empty() {
             let row = |(name, own): (&String, &file::Credential)| {
                 [code(name), kind(own.kind).to_owned(), own.description.clone(), changing(&own.rotation).to_owned()]
             };
             let rows: Vec<_> = credentials.iter().map(row).collect();
-            let head = ["name", "kind", "what for", "a new one"];
+            let head = ["name", "kind", "what for", "how a new one comes into force"];
             let _ = write!(page, "\n## Credentials\n\n{}", table(head, &rows));
         }
         if let Some(outside) = external {
@@ -61,9 +62,9 @@ impl Reference {
             row("chart", self.chart(name, entry)),
             row("namespace", entry.namespace.clone().unwrap_or_default()),
             row("part of the cloud where", code(entry.when.as_deref().unwrap_or_default())),
-            row("needs", self.needs(&entry.needs)),
-            row("its pods wait for", self.needs(&entry.awaits)),
-            row("is of no use without", self.needs(&entry.alongside)),
+            row("installed once there are", self.needs(&entry.needs)),
+            row("installed at once, while its pods wait for", self.needs(&entry.awaits)),
+            row("brings along, in no order", self.needs(&entry.alongside)),
             row("provides", components(entry)),
             row(
                 "API",
@@ -78,16 +79,6 @@ impl Reference {
                 entry.facts.as_ref().map_or_else(String::new, |map| {
                     format!("what a Job of its own writes into ConfigMap {}: `facts.{name}`", code(map))
                 }),
-            ),
-            row(
-                "corrections",
-                entry
-                    .fragments
-                    .iter()
-                    .map(|own| own.why.trim())
-                    .filter(|why| !why.is_empty())
-                    .collect::<Vec<_>>()
-                    .join(" "),
             ),
         ]
     }
@@ -129,7 +120,7 @@ impl Reference {
             "tests": entry.tests,
             "endpoint": entry.endpoint.as_ref().map(
                 |api| json!({"endpoint": api.endpoint, "service": api.service, "port": api.port, "path": api.path})),
-            "timeout": entry.timeout,
+            "timeout": entry.timeout, "values": written::own_facts(entry),
         })
     }
 }

@@ -26,7 +26,7 @@ fn a_service_is_described_with_its_chart_needs_and_the_names_of_its_credentials(
         page.starts_with("# front\n\nAn API.\n\nGroup openstack; in the presets small.\n\n## Release front\n\n"),
         "{page}"
     );
-    assert!(page.contains("| needs                  | `store/server` of store |\n"), "{page}");
+    assert!(page.contains("| installed once there are | `store/server` of store |\n"), "{page}");
     assert!(!page.contains("namespace"), "what is not set is not told:\n{page}");
     let store = reference().describe(Kind::Services, "store").unwrap().page;
     assert!(
@@ -64,10 +64,8 @@ fn a_schema_becomes_a_table_of_fields() {
         told,
         [
             ("free", "map of map", false),
-            ("free.*", "map", false),
             ("free.*.on", "boolean", false),
             ("list", "list of map", false),
-            ("list[]", "map", false),
             ("list[].size", "integer, 1 to 9", true),
             ("names", "list of string", false),
         ]
@@ -97,4 +95,44 @@ fn there_is_a_page_for_everything_and_one_that_links_them() {
         ]
     );
     assert!(pages["README.md"].contains("| [front](services/front.md) | An API. |\n"), "{}", pages["README.md"]);
+}
+
+#[test]
+fn a_preset_is_described_with_what_holds_on_features_what_it_excludes_and_its_sum() {
+    let changes = [
+        (
+            "presets/large.yaml",
+            "preset: large\ndescription: More.\nservices: [front, extra]\nexcludes: {small: both are sizes; take one}\n\
+             connections: |\n  front/api 3 x 2 = 6\n",
+        ),
+        (
+            "values/services/extra.yaml",
+            "service: extra\ndescription: More.\ngroup: openstack\nreleases: {extra: {when: \"features.colour.name == 'red'\"}}\n",
+        ),
+    ];
+    let reference = Reference::read(&crate::catalog::tests::files(&changes)).unwrap();
+    let Described { facts, page } = reference.describe(Kind::Presets, "large").unwrap();
+    for told in [
+        "front, extra.\n\nextra is installed only where `features.colour.name == 'red'`.\n",
+        "## Connections to the database\n\n```text\nfront/api 3 x 2 = 6\n```\n",
+        "| `small` | both are sizes; take one |\n",
+    ] {
+        assert!(page.contains(told), "{told} is not in\n{page}");
+    }
+    assert_eq!(facts["excludes"], json!({"small": "both are sizes; take one"}));
+}
+
+#[test]
+fn what_a_service_sets_is_told_with_its_keys_and_reasons() {
+    let text = "service: front\ndescription: An API.\ngroup: openstack\nreleases:\n  front:\n    values: {conf: {region: north}}\n    \
+                fragments: [{why: It waits for nobody., when: 'true', values: {conf: {colour: red}}, unset: [conf.password]}]\n";
+    let reference = Reference::read(&crate::catalog::tests::files(&[("values/services/front.yaml", text)])).unwrap();
+    let Described { facts, page } = reference.describe(Kind::Services, "front").unwrap();
+    for told in [
+        "### front: values that it sets always\n\n```yaml\nconf:\n  region: north\n```\n",
+        "### front: values that it sets where `true`\n\nIt waits for nobody.\n\n```yaml\nconf:\n  colour: red\n```\n\nwithout the chart's `conf.password`\n",
+    ] {
+        assert!(page.contains(told), "{told} is not in\n{page}");
+    }
+    assert_eq!(facts["releases"][0]["values"][1]["why"], "It waits for nobody.");
 }

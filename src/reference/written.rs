@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::table::{code, codes, table};
 use crate::catalog::{Group, file};
+use crate::values::Values;
 use crate::yaml;
 
 /// For programs.
@@ -37,7 +38,7 @@ pub fn shown(fragments: &[file::Fragment]) -> String {
         text.push_str("\n## Values that it sets\n");
     }
     for (index, fragment) in fragments.iter().enumerate() {
-        let when = fragment.when.as_deref().map_or_else(|| "always".to_owned(), |when| format!("where {}", code(when)));
+        let when = place(fragment.when.as_deref());
         let _ = write!(text, "\n### {}. {when}\n", index + 1);
         if !fragment.why.is_empty() {
             let _ = write!(text, "\n{}\n", fragment.why.trim());
@@ -59,6 +60,37 @@ pub fn shown(fragments: &[file::Fragment]) -> String {
     text
 }
 
+/// What a service sets of one of its releases, whatever else is chosen, and where: nothing where that is nothing.
+pub fn own(name: &str, release: &file::Release) -> String {
+    let mut text = String::new();
+    let mut part = |title: &str, why: &str, values: &Values, unset: &[String]| {
+        if values.is_empty() && unset.is_empty() {
+            return;
+        }
+        let _ = write!(text, "\n### {name}: values that it sets {title}\n");
+        if !why.is_empty() {
+            let _ = write!(text, "\n{}\n", why.trim());
+        }
+        fields(&mut text, &values.clone().into(), unset);
+    };
+    part("always", "", &release.values, &release.unset);
+    for fragment in &release.fragments {
+        part(&place(fragment.when.as_deref()), &fragment.why, &fragment.values, &fragment.unset);
+    }
+    text
+}
+
+/// The same, for programs.
+pub fn own_facts(release: &file::Release) -> Value {
+    let one = |fragment: &file::OwnFragment| json!({"why": fragment.why, "when": fragment.when, "values": fragment.values, "unset": fragment.unset});
+    let always = json!({"why": "", "when": null, "values": release.values, "unset": release.unset});
+    std::iter::once(always).chain(release.fragments.iter().map(one)).collect()
+}
+
+fn place(when: Option<&str>) -> String {
+    when.map_or_else(|| "always".to_owned(), |when| format!("where {}", code(when)))
+}
+
 /// Releases that get the same, together.
 fn alike(fragment: &file::Fragment) -> Vec<(Vec<&str>, &file::Body)> {
     let mut found: Vec<(Vec<&str>, &file::Body)> = Vec::new();
@@ -73,6 +105,10 @@ fn alike(fragment: &file::Fragment) -> Vec<(Vec<&str>, &file::Body)> {
 
 fn body(text: &mut String, who: &str, values: &Value, unset: &[String]) {
     let _ = write!(text, "\n{who}:\n");
+    fields(text, values, unset);
+}
+
+fn fields(text: &mut String, values: &Value, unset: &[String]) {
     if values.as_object().is_some_and(|values| !values.is_empty()) {
         let _ = write!(text, "\n```yaml\n{}\n```\n", yaml::write(values).trim_end());
     }
@@ -115,7 +151,7 @@ pub fn certificates(certificates: &[file::Certificates]) -> String {
         text.push_str("\n## Certificates that are looked at\n");
     }
     for (index, entry) in certificates.iter().enumerate() {
-        let when = entry.when.as_deref().map_or_else(|| "always".to_owned(), |when| format!("where {}", code(when)));
+        let when = place(entry.when.as_deref());
         let keys = [&entry.keys.certificate, &entry.keys.key, &entry.keys.authority];
         let keys = codes(keys.into_iter().flatten().map(String::as_str));
         let (field, secrets) = (code(&entry.field), block(&entry.secrets));

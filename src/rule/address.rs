@@ -66,6 +66,7 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     found.retain(|judged| !cloud.selection.findings.iter().any(|told| told.field == judged.field));
     found.retain(|judged| !is_free(&judged.field, cloud.catalog));
     found.extend(judged(&cloud.selection.features, &cloud.spec.features, cloud.site()));
+    found.extend(of_cluster(cloud.site()));
     found
 }
 
@@ -86,6 +87,21 @@ fn is_free(field: &str, catalog: &Catalog) -> bool {
         };
     }
     is_free
+}
+
+/// The first two of the cluster's own that overlap, where one is of pods and the other of Services.
+fn of_cluster(site: &Site) -> Option<Judged> {
+    let networks: Vec<_> =
+        site.networks.iter().filter_map(|range| Some((range, Network::parse(&range.cidr)?))).collect();
+    let pairs = networks.iter().flat_map(|one| networks.iter().map(move |other| (one, other)));
+    let mut pairs = pairs.filter(|((pods, _), (services, _))| pods.is_of_pods && !services.is_of_pods);
+    let ((pods, _), (services, _)) = pairs.find(|((_, one), (_, other))| one.overlaps(other))?;
+    let message = format!(
+        "{} of {} overlaps {} of {}: a pod and a Service get the same address, and one of the two can't be reached; give the cluster's pods and Services \
+         networks of their own before a cloud is in it (they are chosen when the cluster is made), or correct what was said of them",
+        pods.cidr, pods.what, services.cidr, services.what
+    );
+    Some(Judged::warning("address", "", message))
 }
 
 /// What has the shape of a network or an address, and is none: patterns of schemas do not count to 255.
@@ -257,11 +273,24 @@ mod tests {
     #[test]
     fn a_network_of_the_clusters_own_is_warned_of() {
         let features = json!({"network": {"tunnelNetwork": "10.96.10.0/24"}});
-        let range = Range { what: "Services".into(), cidr: "10.96.0.0/12".into() };
+        let range = Range { what: "Services".into(), is_of_pods: false, cidr: "10.96.0.0/12".into() };
         let site = Site { networks: vec![range], ..Site::default() };
         let found = judged(features.as_object().unwrap(), &Values::new(), &site);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].level, found[0].field.as_str()), (Level::Warning, "spec.features.network.tunnelNetwork"));
         assert!(found[0].message.starts_with("10.96.10.0/24 overlaps 10.96.0.0/12 of Services: "), "{found:?}");
+    }
+
+    #[test]
+    fn pods_and_services_of_the_cluster_that_share_addresses_are_told_once() {
+        let range = |is_of_pods, cidr: &str| {
+            let what = if is_of_pods { "pods" } else { "Services" };
+            Range { what: what.into(), is_of_pods, cidr: cidr.into() }
+        };
+        let said = |networks: Vec<Range>| of_cluster(&Site { networks, ..Site::default() }).map(|told| told.message);
+        let told = said(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12"), range(true, "10.96.1.0/24")]);
+        assert!(told.unwrap().starts_with("10.0.0.0/8 of pods overlaps 10.96.0.0/12 of Services: "));
+        let apart = vec![range(true, "10.244.0.0/16"), range(false, "10.96.0.0/12"), range(false, "10.96.0.1/32")];
+        assert_eq!(said(apart), None, "and two of Services may");
     }
 }

@@ -167,9 +167,12 @@ fn nothing(named: &Named<'_>, values: &[&Value]) -> String {
         (true, true) => "there is no .yaml, .yml or .json file with anything in it".to_owned(),
         _ => other_kinds(values),
     };
+    // Secrets and ConfigMaps mean nothing without the cloud that they are for.
+    let serves = !values.is_empty() && values.iter().all(|value| kinds::serves(value));
+    let yours = if serves { "yours beside this one" } else { "yours" };
     format!(
         "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so that nothing is judged: {there}; name the file, or the folder, \
-         that holds yours"
+         that holds {yours}"
     )
 }
 

@@ -61,6 +61,34 @@ fn every_size_goes_with_every_kind_of_cloud_and_asks_the_database_for_no_more_th
     }
 }
 
+/// The rows of a sum: `keystone/api 3 x 2 x 1 = 6`.
+fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
+    text.lines().filter(|line| line.contains('/') && line.contains(" x ") && line.contains(" = ")).filter_map(|line| {
+        let numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
+        <[u64; 4]>::try_from(numbers.collect::<Vec<_>>()).ok()
+    })
+}
+
+/// A size that makes the pools of a release smaller says that they count.
+#[test]
+fn every_release_whose_pools_a_size_sets_is_counted() {
+    let catalog = catalogue();
+    let counted = |release: &str| catalog.judgements.pools.iter().any(|pool| pool.release == release);
+    for size in SIZES {
+        let preset: Value = osdpl::yaml::parse(size, &files()[&format!("presets/{size}.yaml")]).unwrap();
+        let fragments = preset["fragments"].as_array().unwrap().iter();
+        let set = fragments.filter_map(|fragment| fragment["releases"].as_object()).flatten();
+        let set: Vec<_> = set.filter(|(_, own)| own.to_string().contains("max_pool_size")).collect();
+        assert!(set.len() > 15, "{size}: {}", set.len());
+        for (release, _) in set {
+            assert!(
+                counted(release),
+                "presets/{size}.yaml sets the pools of {release}, and values/rules.yaml does not count them"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_sum_in_each_file_is_that_of_the_largest_cloud_of_its_size() {
     let catalog = catalogue();
@@ -69,6 +97,9 @@ fn the_sum_in_each_file_is_that_of_the_largest_cloud_of_its_size() {
             kinds(size).into_iter().max_by_key(|kind| connections(&catalog, &resolved(&catalog, &spec(kind))));
         let desired = resolved(&catalog, &spec(&largest.unwrap()));
         let text = &files()[&format!("presets/{size}.yaml")];
+        assert_eq!(rows(text).map(|[pods, processes, pools, all]| pods * processes * pools - all).max(), Some(0));
+        let pools: u64 = rows(text).map(|[.., all]| all).sum();
+        assert!(text.contains(&format!(" {pools} pools x ")), "presets/{size}.yaml does not say {pools} pools");
         let expected = format!(": {} of {}.", connections(&catalog, &desired), most(&desired));
         assert!(text.contains(&expected), "presets/{size}.yaml does not say {expected:?}");
     }
@@ -119,13 +150,41 @@ fn sizes_that_contradict_something_are_refused_with_both_names() {
     let rook = |pools: Value| json!({"storage": {"ceph": {"mode": "rook", "rook": {"pools": pools}}}});
     let local = json!({"storage": {"backend": "local"}});
     let cases: &[(&[&str], Value, &[&str])] = &[
-        (&["compute", "single", "ha"], json!({}), &["spec.presets: ", "`single`", "`ha`", "remove one"]),
-        (&["compute", "single", "small"], json!({}), &["spec.presets: ", "`single`", "`small`", "remove one"]),
-        (&["compute", "medium", "single"], json!({}), &["spec.presets: ", "`single`", "`medium`", "remove one"]),
-        (&["compute", "large", "single"], json!({}), &["spec.presets: ", "`single`", "`large`", "remove one"]),
-        (&["compute", "medium", "small"], json!({}), &["spec.presets: ", "`small`", "`medium`", "remove one"]),
-        (&["compute", "small", "large"], json!({}), &["spec.presets: ", "`small`", "`large`", "remove one"]),
-        (&["compute", "medium", "large"], json!({}), &["spec.presets: ", "`medium`", "`large`", "remove one"]),
+        (
+            &["compute", "single", "ha"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`ha`", "remove one"],
+        ),
+        (
+            &["compute", "single", "small"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`small`", "remove one"],
+        ),
+        (
+            &["compute", "medium", "single"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`medium`", "remove one"],
+        ),
+        (
+            &["compute", "large", "single"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`single`", "`large`", "remove one"],
+        ),
+        (
+            &["compute", "medium", "small"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`medium`", "remove one"],
+        ),
+        (
+            &["compute", "small", "large"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`small`", "`large`", "remove one"],
+        ),
+        (
+            &["compute", "medium", "large"],
+            json!({}),
+            &["spec.presets[2]: ", "(spec.presets[1])", "`medium`", "`large`", "remove one"],
+        ),
         (&["compute", "small"], local.clone(), &["spec.features.storage.backend: ", "`small`", "local", "`single`"]),
         (&["compute", "medium"], local.clone(), &["spec.features.storage.backend: ", "`medium`", "local", "`single`"]),
         (&["compute", "large"], local, &["spec.features.storage.backend: ", "`large`", "local", "`single`"]),

@@ -154,9 +154,9 @@ fn a_claim_that_pods_share_needs_a_class_whose_volumes_can_be_shared() {
 
 #[test]
 fn networks_of_the_cloud_that_are_the_clusters_are_told() {
-    let range = |what: &str, cidr: &str| Range { what: what.into(), cidr: cidr.into() };
-    let networks =
-        vec![range("the pods of node n1", "10.244.1.0/24"), range("Services (ServiceCIDR kubernetes)", "10.96.0.0/12")];
+    let range = |what: &str, is_of_pods, cidr: &str| Range { what: what.into(), is_of_pods, cidr: cidr.into() };
+    let services = range("Services (ServiceCIDR kubernetes)", false, "10.96.0.0/12");
+    let networks = vec![range("the pods of node n1", true, "10.244.1.0/24"), services];
     let site = Site { networks, ..Site::default() };
     let input = "features: {network: {backend: ovs, tunnelNetwork: 10.96.10.0/24}, networkPolicies: {enabled: true, clients: [10.244.0.0/16]}}";
     assert_eq!(

@@ -6,12 +6,15 @@ use super::super::did_you_mean;
 use super::super::schema::{Nulls, below, faults};
 use crate::expr;
 
-/// The words of schemas that values are judged by, or that only describe. Whatever begins with `x-` is for Kubernetes, or a mark of ours.
-const WORDS: [&str; 19] = [
+/// The words of schemas that values are judged by, or that only describe, as `title` and a `default` within do: what is filled in where nobody says
+/// anything is the feature's own. Whatever begins with `x-` is for Kubernetes, or a mark of ours.
+const WORDS: [&str; 22] = [
     "additionalProperties",
+    "default",
     "description",
     "enum",
     "example",
+    "externalDocs",
     "format",
     "items",
     "maxItems",
@@ -26,6 +29,7 @@ const WORDS: [&str; 19] = [
     "pattern",
     "properties",
     "required",
+    "title",
     "type",
 ];
 
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_schema_that_judges_nothing_and_a_default_that_it_refuses_are_told() {
-        let sound = "{type: object, properties: {name: {type: string, pattern: '^[a-z]+$'}, sizes: {type: array, items: {type: integer}}}}";
+        let sound = "{type: object, title: Colours, externalDocs: {url: 'https://colours.example.org'}, properties: {name: {type: string, default: red, pattern: '^[a-z]+$'}, sizes: {type: array, items: {type: integer}}}}";
         assert_eq!(told(sound, "{name: red, sizes: [1]}", "x"), "");
         for (schema, default, expected) in [
             ("{type: objekt}", "{}", "schema.type: \"objekt\" is no type, did you mean \"object\"?; there are array"),

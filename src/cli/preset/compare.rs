@@ -49,8 +49,10 @@ pub struct Services {
 impl Comparison {
     /// Of two clouds.
     pub fn of(before: &Cloud, after: &Cloud) -> Self {
+        // A service of which nothing is installed with these features (ovn on ovs) neither comes nor goes.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
-            cloud.selection.services.iter().chain(cloud.selection.external.keys()).cloned().collect()
+            let installed = cloud.desired.releases.values().map(|release| &release.service);
+            installed.chain(cloud.selection.external.keys()).cloned().collect()
         };
         let (services_before, services_after) = (services(before), services(after));
         let names = |cloud: &Cloud| -> BTreeSet<String> { cloud.desired.releases.keys().cloned().collect() };
@@ -147,15 +149,17 @@ mod tests {
     use crate::rule::made_up;
 
     fn compared(before: &[&str], after: &[&str]) -> Comparison {
+        let extra = "service: extra\ndescription: One more.\ngroup: openstack\nreleases: {extra: {}}\n";
+        compared_with(extra, before, after)
+    }
+
+    fn compared_with(extra: &str, before: &[&str], after: &[&str]) -> Comparison {
         let files = crate::catalog::tests::files(&[
             (
                 "presets/large.yaml",
                 "preset: large\ndescription: More of it.\nservices: [extra]\nfragments:\n- releases: {front: {values: {replicas: 3, conf: {region: elsewhere, password: '${credentials.front.user}!'}}}}\n",
             ),
-            (
-                "values/services/extra.yaml",
-                "service: extra\ndescription: One more.\ngroup: openstack\nreleases: {extra: {}}\n",
-            ),
+            ("values/services/extra.yaml", extra),
         ]);
         let catalog = Catalog::load(&files).unwrap();
         let cloud = |presets: &[&str]| {
@@ -182,6 +186,13 @@ mod tests {
             "services added: extra\nreleases added: extra\nfront\n  conf.password: \"<redacted>\" → \"<redacted>\"\n  \
              conf.region: \"RegionOne\" → \"elsewhere\"\n  replicas: 3 (new)\n"
         );
+    }
+
+    #[test]
+    fn a_service_of_which_nothing_is_installed_neither_comes_nor_goes() {
+        let idle = "service: extra\ndescription: One more.\ngroup: openstack\nreleases: {extra: {when: 'false'}}\n";
+        let comparison = compared_with(idle, &["small"], &["small", "large"]);
+        assert!(comparison.services.added.is_empty() && comparison.added.is_empty(), "{}", comparison.text());
     }
 
     #[test]

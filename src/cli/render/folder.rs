@@ -86,6 +86,11 @@ impl Folder {
         }
     }
 
+    /// Whether there is anything of that name, a link to nowhere too.
+    pub fn has(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.path.join(name)).is_ok()
+    }
+
     /// Removes a file, where it is there.
     pub fn remove(&self, name: &str) -> anyhow::Result<()> {
         let path = self.path.join(name);

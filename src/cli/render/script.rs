@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
+
 use super::chart::Taken;
 use super::folder::Folder;
 use super::{Cloud, Secrets};
@@ -62,23 +64,37 @@ impl Home {
     }
 }
 
-/// Removes what an earlier script was written with and this one is not: there may be credentials in it.
-pub fn clear(folder: &Folder, chosen: &[(&str, &DesiredRelease)], with_manifests: bool) -> anyhow::Result<()> {
-    for name in folder.read(NAME)?.iter().flat_map(|text| releases(text)) {
-        let is_chosen = chosen.iter().any(|(chosen, _)| *chosen == name);
-        if !is_chosen {
-            folder.remove(&format!("{name}.yaml"))?;
-        }
-        if !is_chosen || !with_manifests {
-            folder.remove(&format!("{name}.manifest.yaml"))?;
-        }
+/// Removes what an earlier script was written with and this one is not, since there may be credentials in it: the releases of which nothing is left.
+///
+/// # Errors
+/// Where a file would be written over one that osdpl has not written; nothing is removed then.
+pub fn clear(folder: &Folder, chosen: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
+    let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
+    let own: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
+    let values = chosen.iter().filter(|name| !own.contains(name)).map(|name| format!("{name}.yaml"));
+    let manifests = chosen.iter().filter(|name| with_manifests && !own.contains(name)).map(|name| manifest(name));
+    let script = text.is_none().then(|| NAME.to_owned());
+    if let Some(name) = values.chain(manifests).chain(script).find(|name| folder.has(name)) {
+        bail!("{folder}/{name} is there, and not by `osdpl render`: name another folder, or move the file away");
     }
-    Ok(())
+    let (kept, left): (Vec<&str>, Vec<&str>) = own.into_iter().partition(|name| chosen.contains(name));
+    for name in &left {
+        folder.remove(&format!("{name}.yaml"))?;
+    }
+    for name in left.iter().chain(kept.iter().filter(|_| !with_manifests)) {
+        folder.remove(&manifest(name))?;
+    }
+    Ok(left.into_iter().map(str::to_owned).collect())
+}
+
+/// The file with the manifests of a release.
+pub fn manifest(name: &str) -> String {
+    format!("{name}.manifest.yaml")
 }
 
 /// The releases of a script of ours.
 fn releases(text: &str) -> impl Iterator<Item = &str> {
-    let all = text.lines().filter(|_| text.starts_with(BEGIN)).find_map(|line| line.strip_prefix("all="));
+    let all = text.lines().find_map(|line| line.strip_prefix("all="));
     let names = all.map(|all| all.trim_matches(['"', '\''])).into_iter().flat_map(str::split_whitespace);
     names.filter(|name| !name.contains('/'))
 }
@@ -212,6 +228,28 @@ mod tests {
         let (code, said, why) = run("other");
         assert_eq!((code, said.as_str()), (Some(2), ""));
         assert!(why.starts_with("the namespace open stack of this cluster is not the one"), "{why}");
+    }
+
+    #[test]
+    fn only_what_was_written_before_is_written_over_and_what_is_left_out_now_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(home.path(), false).unwrap();
+        let clear = |chosen: &[&str]| clear(&folder, chosen, true).map_err(|error| error.to_string());
+        let write = |name: &str, text: &str| folder.write(name, text.as_bytes(), false).unwrap();
+        for foreign in ["keystone.yaml", "keystone.manifest.yaml", NAME] {
+            write(foreign, "my own\n");
+            let refused = clear(&["keystone"]).unwrap_err();
+            assert!(refused.contains(foreign) && refused.contains("name another folder"), "{refused}");
+            assert_eq!(folder.read(foreign).unwrap().as_deref(), Some("my own\n"));
+            folder.remove(foreign).unwrap();
+        }
+        write(NAME, &format!("{BEGIN}openstack/cloud\nall=' keystone nova '\n"));
+        for name in ["keystone.yaml", "nova.yaml", "nova.manifest.yaml"] {
+            write(name, "x: 1\n");
+        }
+        assert_eq!(clear(&["keystone"]), Ok(vec!["nova".to_owned()]));
+        let there = ["keystone.yaml", "nova.yaml", "nova.manifest.yaml"].map(|name| folder.has(name));
+        assert_eq!(there, [true, false, false]);
     }
 
     #[test]

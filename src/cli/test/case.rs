@@ -4,6 +4,7 @@ use anyhow::bail;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::written::{self, Fault};
 use crate::expr::{self, Expression};
 use crate::values::{Path, Values, merge};
 use crate::yaml::{self, Located};
@@ -12,16 +13,26 @@ use crate::yaml::{self, Located};
 pub struct Suite {
     /// The resource that cases are about that name none of their own; relative to this file.
     pub file: Option<String>,
-    pub cases: Vec<Case>,
+    /// What is wrong with one concerns no other.
+    pub cases: Vec<Result<Case, Wrong>>,
     place: String,
     located: Located,
 }
 
+/// A case that can't be read.
+#[derive(Debug)]
+pub struct Wrong {
+    /// Its name, as far as it has one.
+    pub name: String,
+    /// What is wrong, with its place.
+    pub problem: String,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct Written<T> {
     file: Option<String>,
-    cases: Vec<Case>,
+    cases: Vec<T>,
 }
 
 /// A cloud, and what is expected of it.
@@ -89,12 +100,34 @@ impl Suite {
                 "{place}: this is an object of Kubernetes, not a file of cases; name the file of cases, and the resource as `file` in it"
             );
         }
-        let Written { file, cases } = yaml::parse(place, text)?;
-        let suite = Self { file, cases, place: place.to_owned(), located: yaml::parse(place, text)? };
-        if suite.cases.is_empty() {
+        let located: Located = yaml::parse(place, text)?;
+        let (file, cases) = match yaml::parse::<Written<Case>>(place, text) {
+            Ok(Written { file, cases }) => (file, cases.into_iter().map(Ok).collect()),
+            Err(error) => {
+                let Written { file, cases } = yaml::parse::<Written<Value>>(place, text).map_err(|_| error)?;
+                let line = |index: usize, below: &[String]| {
+                    let index = index.to_string();
+                    let keys = ["cases", &index].into_iter().chain(below.iter().map(String::as_str));
+                    located.nearest(keys).line()
+                };
+                let read = |(index, case): (usize, &Value)| {
+                    let begin = line(index, &[]);
+                    let end = if index + 1 < cases.len() { line(index + 1, &[]) } else { u64::MAX };
+                    written::case(case, text, (begin, end)).map_err(|fault| Wrong {
+                        name: case["name"].as_str().unwrap_or_default().to_owned(),
+                        problem: match fault {
+                            Fault::Field { below, problem } => format!("{place}:{}: {problem}", line(index, &below)),
+                            Fault::Line { line, problem } => format!("{place}:{line}: {problem}; correct it"),
+                        },
+                    })
+                };
+                (file, cases.iter().enumerate().map(read).collect::<Vec<_>>())
+            }
+        };
+        if cases.is_empty() {
             bail!("{place}: there is no case in it; write one below `cases`");
         }
-        Ok(suite)
+        Ok(Self { file, cases, place: place.to_owned(), located })
     }
 
     /// Whether a case can be judged, and can fail.
@@ -193,8 +226,12 @@ mod tests {
     use super::*;
 
     fn problem(text: &str) -> String {
-        let checked = Suite::parse("cases.yaml", text)
-            .and_then(|suite| suite.cases.iter().enumerate().try_for_each(|(index, case)| suite.check(index, case)));
+        let checked = Suite::parse("cases.yaml", text).and_then(|suite| {
+            suite.cases.iter().enumerate().try_for_each(|(index, case)| match case {
+                Ok(case) => suite.check(index, case),
+                Err(wrong) => Err(anyhow::anyhow!(wrong.problem.clone())),
+            })
+        });
         checked.err().map_or_else(|| "it is right".to_owned(), |error| format!("{error:#}"))
     }
 
@@ -212,7 +249,18 @@ mod tests {
                 "cases.yaml:2: it has both `file` and `spec`",
             ),
             ("cases:\n- name: a\n  spec: {}\n  expect: []\n".to_owned(), "cases.yaml:2: nothing is expected"),
-            ("cases:\n- name: a\n  sepc: {}\n".to_owned(), "cases.yaml:3:3: unknown field `sepc`"),
+            (
+                "cases:\n- name: a\n  sepc: {}\n".to_owned(),
+                "cases.yaml:3: there is no field `sepc`, did you mean \"spec\"?",
+            ),
+            ("cases:\n- name: a\n  spec: 1\n  expect: []\n".to_owned(), "cases.yaml:3: "),
+            (with("{release: a, path: b,\n     atLeast: x}"), "cases.yaml:6: `atLeast` takes a number; correct it"),
+            (
+                with("{release: a, path: b, atleast: 1}"),
+                "cases.yaml:5: there is no field `atleast`, did you mean \"atLeast\"?",
+            ),
+            (with("{warns: y}\n- nmae: b"), "cases.yaml:6: there is no field `nmae`, did you mean \"name\"?"),
+            (with("{release: a, wanted: 7}"), "cases.yaml:5: "),
             (with("{release: a, path: b}"), "cases.yaml:5: it expects 0 things; say one of equals"),
             (with("{release: a, path: b, equals: 1, exists: true}"), "cases.yaml:5: it expects 2 things"),
             (with("{path: b, equals: 1}"), "cases.yaml:5: it says of no release; name one with `release`"),
@@ -243,7 +291,8 @@ mod tests {
         let text = "cases:\n- name: a\n  spec: {presets: [core], features: {a: {b: 1, c: 2}}}\n  presets: [ha]\n  \
                     with: {features: {a: {b: 3}}}\n  expect: [{refused: x}]\n";
         let suite = Suite::parse("cases.yaml", text).unwrap();
-        let spec = suite.cases[0].apply(suite.cases[0].spec.clone().unwrap());
+        let case = suite.cases[0].as_ref().unwrap();
+        let spec = case.apply(case.spec.clone().unwrap());
         let wanted = serde_json::json!({"presets": ["core", "ha"], "features": {"a": {"b": 3, "c": 2}}});
         assert_eq!(Value::Object(spec), wanted);
     }
