@@ -202,7 +202,7 @@ impl Own<'_> {
             }
             (None, Some(KeyTree::List(before))) => {
                 let after: Vec<String> = after.iter().map(entry_name).collect();
-                let lost = before.iter().map(|name| name.to_string()).filter(|name| !after.contains(name));
+                let lost = before.iter().map(ToString::to_string).filter(|name| !after.contains(name));
                 (lost.collect(), "the chart".to_owned())
             }
             _ => return None,

@@ -90,6 +90,6 @@ fn is_many(value: &Value) -> bool {
 /// Some names for people.
 pub fn few(names: &[String]) -> String {
     let more = names.len().saturating_sub(NAMED);
-    let named = names[..names.len() - more].join(", ");
-    if more == 0 { named } else { format!("{named} and {more} more") }
+    let first = names[..names.len() - more].join(", ");
+    if more == 0 { first } else { format!("{first} and {more} more") }
 }

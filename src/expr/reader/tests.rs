@@ -47,7 +47,7 @@ fn what_may_be_written_fits_a_threads_stack() {
     ];
     let parse = move || {
         for text in may {
-            drop(tree(&text))
+            drop(tree(&text));
         }
     };
     std::thread::Builder::new().stack_size(2 << 20).spawn(parse).unwrap().join().unwrap();

@@ -239,7 +239,7 @@ fn agents_that_work_through_a_switch_are_where_the_roles_have_one() {
     let catalog = catalogue();
     let on = |name: &str| json!({"names": [name]});
     let of_ovs = ["agent.l3", "agent.dhcp", "agent.metadata", "netns_cleanup_cron"];
-    let of_ovn = ["agent.ovn_vpn"];
+    let by_ovn = ["agent.ovn_vpn"];
     for (roles, backend, key) in [
         (json!({"control-plane": on("c1"), "compute": on("n1"), "gateway": on("g1")}), "ovs", Some("l3-agent")),
         (json!({"control-plane": on("c1"), "compute": on("n1")}), "ovs", Some("openvswitch")),
@@ -251,9 +251,9 @@ fn agents_that_work_through_a_switch_are_where_the_roles_have_one() {
         let spec = kit(&json!({"nodes": {"roles": roles}, "features": {"network": {"backend": backend}}}));
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{roles}");
-        for labels in of_ovs.into_iter().chain(of_ovn) {
+        for labels in of_ovs.into_iter().chain(by_ovn) {
             let found = at(&desired.releases["neutron"].values, &format!("labels.{labels}.node_selector_key"));
-            let key = key.filter(|_| of_ovn.contains(&labels) == (backend == "ovn"));
+            let key = key.filter(|_| by_ovn.contains(&labels) == (backend == "ovn"));
             assert_eq!(found.and_then(serde_json::Value::as_str), key, "{roles} on {backend}: {labels}");
         }
     }
