@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use tokio::process::{Child, Command};
 
 use super::log_file;
@@ -69,6 +69,16 @@ impl Children {
         if let Some((_, process)) = self.running.get(&component) {
             process.signal_group(signal);
         }
+    }
+
+    /// Stops a component, and returns once it stands still: its threads stop one by one, and each may have answered until then.
+    pub async fn freeze(&self, component: Component) {
+        let Some((_, process)) = self.running.get(&component) else { return };
+        process.signal_group(Signal::STOP);
+        let Some(pid) = Pid::from_raw(process.pid) else { return };
+        let stands = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        // Only fails for a child that was waited for already.
+        let _ = tokio::task::spawn_blocking(move || waitid(WaitId::Pid(pid), stands)).await;
     }
 
     /// Kills a component and waits until it is gone.

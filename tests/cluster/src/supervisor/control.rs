@@ -67,7 +67,7 @@ async fn answer(stream: UnixStream, children: &mut Children) {
 async fn obey(request: Request, children: &mut Children) -> Result<(), Error> {
     match request {
         Request::Kill(component) => children.kill(component).await,
-        Request::Freeze(component) => children.signal(component, Signal::STOP),
+        Request::Freeze(component) => children.freeze(component).await,
         Request::Thaw(component) => children.signal(component, Signal::CONT),
         Request::Start(Component::Apiserver) => boot::start_apiserver(children).await?,
         Request::Start(component) => children.start(component)?,
