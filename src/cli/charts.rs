@@ -177,6 +177,7 @@ impl Place {
                 let Pinned { version, digest, repository } = pinned.clone();
                 let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
                 rows.push([name, version, digest, repository.unwrap_or_else(|| url.clone()), "as locked".to_owned()]);
+                outcome.done += 1;
                 continue;
             }
             let got = store.obtain(&Wanted::locked(&name)).await;

@@ -20,7 +20,6 @@ use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Extended, did_you_mean};
 use crate::controller::{ChartSource, preview, wanted};
 use crate::desired::{Desired, Facts, Selection};
-use crate::observed::Site;
 use crate::values::Path;
 use answer::{Answer, Question};
 use places::Places;
@@ -161,7 +160,7 @@ impl Arguments {
 
 /// What a file means, with made-up credentials.
 fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
-    let Offline { deployment, selection, facts, desired } = Offline::of(document, catalog, Site::default())?;
+    let Offline { deployment, selection, facts, desired } = Offline::explained(document, catalog)?;
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
 }
 

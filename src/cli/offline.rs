@@ -28,6 +28,33 @@ impl Offline {
     /// # Errors
     /// Where the resource is refused ([`Refused`]): every finding has been told.
     pub fn of(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {
+        let meant = Self::meant(document, catalog, site)?;
+        refuse(meant.desired.findings.clone(), Some(document))?;
+        meant.tell_unseen(document);
+        Ok(meant)
+    }
+
+    /// What it means though a value in it may be refused: the other values are not another's fault. That it is refused is told in one line.
+    ///
+    /// # Errors
+    /// Where it has no sound shape, or selects nothing: every finding has been told.
+    pub fn explained(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
+        let meant = Self::meant(document, catalog, Site::default())?;
+        match errors(&meant.desired.findings) {
+            0 => {}
+            count => eprintln!("note: the resource is refused: {count} error(s), which `osdpl validate` tells"),
+        }
+        meant.tell_unseen(document);
+        Ok(meant)
+    }
+
+    fn tell_unseen(&self, document: &Document) {
+        for unseen in rule::unseen(&self.deployment.spec, &self.selection.namespace, &document.beside) {
+            eprintln!("not seen: {unseen}: what it sets is left out");
+        }
+    }
+
+    fn meant(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
         let object = document.object();
         let is_sound = schemas.judge(Kind::OpenStackDeployment, &object).is_empty();
@@ -48,10 +75,6 @@ impl Offline {
         let mut facts = rule::made_up_beside(spec, catalog, &selection, &document.beside);
         facts.site = site;
         let desired = rule::resolve(spec, catalog, &selection, &facts);
-        refuse(desired.findings.clone(), Some(document))?;
-        for unseen in rule::unseen(&deployment.spec, &selection.namespace, &document.beside) {
-            eprintln!("not seen: {unseen}: what it sets is left out");
-        }
         Ok(Self { deployment, selection, facts, desired })
     }
 }

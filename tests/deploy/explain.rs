@@ -119,6 +119,22 @@ fn what_a_secret_gives_is_hidden_and_nothing_beside_it() {
 }
 
 #[test]
+fn a_value_is_explained_though_another_is_refused() {
+    let cron = "keystone: {releases: {keystone: {values: {jobs: {fernet_rotate: {cron: '0 24 * * *'}}}}}}";
+    let own = read("deploy/samples/minimal.yaml")
+        .replace("heat: {enabled: true}", &format!("heat: {{enabled: true}}, {cron}"));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cloud.yaml"), &own).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.current_dir(folder.path()).args(["explain", "-f", "cloud.yaml", "rabbitmq", "pod.replicas.server"]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.starts_with("rabbitmq pod.replicas.server = 1\n"), "{text}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "note: the resource is refused: 1 error(s), which `osdpl validate` tells\n");
+}
+
+#[test]
 fn a_short_default_of_the_chart_is_known_offline() {
     let (text, success) = explain("minimal", &["keystone", "conf.keystone.token.expiration"]);
     let default = "  chart    keystone has the key (number), its default is 43200\n";
