@@ -91,12 +91,8 @@ impl Context {
         }
         observed.renewed = rollout::renewed(&memory.rolled.said(deployment), &desired);
         let mut findings = desired.findings.clone();
-        findings.extend(survey.findings);
-        findings.extend(doubts);
-        findings.extend(self.book.findings());
-        findings.extend(nameless(&policy(deployment), &called, &observed));
-        let (certificates, again) = memory.certificates.judge(&self.inputs, &selection, super::now());
-        findings.extend(certificates);
+        findings.extend(survey.findings.into_iter().chain(doubts));
+        let again = self.doubt(deployment, (&called, &selection), &observed, memory, &mut findings);
         wake = wake.into_iter().chain(again).min();
         let refused = refused || findings.iter().any(|finding| finding.level == Level::Error);
         Ok(Wish {
@@ -112,6 +108,22 @@ impl Context {
             wake,
             pending,
         })
+    }
+
+    /// Adds what should be known beside what the spec comes to; when that is to be looked at again.
+    fn doubt(
+        &self,
+        deployment: &OpenStackDeployment,
+        (called, selection): (&BTreeMap<Key, String>, &Selection),
+        observed: &Observed,
+        memory: &mut Memory,
+        findings: &mut Vec<Finding>,
+    ) -> Option<Timestamp> {
+        findings.extend(self.book.findings());
+        findings.extend(nameless(&policy(deployment), called, observed));
+        let (certificates, again) = memory.certificates.judge(&self.inputs, selection, super::now());
+        findings.extend(certificates);
+        again
     }
 
     /// Finds out whether releases that others made are as they are wanted.
