@@ -42,6 +42,7 @@ pub use written::{Written, written};
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::Declared;
+use crate::expr::Scope;
 use crate::observed::{Key, Site};
 use crate::values::{Layer, Path, Values};
 
@@ -89,6 +90,8 @@ pub struct Selection {
     pub findings: Vec<Finding>,
     /// What expressions see, without credentials.
     pub variables: Values,
+    /// The same as expressions take it.
+    pub scope: Scope<'static>,
 }
 
 /// A service outside of the cluster, reached through a Service of ours.

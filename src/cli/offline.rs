@@ -52,6 +52,15 @@ impl Offline {
         for unseen in rule::unseen(&self.deployment.spec, &self.selection.namespace, &document.beside) {
             eprintln!("not seen: {unseen}: what it sets is left out");
         }
+        if self.deployment.spec.images.rewrites() {
+            let unknown = self.selection.releases.keys().filter(|name| !self.facts.charts.contains_key(*name));
+            let unknown = unknown.map(String::as_str).collect::<Vec<_>>().join(", ");
+            if !unknown.is_empty() {
+                eprintln!(
+                    "not seen: the images that the charts of {unknown} name themselves, which spec.images rewrites: they are left as they are"
+                );
+            }
+        }
     }
 
     fn meant(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {

@@ -20,7 +20,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     roles::check(spec, catalog, &mut findings);
     findings.extend(images::nameless(&spec.images));
     let features = features::merged(spec, catalog, &mut findings);
-    let Chosen { services, external, releases, variables, findings: found, notes, refusals } =
+    let Chosen { services, external, releases, variables, scope, findings: found, notes, refusals } =
         services::chosen(namespace, spec, catalog, &features, &mut findings);
     findings.extend(found);
     let mut selection = Selection {
@@ -34,6 +34,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
         releases,
         findings,
         variables,
+        scope,
     };
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
@@ -173,7 +174,7 @@ fn duplicates(selection: &mut Selection) {
 }
 
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
-    let scope = Scope::new(&selection.variables);
+    let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
     let all = presets.chain(catalog.features.values().flat_map(|feature| &feature.checks));
     let is_refused = selection.is_refused();
@@ -186,13 +187,13 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
         return;
     }
     for check in all {
-        if holds(Some(&check.when), &scope, &check.field, &mut selection.findings) {
-            let message = told(&check.message, &scope);
+        if holds(Some(&check.when), scope, &check.field, &mut selection.findings) {
+            let message = told(&check.message, scope);
             selection.findings.push(Finding { level: check.level, field: check.field.clone(), message });
         }
     }
     if !selection.is_refused() {
-        selection.certificates = certificates(catalog, &scope, &mut selection.findings);
+        selection.certificates = certificates(catalog, scope, &mut selection.findings);
     }
 }
 

@@ -202,7 +202,7 @@ fn placed(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
 /// Every key that no chart knows by itself, where it stands; what is removed in vain is told as such.
 fn unknown_keys(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut found = Vec::new();
-    for (name, layers) in cloud.layers {
+    for (name, layers) in cloud.layers.iter().chain(cloud.partial) {
         let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
         for layer in layers.iter().filter(|_| cloud.tree(name).is_some()) {
             for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog) {

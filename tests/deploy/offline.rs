@@ -177,3 +177,14 @@ fn a_key_without_a_default_is_not_said_to_have_one_and_a_null_above_is_a_null() 
         "{said}"
     );
 }
+
+#[test]
+fn a_mirror_reaches_the_images_that_charts_name_themselves() {
+    let file = format!(
+        "{HEAD}  images: {{mirrors: {{quay.io/airshipit: reg.example.org/osh}}}}\n  services: {{heat: {{releases: {{heat: {{version: 1.2.3}}}}}}}}\n"
+    );
+    let output = run(&file, &["explain", "-f", "cloud.yaml", "mariadb", "images.tags.dep_check"], None);
+    let (said, why) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && said.contains("reg.example.org/osh/kubernetes-entrypoint:"), "{said}{why}");
+    assert!(why.contains("not seen: the images that the charts of heat name themselves"), "{why}");
+}
