@@ -55,7 +55,7 @@ impl Question<'_> {
         let ceph = self.ceph(cluster, &inputs, unknown).await;
         let (helm_major, mut guessed) = self.helm(unknown);
         let charts = match charts {
-            Some(source) => self.obtained(source).await,
+            Some(source) => source.settled(spec, self.catalog, selection).await,
             None => self.told(&mut guessed, unknown),
         };
         let facts = Facts {
@@ -106,20 +106,6 @@ impl Question<'_> {
             unknown.push("the operator's helm: its status does not say the version yet".into());
         }
         (major.unwrap_or(4), guessed)
-    }
-
-    /// Charts out of a source of the caller's.
-    async fn obtained(&self, source: &ChartSource) -> BTreeMap<String, Result<ChartFact, Blocked>> {
-        source
-            .settled(|| {
-                let (facts, _) = source.facts(self.spec, self.catalog, self.selection);
-                let coming = |fact: &Result<_, Blocked>| {
-                    fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING)
-                };
-                let done = !facts.values().any(coming);
-                done.then_some(facts)
-            })
-            .await
     }
 
     /// Charts as the operator's status tells them.
