@@ -40,7 +40,7 @@ pub use file::{Content, Document, Read, split};
 pub use kinds::{meant, objects};
 pub use made_up::{made_up, made_up_beside};
 pub use place::keys_of;
-pub use release::moved;
+pub use release::{moved, moves_from, pinned_beside};
 pub use report::{Finding as Reported, Named, Report, Summary, other_kinds, report};
 
 use crate::api::OpenStackDeploymentSpec;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use super::leaving::is_leaving;
 use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
@@ -15,6 +16,7 @@ use crate::controller::named::{feature_secrets, references, values_from, written
 use crate::controller::{ChartSource, ceph};
 use crate::desired::{Blocked, ChartFact, Facts, Finding, Selection, claim_classes};
 use crate::observed::{Claim, Observed};
+use crate::rule;
 
 /// What the facts are for.
 pub struct Question<'a> {
@@ -36,6 +38,20 @@ pub struct Found {
     pub guessed: BTreeSet<String>,
     /// What is wrong with certificates.
     pub certificates: Vec<Finding>,
+}
+
+/// What is said of images in the objects that a spec names, where it moves from one OpenStack release, which is deployed, to another.
+pub async fn pinned(
+    cluster: &Cluster,
+    deployment: &OpenStackDeployment,
+    (spec, catalog, selection): (&OpenStackDeploymentSpec, &Catalog, &Selection),
+) -> Vec<Finding> {
+    let Some(deployed) = rule::moves_from(deployment).filter(|_| !is_leaving(deployment)) else { return Vec::new() };
+    let inputs = Inputs::new(cluster.client().clone(), Arc::new(Notify::new()));
+    inputs.watch(&references(spec, catalog, selection));
+    inputs.settled().await;
+    let held = values_from(&inputs, spec, &selection.namespace);
+    rule::pinned_beside(deployed, spec, &held).into_iter().map(Finding::from).collect()
 }
 
 impl Question<'_> {
