@@ -1,7 +1,6 @@
 //! `osdpl wait`: wait until the cloud is Ready, saying what it waits for; ends at once with code 2 where a person is needed.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -12,6 +11,7 @@ use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output;
+use super::span::{Span, span};
 use crate::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
 /// The exit code where it can't go on without a person.
@@ -21,9 +21,9 @@ const STALLED: u8 = 2;
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// How long to wait, in seconds.
-    #[arg(long, default_value_t = 1800)]
-    timeout: u64,
+    /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or seconds alone.
+    #[arg(long, value_name = "SPAN", default_value_t = Span::seconds(1800), value_parser = span)]
+    timeout: Span,
 }
 
 impl Arguments {
@@ -53,8 +53,8 @@ impl Arguments {
             }
             ExitCode::FAILURE
         };
-        let ended = tokio::time::timeout(Duration::from_secs(self.timeout), follow).await;
-        ended.with_context(|| format!("{name} is not Ready after {} s; see `osdpl status`", self.timeout))
+        let ended = tokio::time::timeout(self.timeout.duration(), follow).await;
+        ended.with_context(|| format!("{name} is not Ready after {}; see `osdpl status`", self.timeout))
     }
 }
 

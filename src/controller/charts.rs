@@ -13,7 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::api::OpenStackDeploymentSpec;
+use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
 use crate::charts::{Source, Store, Wanted};
 use crate::desired::{Blocked, ChartFact, Selection};
@@ -102,7 +102,7 @@ impl ChartSource {
                 Some(State::Ready(ready)) => match digest.filter(|digest| **digest != ready.fact.digest) {
                     None => Ok(ready.fact.clone()),
                     Some(digest) => Err(Blocked {
-                        reason: crate::api::reason::CHART.into(),
+                        reason: reason::CHART.into(),
                         message: format!(
                             "chart {} {} has the digest {}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
                             wanted.name, ready.fact.version, ready.fact.digest
@@ -115,7 +115,7 @@ impl ChartSource {
                     Err(blocked.clone())
                 }
                 Some(State::Pending) | None => Err(Blocked {
-                    reason: crate::api::reason::CHART_PENDING.into(),
+                    reason: reason::CHART_PENDING.into(),
                     message: format!("chart {} is being fetched", wanted.name),
                 }),
             };
@@ -125,13 +125,21 @@ impl ChartSource {
         (facts, again)
     }
 
-    /// What `look` finds, once it finds something: it is asked again whenever a chart has come.
-    pub(super) async fn settled<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+    /// The same once each has come, or can't be had.
+    pub async fn settled(
+        &self,
+        spec: &OpenStackDeploymentSpec,
+        catalog: &Catalog,
+        selection: &Selection,
+    ) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+        let is_coming =
+            |fact: &Result<_, Blocked>| fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING);
         loop {
-            match look() {
-                Some(found) => return found,
-                None => self.poke.notified().await,
+            let (facts, _) = self.facts(spec, catalog, selection);
+            if !facts.values().any(is_coming) {
+                return facts;
             }
+            self.poke.notified().await;
         }
     }
 

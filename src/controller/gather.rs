@@ -10,6 +10,7 @@ use super::Context;
 use super::learn::Learned;
 use super::likeness::{again, likenesses};
 use super::memory::{Memory, Resolved};
+use super::named::values_from;
 use super::pending::Pending;
 use super::spent::nameless;
 use crate::api::{
@@ -120,6 +121,10 @@ impl Context {
         findings: &mut Vec<Finding>,
     ) -> Option<Timestamp> {
         findings.extend(self.book.findings());
+        if let Some(deployed) = rule::moves_from(deployment) {
+            let held = values_from(&self.inputs, &deployment.spec, &selection.namespace);
+            findings.extend(rule::pinned_beside(deployed, &deployment.spec, &held).into_iter().map(Finding::from));
+        }
         findings.extend(nameless(&policy(deployment), called, observed));
         let (certificates, again) = memory.certificates.judge(&self.inputs, selection, super::now());
         findings.extend(certificates);

@@ -110,6 +110,7 @@ pub async fn preview(
         found.facts.site = looked(&cluster, (spec, catalog), &seen, &mut unknown).await;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
     }
+    let pinned = facts::pinned(&cluster, deployment, (spec, catalog, &selection)).await;
     let facts::Found { facts, guessed, certificates } = found;
     let mut desired = wanted(deployment, spec, catalog, &selection, &facts);
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
@@ -119,7 +120,7 @@ pub async fn preview(
     let plan = chosen(deployment, &desired, &observed, catalog);
     let survey = survey(deployment, spec, catalog, &seen);
     Ok(Preview {
-        findings: desired.findings.iter().cloned().chain(survey.findings).chain(certificates).collect(),
+        findings: desired.findings.iter().cloned().chain(survey.findings).chain(certificates).chain(pinned).collect(),
         ceph: of_ceph(catalog, &selection, &facts),
         scrubber: Scrubber::new(secrets(&facts)),
         restarts: rollout::ahead(&desired, &observed, catalog, &plan, &spec.nodes.rollout),

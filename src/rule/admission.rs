@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Judged, Question, moved};
+use super::{Judged, Question};
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::Level;
 
@@ -68,7 +68,7 @@ impl Question<'_> {
             }
         };
         let deployed = old["status"]["openstackRelease"]["deployed"].as_str();
-        let mut found = deployed.map(|deployed| moved(deployed, &deployment.spec, self.catalog)).unwrap_or_default();
+        let mut found = deployed.map(|deployed| self.moved(deployed, &deployment)).unwrap_or_default();
         found.extend(self.resource(&deployment));
         found.sort();
         found.dedup();
