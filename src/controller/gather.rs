@@ -24,6 +24,7 @@ use crate::plan::{Decision, Plan, Policy, Step};
 use crate::{endpoint, rollout, rule};
 
 /// What a pass knows before it plans.
+#[derive(Default)]
 pub struct Wish {
     /// What is wanted.
     pub desired: Arc<Desired>,
