@@ -71,7 +71,9 @@ async fn found(checks: &mut Checks, seen: &ReleaseSeen) -> Vec<String> {
     let key = Key::new("openstack", "store");
     let suspects = [Suspect { release: key.clone(), id: id(), trace: None }];
     let (_, looks) = checks.found(&[(&key, seen)], &suspects, 4);
-    join_all(looks).await.into_iter().for_each(|looked| checks.keep(looked));
+    for looked in join_all(looks).await {
+        checks.keep(looked);
+    }
     let (found, looks) = checks.found(&[(&key, seen)], &suspects, 4);
     assert!(looks.is_empty(), "the same is asked once");
     found[&key].objects.iter().map(ToString::to_string).collect()
