@@ -251,9 +251,8 @@ impl Context {
         if wish.refused {
             plan = gather::frozen(&wish.desired, &wish.observed);
         }
-        // After a restart the charts are read anew: what is told of none is no news.
-        let known = deployment.status.as_ref().and_then(|status| status.observed_generation);
-        if wish.fetching && known == deployment.metadata.generation && self.runner.table().is_empty() {
+        // After a restart the charts are read anew, which is no news.
+        if pending::is_unsaid(deployment, &wish, &plan) && self.runner.table().is_empty() {
             return Ok(wake(&plan, &wish, now));
         }
         let (changes, again) = self.changes(&plan, &wish, memory).await;

@@ -45,10 +45,11 @@ impl Arguments {
                     output::line(format_args!("{name} can't go on without help: {message}"));
                     return ExitCode::from(STALLED);
                 }
-                let message = current(&deployment).map(|status| status.message.as_str()).unwrap_or_default();
+                let said = || deployment.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
+                let message = unseen(&deployment).unwrap_or_else(said);
                 if message != last && !message.is_empty() {
-                    output::line(message);
-                    message.clone_into(&mut last);
+                    output::line(&message);
+                    last = message;
                 }
             }
             ExitCode::FAILURE
@@ -61,6 +62,20 @@ impl Arguments {
 /// Whether the status speaks of the current spec and says Ready.
 pub fn is_ready(deployment: &OpenStackDeployment) -> bool {
     holding(deployment, condition::READY).is_some()
+}
+
+/// What is to be said instead of a status that does not speak of the current spec yet: the operator has just started, is busy, or does not run.
+pub fn unseen(deployment: &OpenStackDeployment) -> Option<String> {
+    if current(deployment).is_some() {
+        return None;
+    }
+    let number = |generation: Option<i64>| generation.map_or_else(|| "none".to_owned(), |number| number.to_string());
+    let seen = deployment.status.as_ref().and_then(|status| status.observed_generation);
+    Some(format!(
+        "not yet seen by the operator: generation {}, seen {}",
+        number(deployment.metadata.generation),
+        number(seen)
+    ))
 }
 
 /// Why it can't go on without a person, where the status of the current spec says so.
@@ -101,5 +116,14 @@ mod tests {
         assert_eq!(stalled(&cloud(2, "Stalled", "False")), None);
         assert!(current(&cloud(1, "Ready", "True")).is_none(), "what was said of the spec before is no news");
         assert!(is_ready(&cloud(2, "Ready", "True")) && !is_ready(&cloud(1, "Ready", "True")));
+    }
+
+    #[test]
+    fn a_spec_that_no_operator_has_looked_at_is_told_as_that() {
+        assert_eq!(unseen(&cloud(2, "Ready", "True")), None);
+        let told = |cloud: &OpenStackDeployment| unseen(cloud).unwrap();
+        assert_eq!(told(&cloud(1, "Ready", "True")), "not yet seen by the operator: generation 2, seen 1");
+        let new = OpenStackDeployment { status: None, ..cloud(1, "Ready", "True") };
+        assert_eq!(told(&new), "not yet seen by the operator: generation 2, seen none");
     }
 }

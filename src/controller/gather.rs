@@ -25,6 +25,7 @@ use crate::plan::{Decision, Plan, Policy, Step};
 use crate::{endpoint, rollout, rule};
 
 /// What a pass knows before it plans.
+#[derive(Default)]
 pub struct Wish {
     /// What is wanted.
     pub desired: Arc<Desired>,
@@ -147,12 +148,12 @@ impl Context {
 
     /// What is; `names` tells what the spec calls releases.
     pub(super) async fn observe(&self, names: &BTreeMap<Key, String>, memory: &mut Memory) -> Observed {
+        // In this order: one that ends meanwhile still counts as running.
+        let table = self.runner.table();
         self.outcomes(memory).await;
         let seen = self.tasks.observe();
         memory.catching_up.retain(|key, waiting| !waiting.is_done(seen.releases.get(key)));
-        let mut running: BTreeMap<Key, RunningSeen> = self
-            .runner
-            .table()
+        let mut running: BTreeMap<Key, RunningSeen> = table
             .into_iter()
             .map(|(key, child)| {
                 let inputs = memory.started.get(&key).map(String::as_str).unwrap_or_default();
@@ -160,9 +161,7 @@ impl Context {
                 (key, seen)
             })
             .collect();
-        for (key, child) in memory.unseen() {
-            running.entry(key).or_insert(child);
-        }
+        running.extend(memory.unseen());
         let mut releases = (*seen.releases).clone();
         for (key, release) in &mut releases {
             release.release = desired::identify(key, release, names, &self.catalog());
