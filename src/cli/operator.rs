@@ -164,13 +164,13 @@ impl Arguments {
 ///
 /// # Errors
 /// When the work ends by itself: a panic in one pass ends all of them, and a process that answers probes and does nothing would go on for ever.
-async fn until_told(work: &mut JoinHandle<()>, word: impl Future<Output = ()>) -> anyhow::Result<()> {
+async fn until_told(work: &mut JoinHandle<()>, told: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
         // What a panic says may hold anything; the hook has printed it already.
         _ = work => anyhow::bail!(
             "no pass is made any more: one of them panicked, and what that said stands above; the operator ends with it, to be started anew; report it"
         ),
-        () = word => Ok(()),
+        () = told => Ok(()),
     }
 }
 
