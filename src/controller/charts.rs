@@ -198,15 +198,13 @@ async fn obtained(store: &Store, name: &str, wanted: &Wanted) -> State {
 
 /// What came of reading a chart: nobody joins the task that does, and without a word of its panic the release would wait for it for ever.
 async fn caught<T>(reading: impl Future<Output = Result<T, crate::charts::Error>>, chart: &str) -> Result<T, Blocked> {
-    match AssertUnwindSafe(reading).catch_unwind().await {
-        Ok(read) => read.map_err(|error| Blocked { reason: error.reason().into(), message: error.to_string() }),
-        Err(_) => {
-            let message = format!(
-                "reading chart {chart} panicked, and what that said is in the operator's log; report it, and name another version or archive of the chart"
-            );
-            Err(Blocked { reason: crate::api::reason::CHART.into(), message })
-        }
-    }
+    let Ok(read) = AssertUnwindSafe(reading).catch_unwind().await else {
+        let message = format!(
+            "reading chart {chart} panicked, and what that said is in the operator's log; report it, and name another version or archive of the chart"
+        );
+        return Err(Blocked { reason: crate::api::reason::CHART.into(), message });
+    };
+    read.map_err(|error| Blocked { reason: error.reason().into(), message: error.to_string() })
 }
 
 /// Looks again at charts in a folder.
