@@ -63,6 +63,7 @@ use crate::scrub::Scrubber;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
+use teardown::is_over;
 
 /// Everything that a pass works with.
 pub struct Context {
@@ -188,6 +189,9 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         return Ok(Action::await_change());
     }
     if deployment.metadata.deletion_timestamp.is_some() {
+        if is_over(deployment) {
+            return Ok(Action::await_change());
+        }
         return context.teardown(deployment, &mut memory).await;
     }
     if context.cluster.set_finalizer(deployment, true).await? {

@@ -31,6 +31,8 @@ pub struct Wish {
     pub desired: Arc<Desired>,
     /// What is.
     pub observed: Observed,
+    /// What the spec calls releases, wanted or not.
+    pub names: BTreeMap<Key, String>,
     /// What is allowed.
     pub policy: Policy,
     /// What is wrong with the spec, or should be known.
@@ -102,6 +104,7 @@ impl Context {
             fetching: is_fetching(&desired),
             desired,
             observed,
+            names: called,
             findings,
             problems,
             ceph,

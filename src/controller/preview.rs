@@ -117,7 +117,7 @@ pub async fn preview(
     observed.renewed = renewed(live, &desired);
     let compared = alike::compare(&cluster, &desired, &mut observed).await?;
     let refused = is_refused(&desired);
-    let plan = chosen(deployment, &desired, &observed, catalog);
+    let plan = chosen(deployment, (&desired, &selection), &observed, catalog);
     let survey = survey(deployment, spec, catalog, &seen);
     Ok(Preview {
         findings: desired.findings.iter().cloned().chain(survey.findings).chain(certificates).chain(pinned).collect(),
@@ -142,9 +142,14 @@ pub async fn preview(
 }
 
 /// What is planned for a resource that is let go, refused, or neither.
-fn chosen(deployment: &OpenStackDeployment, desired: &Desired, observed: &Observed, catalog: &Catalog) -> Plan {
+fn chosen(
+    deployment: &OpenStackDeployment,
+    (desired, selection): (&Desired, &Selection),
+    observed: &Observed,
+    catalog: &Catalog,
+) -> Plan {
     match is_refused(desired) {
-        _ if is_let_go(deployment) => leaving::plan(observed),
+        _ if is_let_go(deployment) => leaving::plan(observed, selection),
         true => frozen(desired, observed),
         false => plan(desired, observed, catalog, &policy(deployment), super::now()),
     }
