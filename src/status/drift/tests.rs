@@ -65,6 +65,7 @@ fn told(world: &World, before: Option<&ChildStatus>) -> ChildStatus {
         spec: &spec,
         generation: 1,
         helm: String::new(),
+        names: &BTreeMap::new(),
         desired: &world.desired,
         observed: &world.observed,
         plan: &plan,
