@@ -29,7 +29,7 @@ pub use error::{Error, Errors, did_you_mean, nearest};
 pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Every, Fragment, Reach};
 pub use judgement::{Apart, Coupling, Judgements, Place, Pool, Rule, Shared};
-pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ, TEXT, entry_name, is_short};
+pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ, TEXT, entry_name, entry_shape, is_short};
 pub use secrets::{MARK as SECRET_MARK, SecretField};
 pub use text::{Files, Late, Text};
 

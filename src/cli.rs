@@ -72,7 +72,8 @@ enum Command {
     ///
     /// Of a secret it says where it comes from, never what it is. With a file no cluster is needed.
     ///
-    /// Ends with code 1 where neither a layer nor a chart has the path, or the resource is refused, 2 where a file can't be read.
+    /// Ends with code 1 where neither a layer nor a chart has the path, or the resource has no sound shape or names what there is not, 2 where a file
+    /// can't be read; what else it is refused for is noted, and the value is explained all the same.
     Explain(explain::Arguments),
     /// Say what would be done now, and why the rest waits.
     ///

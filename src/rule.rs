@@ -16,6 +16,7 @@ mod domain;
 mod fields;
 mod file;
 mod kinds;
+mod lacking;
 mod made_up;
 mod metadata;
 mod nulls;

@@ -3,11 +3,12 @@
 //! Two ways, because either alone leaks: by *value* (every secret we know, in each form that scripts and API errors show it)
 //! and by *shape* (`scheme://user:password@host`, whose password we may never have known).
 
+mod assigned;
 mod brought;
 mod secretive;
 
 pub use brought::{brought, brought_texts};
-pub use secretive::{scalars, secretive};
+pub use secretive::{scalars, secretive, written};
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -136,6 +136,14 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_says_a_password_stands_apart_and_one_that_asks_for_it_does_not() {
+        let (told, asked) = ("global:\n  smtp_auth_password: 'hunter2'\n", "password: {{ .Values.password }}\n");
+        let residue = residue(&Values::new(), &Values::new(), &map(json!({"conf": {"told": told, "asked": asked}})));
+        assert_eq!(Value::Object(residue.secret), json!({"conf": {"told": told}}));
+        assert_eq!(Value::Object(residue.plain.values), json!({"conf": {"asked": asked}}));
+    }
+
+    #[test]
     fn a_map_in_place_of_a_scalar_lets_no_default_through() {
         let defaults = map(json!({"tls": {"a": 1, "b": 2}}));
         let (wanted, given) = (map(json!({"tls": "off"})), map(json!({"tls": {"a": null, "c": 3}})));

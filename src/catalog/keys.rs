@@ -7,7 +7,7 @@
 mod entry;
 mod read;
 
-pub use entry::{ANY_KEY, KeyType, READ, TEXT, entry_name, is_short};
+pub use entry::{ANY_KEY, KeyType, READ, TEXT, entry_name, entry_shape, is_short};
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -1,10 +1,12 @@
 //! What the part of JSON schema that custom resource definitions know (structural schemas) says of a value. Whoever asks puts it into words.
 
+mod mistyped;
 mod words;
 
 use serde_json::{Map, Value};
 
-pub use words::{described, meant, said};
+pub use mistyped::meant;
+pub use words::{described, said};
 
 /// Something that a schema has against a value.
 #[derive(Debug, PartialEq)]

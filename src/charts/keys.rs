@@ -13,7 +13,7 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
 
 use super::reads::Reads;
-use crate::catalog::{ANY_KEY, KeyType, READ, TEXT, entry_name, is_short};
+use crate::catalog::{ANY_KEY, KeyType, READ, TEXT, entry_name, entry_shape, is_short};
 use crate::scrub::secretive;
 use crate::values::Path;
 
@@ -48,7 +48,7 @@ fn known(value: &Value, path: &Path) -> Value {
         Value::String(text) if (is_short(text) || is_image(path)) && !secretive(path, value) => {
             Value::from(format!("{TEXT}{text}"))
         }
-        Value::Array(list) if !list.is_empty() => list.iter().map(entry_name).collect(),
+        Value::Array(list) if !list.is_empty() => list.iter().map(|item| entry(item, path)).collect(),
         leaf => Value::from(KeyType::of(leaf).name()),
     }
 }
@@ -56,6 +56,17 @@ fn known(value: &Value, path: &Path) -> Value {
 /// What `spec.images` rewrites is known whole.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
+}
+
+/// An entry of a list, without what it says where that is secret; that a key far above only sounds like a secret is no reason.
+fn entry(item: &Value, path: &Path) -> String {
+    let own = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
+    match item {
+        _ if !secretive(&own, item) => entry_name(item),
+        Value::Object(_) => entry_shape(item),
+        // Not even how long it is.
+        _ => KeyType::of(item).name().to_owned(),
+    }
 }
 
 /// Adds a path that is read. Below a default that is no map, or an empty one, everything is known already.
@@ -72,5 +83,30 @@ fn add(tree: &mut Value, path: &[String], is_whole: bool) {
         [first, below @ ..] => {
             add(map.entry(first.clone()).or_insert_with(|| Value::Object(Map::new())), below, is_whole);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_secret_is_by_default_is_not_written_down_in_a_list_either() {
+        let defaults = json!({
+            "auth": {"tmpurlkey": "hunter2", "access_key": "hunter2", "region": "x"},
+            "users": [{"name": "x", "password": "hunter2"}, {"name": "y"}],
+            "passwords": ["hunter2"],
+            "token": {"methods": ["password", "token"]},
+            "script": ["--password=hunter2"],
+        });
+        let text = to_json(&defaults, &Reads::default()).unwrap();
+        assert!(!text.contains("hunter2"), "{text}");
+        let tree: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(tree["auth"], json!({"tmpurlkey": "string", "access_key": "string", "region": "=x"}));
+        assert_eq!(tree["users"], json!(["a map of name, password", "{\"name\":\"y\"}"]));
+        assert_eq!(tree["token"]["methods"], json!(["password", "token"]));
+        assert_eq!(tree["script"], json!(["string"]));
     }
 }

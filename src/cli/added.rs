@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::common::{CatalogOption, read, readable};
 use crate::catalog::{Addition, Catalog, Extended, LABEL, extend};
 use crate::cluster::{addition, additions};
-use crate::yaml::{self, without_literals};
+use crate::rule::{Content, objects, split};
+use crate::yaml::without_literals;
 
 /// The namespace of a resource that names none.
 const USUAL: &str = "openstack";
@@ -104,23 +105,15 @@ fn in_texts_of<'a>(
     let mut maps: Vec<ConfigMap> = Vec::new();
     let mut homes: Vec<String> = Vec::new();
     for (place, text) in files {
-        for document in format!("\n{text}").split("\n---") {
+        for document in split(place, text) {
             // Anything else in the file is the business of others, and need not even be YAML that we understand.
-            if !document.contains("ConfigMap") && !document.contains("OpenStackDeployment") {
-                continue;
-            }
-            let Ok(value) = yaml::parse::<Value>(place, document) else { continue };
-            if value["kind"] == "OpenStackDeployment" {
-                homes.extend(value["metadata"]["namespace"].as_str().map(str::to_owned));
-            }
-            if value["kind"] == "ConfigMap" && value["metadata"]["labels"][LABEL] == "true" {
-                match serde_json::from_value(value) {
-                    Ok(map) => maps.push(map),
-                    Err(error) if wrong == Wrong::Refused => {
-                        let why = without_literals(&error.to_string());
-                        bail!("{place} holds a ConfigMap with the label {LABEL} that is none: {why}; correct it");
-                    }
-                    Err(_) => {}
+            let Content::Object(read) = &document.content else { continue };
+            for (_, object) in objects(&read.value) {
+                if object["kind"] == "OpenStackDeployment" {
+                    homes.extend(object["metadata"]["namespace"].as_str().map(str::to_owned));
+                }
+                if object["kind"] == "ConfigMap" && object["metadata"]["labels"][LABEL] == "true" {
+                    maps.extend(config_map(place, object, wrong)?);
                 }
             }
         }
@@ -133,9 +126,30 @@ fn in_texts_of<'a>(
     Ok(maps.iter().filter(is_at_home).map(addition).collect())
 }
 
+fn config_map(place: &str, object: &Value, wrong: Wrong) -> anyhow::Result<Option<ConfigMap>> {
+    match serde_json::from_value(object.clone()) {
+        Ok(map) => Ok(Some(map)),
+        Err(error) if wrong == Wrong::Refused => {
+            let why = without_literals(&error.to_string());
+            bail!("{place} holds a ConfigMap with the label {LABEL} that is none: {why}; correct it");
+        }
+        Err(_) => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn config_maps_in_a_list_are_read_and_are_at_home_with_the_resource_in_it() {
+        let map = "- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: one, labels: {osdpl.dev/catalog: 'true'}}\n  data: {presets.edge.yaml: 'preset: edge'}\n";
+        let cloud = "- kind: OpenStackDeployment\n  metadata: {name: c, namespace: here}\n";
+        let text = format!("apiVersion: v1\nkind: List\nitems:\n{map}{cloud}--- # the end\nkind: Other\n");
+        let found = in_texts([("list.yaml", text.as_str())]).unwrap();
+        let found: Vec<_> = found.iter().map(|addition| addition.source.as_str()).collect();
+        assert_eq!(found, ["ConfigMap here/one"]);
+    }
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "a file as a user has it")]

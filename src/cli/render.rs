@@ -4,6 +4,7 @@ mod chart;
 mod folder;
 mod real;
 mod script;
+mod write;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use super::common::{CatalogOption, Document, ResourceOption};
-use super::manifests::{Renderer, scrubber};
+use super::manifests::Renderer;
 use super::offline::{Offline, sound};
 use super::output;
 use super::place::Place;
@@ -23,13 +24,13 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
 use crate::controller::secrets;
 use crate::desired::{Desired, DesiredRelease, layers, redacted};
-use crate::difference;
 use crate::helm::Version;
 use crate::observed::Site;
 use crate::scrub::Scrubber;
 use crate::values::{Layer, Origin, Path, Values, get, leaves, set};
 use crate::yaml;
 use folder::Folder;
+use write::manifest;
 
 #[derive(Args)]
 #[command(
@@ -137,12 +138,13 @@ impl Arguments {
         let Offline { deployment, selection, facts, desired } = Offline::of(&document, &catalog, Site::default())?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
         let jobs = jobs.collect();
-        let written = |name: &String| {
+        let written = |(name, release): (&String, &DesiredRelease)| {
             let layers = layers(name, &deployment.spec, &catalog, &selection, &facts).unwrap_or_default();
-            (name.clone(), layers.iter().filter(|layer| is_users(layer)).flat_map(hidden).collect())
+            let users = layers.iter().filter(|layer| is_users(layer));
+            (name.clone(), users.flat_map(|layer| hidden(layer, &release.secret)).collect())
         };
         Ok(Cloud {
-            written: desired.releases.keys().map(written).collect(),
+            written: desired.releases.iter().map(written).collect(),
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
             jobs,
@@ -192,51 +194,6 @@ impl Arguments {
             Secrets::Real => release.values.clone(),
         })
     }
-
-    async fn write(
-        &self,
-        folder: &Folder,
-        cloud: &Cloud,
-        chosen: &[(&str, &DesiredRelease)],
-        renderer: Option<&Renderer>,
-    ) -> anyhow::Result<()> {
-        let charts = chart::Charts::new(&self.place, cloud).await?;
-        let depths = cloud.desired.depths();
-        let mut script = script::Script::new(cloud, self.secrets());
-        // One that can't be had is told of before anything secret is written.
-        let mut taken = Vec::new();
-        for (name, _) in chosen {
-            taken.push(charts.of(name, folder).await?);
-        }
-        let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
-        let removed = script::clear(folder, &names, renderer.is_some())?;
-        for ((name, release), chart) in chosen.iter().zip(&taken) {
-            let values = format!("{name}.yaml");
-            folder.write(&values, yaml::write(&self.shown(cloud, name, release)).as_bytes(), false)?;
-            if let Some(renderer) = renderer {
-                let text = manifest(renderer, cloud, name, release).await?;
-                folder.write(&script::manifest(name), text.as_bytes(), false)?;
-            }
-            script.add(name, release, depths[name], &values, chart);
-        }
-        folder.write(script::NAME, script.text().as_bytes(), true)?;
-        let real = if self.credentials { ", with the real credentials: remove it when you are done" } else { "" };
-        let count = if chosen.len() == 1 { "1 release".to_owned() } else { format!("{} releases", chosen.len()) };
-        output::line(format_args!("{folder}: the values of {count} and {}{real}", script::NAME));
-        if !removed.is_empty() {
-            output::line(format_args!("{folder}: those of before are removed: {}", removed.join(", ")));
-        }
-        Ok(())
-    }
-}
-
-/// What helm would render of a release, in helm's order; of Secrets their keys.
-async fn manifest(renderer: &Renderer, cloud: &Cloud, name: &str, release: &DesiredRelease) -> anyhow::Result<String> {
-    let scrubber = scrubber(release, &cloud.secrets, None);
-    let objects = renderer.objects((&cloud.spec, &cloud.catalog), (name, release), false, &scrubber);
-    let objects = objects.await.with_context(|| format!("release {name}"))?;
-    let texts = objects.iter().map(|object| yaml::write(&difference::shown(object, &scrubber)));
-    Ok(texts.collect::<Vec<_>>().join("---\n"))
 }
 
 /// Whether a layer is what someone wrote, and not the catalogue.
@@ -244,10 +201,10 @@ fn is_users(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::Field(_) | Origin::Object(_))
 }
 
-/// The paths of what a layer sets and may not be shown, each by itself.
-fn hidden(layer: &Layer) -> Vec<Path> {
+/// The paths of what a layer sets and may not be shown, each by itself: what takes the place of a credential is secret like it.
+fn hidden(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
-    paths.filter(|path| layer.secret.iter().any(|secret| secret.covers(path))).collect()
+    paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()
 }
 
 /// The values with every text and number below these paths replaced by another, so that templates find what they expect.
@@ -281,9 +238,9 @@ mod tests {
     #[test]
     fn of_what_users_write_only_secrets_are_hidden_and_each_by_itself() {
         let values = json!({"conf": {"password": "hunter2", "debug": true}, "other": 1});
-        let mut layer = Layer::new(Origin::Field("spec".into()), values.as_object().unwrap().clone());
-        layer.secret = vec![Path::parse("conf").unwrap()];
-        let paths: Vec<String> = hidden(&layer).iter().map(ToString::to_string).collect();
+        let layer = Layer::new(Origin::Field("spec".into()), values.as_object().unwrap().clone());
+        let secret = [Path::parse("conf").unwrap()];
+        let paths: Vec<String> = hidden(&layer, &secret).iter().map(ToString::to_string).collect();
         assert_eq!((is_users(&layer), paths), (true, vec!["conf.debug".to_owned(), "conf.password".to_owned()]));
     }
 

@@ -51,8 +51,33 @@ fn validate(schema: &Value, value: &Value, field: &str, findings: &mut Vec<Findi
     }));
 }
 
+/// What stands between a value and the pattern that it does not match, which is no secret, whatever it looks like.
+const PATTERN: &str = " does not match ";
+
 /// The message without the password of an address that stands in it.
 pub fn without_login(message: &str) -> String {
-    let clean = Scrubber::default().scrub(message);
-    if clean == message { clean } else { format!("{clean}; no user and no password may stand in it") }
+    let (said, pattern) = message.split_at(message.rfind(PATTERN).unwrap_or(message.len()));
+    let clean = Scrubber::default().scrub(said);
+    if clean == said {
+        return message.to_owned();
+    }
+    format!("{clean}{pattern}; no user and no password may stand in it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_loses_its_password_and_a_pattern_that_looks_like_one_stays() {
+        let pattern = "^https?://[A-Za-z0-9._~:@]+$";
+        let plain = format!("\"ftp://x/y\" does not match {pattern}; correct it");
+        assert_eq!(without_login(&plain), plain);
+        assert_eq!(
+            without_login(&format!("\"ftp://me:hunter2@x\" does not match {pattern}; correct it")),
+            format!(
+                "\"ftp://me:[redacted]@x\" does not match {pattern}; correct it; no user and no password may stand in it"
+            )
+        );
+    }
 }

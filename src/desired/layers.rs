@@ -1,12 +1,10 @@
 //! The layers of one release, low to high.
 
-use serde_json::Value;
-
 use super::{Facts, Finding, Selection, Unavailable, images, overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
 use crate::expr::Scope;
-use crate::scrub::{brought, secretive};
+use crate::scrub::{brought, written};
 use crate::values::{Layer, Origin, Path, Values, fold, leaves};
 
 /// What the layers of a release are made from.
@@ -202,20 +200,16 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Everything in these values, and nothing beside it.
+/// Everything in these values, and nothing beside it: in an empty map there is nothing to hide, and others may set what is below.
 fn all(values: &Values) -> Vec<Path> {
-    leaves(values).into_iter().map(|(path, _)| path).collect()
+    let said = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
+    said.map(|(path, _)| path).collect()
 }
 
 /// Secrets that someone has written where they can be read: osdpl repeats none of them.
 pub(super) fn in_clear(values: &Values) -> Vec<Path> {
-    let is_secret = |(path, value): &(Path, &Value)| {
-        // Below a key that only sounds like one (`token: {provider: fernet}`) there are settings.
-        let own = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
-        path.keys().first().is_some_and(|top| top != "secrets") && !value.is_null() && secretive(&own, value)
-    };
-    let written = leaves(values).into_iter().filter(is_secret).map(|(path, _)| path);
-    written.chain(brought(values)).collect()
+    let found = leaves(values).into_iter().filter(|(path, value)| written(path, value)).map(|(path, _)| path);
+    found.chain(brought(values)).collect()
 }
 
 fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut Vec<Finding>) {

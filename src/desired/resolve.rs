@@ -127,7 +127,7 @@ impl Source<'_> {
             guests: guests(release, scope),
             split: super::per_node::split(release, values),
             catalog: self.catalog_digest(fact),
-            secret: merged.layers.iter().flat_map(|layer| layer.secret.iter().cloned()).collect(),
+            secret: crate::values::secret(&merged.layers),
             values: std::mem::take(&mut merged.values),
         }
     }

@@ -49,6 +49,8 @@ fn layers_override_in_order_and_secrets_are_marked() {
 #[test]
 fn what_is_written_in_clear_is_taken_for_a_secret_where_it_looks_like_one() {
     let written = json!({
+        "files": {"ldap.conf": "bind_password = 'hunter2'", "other.conf": "password: {{ .Values.x }}"},
+        "admin": {"password": {"x": "hunter2"}},
         "conf": {"ldap": {"password": "hunter2", "url": "ldap://ldap"}, "token": {"provider": "fernet"}, "db": "mysql://nova:hunter2@db/nova"},
         "secrets": {"identity": {"admin": "mine"}}, "manifests": {"secret_db": false},
         "extraObjects": {"mine": {"kind": "Secret", "stringData": {"anything": "hunter2"}}},
@@ -62,6 +64,7 @@ fn what_is_written_in_clear_is_taken_for_a_secret_where_it_looks_like_one() {
         "region": "RegionOne", "password": "<redacted>",
     });
     assert_eq!(shown["conf"], own);
+    assert_eq!(shown["files"], json!({"ldap.conf": "<redacted>", "other.conf": "password: {{ .Values.x }}"}));
     assert_eq!(
         (&shown["secrets"]["identity"]["admin"], &shown["manifests"]["secret_db"]),
         (&json!("mine"), &json!(false))

@@ -14,7 +14,8 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
     let known = tree.and_then(|tree| tree.find(path.keys()));
     let before = holds.map(KeyType::of).or_else(|| known?.kind())?;
     if before == KeyType::Number && path.keys().first().is_some_and(|key| key != "conf") && is_word(value) {
-        let message = format!("is {value} where {} a number; write a number", whose(holds));
+        // The value itself may come out of a Secret.
+        let message = format!("is a text where {} a number; write a number", whose(holds));
         return Some(Said { kind: "type-changed", message });
     }
     let after = KeyType::of(value);
@@ -64,9 +65,11 @@ fn whose(holds: Option<&Value>) -> &'static str {
     if holds.is_some() { "the layers below give" } else { "the chart has" }
 }
 
-/// Whether it is a text that is no number, nor begins as one: `25%` is as good as one where pods are counted.
+/// Whether it is a text that is no number, nor begins as one: `25%` is as good as one where pods are counted, and an empty one is none at all.
 fn is_word(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| !text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit()))
+    value.as_str().is_some_and(|text| {
+        !text.is_empty() && !text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())
+    })
 }
 
 /// Whether one kind of value in place of another is a change of more than writing. A file's settings end as text, whatever they are.

@@ -176,7 +176,7 @@ fn a_value_of_another_kind_is_told_and_what_it_hides() {
         (
             json!({"ports": {"api": "http"}}),
             "type-changed",
-            "ports.api: is \"http\" where the chart has a number; write a number",
+            "ports.api: is a text where the chart has a number; write a number",
         ),
     ];
     for (values, kind, expected) in cases {
@@ -184,6 +184,11 @@ fn a_value_of_another_kind_is_told_and_what_it_hides() {
     }
     let sound = json!({"ports": {"api": "25%"}, "conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
     assert_eq!(of_front(sound), Vec::<String>::new(), "a file's settings end as text");
+    assert_eq!(
+        of_front(json!({"ports": {"api": ""}})),
+        Vec::<String>::new(),
+        "this is how charts are told that there is none"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use super::lacking::Lacking;
 use super::served::{Served, typed};
 use super::{Judged, certificate, moved};
 use crate::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
@@ -118,6 +119,8 @@ impl Question<'_> {
         let deployed = object["status"]["openstackRelease"]["deployed"].as_str().zip(deployment.as_ref());
         let moved = deployed.into_iter().flat_map(|(deployed, own)| self.moved(deployed, own));
         let beyond = moved.chain(deployment.iter().flat_map(|deployment| self.resource(deployment)));
+        let lacking = Lacking::of(&sound, self.catalog);
+        let beyond = beyond.filter(|judged| !lacking.explains(judged));
         for judged in beyond.filter_map(|judged| sound.judged(judged)) {
             // The catalogue's own words help more than a schema's.
             let is_better = judged.level == Level::Error;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{Content, Document, Read};
-use super::{Judged, Kind, Question, Schemas, beside, kinds, metadata};
+use super::{Judged, Kind, Question, Schemas, beside, is_ours, kinds, metadata};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, LABEL, Level};
 use crate::observed::Site;
@@ -239,7 +239,9 @@ impl Place<'_> {
     }
 
     fn judge(&self, object: &Value, names: &BTreeSet<String>, question: &Question<'_>, report: &mut Report) {
-        let Some(kind) = Kind::of(object) else {
+        // One without a version is judged as what it is most likely meant to be; that it has none is among what is said of it.
+        let meant = || is_ours(object).then_some(Kind::OpenStackDeployment);
+        let Some(kind) = Kind::of(object).or_else(meant) else {
             self.other(object, names, report);
             return;
         };

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::document::VERSION;
 use super::sound::Sound;
 use super::{Judged, Kind, Schemas, fields, metadata, nulls, schema};
+use crate::values::plain_numbers;
 use crate::yaml::without_literals;
 
 /// What the API server would say, and the resource without what it says it of.
@@ -58,14 +59,20 @@ impl Schemas {
         Sound::of(self.of(kind), whole, self.releases().last().map(String::as_str))
     }
 
-    /// With the releases that there are, where one is missing.
+    /// With the releases that there are, where one is missing, or is none of them with quotes either.
     fn with_releases(&self, judged: Judged) -> Judged {
-        if judged.field != "spec.openstackRelease" || !judged.message.starts_with("is required") {
+        let is_release = |text: &str| self.releases().iter().any(|release| text == format!("{release:?}"));
+        let said = match judged.message.split_once("; put it in quotes: ") {
+            Some((said, release)) if !is_release(release) => said,
+            None if judged.message.starts_with("is required") => "is required",
+            _ => return judged,
+        };
+        if judged.field != "spec.openstackRelease" {
             return judged;
         }
         let releases: Vec<String> = self.releases().iter().map(|release| format!("{release:?}")).collect();
         let message =
-            format!("is required; set it to one of the OpenStack releases that there are: {}", releases.join(", "));
+            format!("{said}; set it to one of the OpenStack releases that there are: {}", releases.join(", "));
         Judged { message, ..judged }
     }
 }
@@ -73,7 +80,8 @@ impl Schemas {
 impl Sound {
     /// What was found in the sound resource, at its place in the one that was written; `None` for what only follows of what was told.
     pub(super) fn judged(&self, judged: Judged) -> Option<Judged> {
-        Some(Judged { field: self.written(&judged.field)?, ..judged })
+        let is_of_name = judged.message.starts_with("there is no ");
+        Some(Judged { field: self.written(&judged.field, is_of_name)?, ..judged })
     }
 }
 
@@ -98,9 +106,10 @@ pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &
     let texts = ["name", "namespace"].map(|field| (field, object["metadata"][field].as_str()));
     let metadata: Map<String, Value> =
         texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?.into()))).collect();
-    let whole = json!({
-        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata, "spec": sound.object["spec"],
-    });
+    // 60.0 is as good an integer as 60 to the API server.
+    let mut spec = sound.object["spec"].as_object().cloned().unwrap_or_default();
+    plain_numbers(&mut spec);
+    let whole = json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata, "spec": spec});
     match serde_json::from_value(whole) {
         Ok(typed) => Some(typed),
         Err(error) => {

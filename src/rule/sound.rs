@@ -81,15 +81,20 @@ impl Sound {
         self.changes.push(Change { field, is_gone, item });
     }
 
+    /// The fields that were taken out.
+    pub fn gone(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().filter(|change| change.is_gone).map(|change| change.field.as_str())
+    }
+
     /// Where what is said of a field of the sound resource stands in the one that was written; `None` where it would only be what follows of what was
-    /// told of it already.
-    pub fn written(&self, field: &str) -> Option<String> {
+    /// told of it already. That there is nothing of a name (`is_of_name`) follows of nothing below that name.
+    pub fn written(&self, field: &str, is_of_name: bool) -> Option<String> {
         let mut field = field.to_owned();
         for change in self.changes.iter().rev() {
             if let Some((list, index)) = &change.item {
                 field = behind(&field, list, *index);
             }
-            if follows(&field, change) {
+            if follows(&field, change, is_of_name) {
                 return None;
             }
         }
@@ -153,14 +158,14 @@ fn behind(field: &str, list: &str, index: usize) -> String {
 }
 
 /// Whether what is said of a field may only follow of what was done: to it, above it, or right below it.
-fn follows(field: &str, change: &Change) -> bool {
+fn follows(field: &str, change: &Change, is_of_name: bool) -> bool {
     let changed = change.field.as_str();
     let is_below = || field.strip_prefix(changed).is_some_and(|rest| rest.starts_with(['.', '[']));
     let is_above = || {
         let rest = changed.strip_prefix(field).and_then(|rest| rest.strip_prefix(['.', '[']));
         rest.is_some_and(|rest| keys_of(rest.trim_end_matches(']')).len() == 1)
     };
-    field == changed || change.is_gone && (is_below() || field != "spec" && is_above())
+    field == changed || change.is_gone && (is_below() || field != "spec" && !is_of_name && is_above())
 }
 
 #[cfg(test)]
@@ -196,10 +201,15 @@ mod tests {
             &json!({"openstackRelease": "2026.1", "overrides": [{"nam": "x"}, {"name": "a", "nodes": [[], "n"]}, {"name": 5}]}),
         );
         assert_eq!(found.object["spec"]["overrides"], json!([{"name": "a", "nodes": ["n"]}, {"name": "5"}]));
-        assert_eq!(found.written("spec.overrides[0].nodes[0]").as_deref(), Some("spec.overrides[1].nodes[1]"));
-        assert_eq!(found.written("spec.overrides[1].nodes").as_deref(), Some("spec.overrides[2].nodes"));
-        assert_eq!(found.written("spec.overrides[1].name"), None, "it was told of");
-        assert_eq!(found.written("spec.overrides"), None, "it may be for the one that was taken out");
-        assert_eq!(found.written("spec.region").as_deref(), Some("spec.region"));
+        assert_eq!(found.written("spec.overrides[0].nodes[0]", false).as_deref(), Some("spec.overrides[1].nodes[1]"));
+        assert_eq!(found.written("spec.overrides[1].nodes", false).as_deref(), Some("spec.overrides[2].nodes"));
+        assert_eq!(found.written("spec.overrides[1].name", false), None, "it was told of");
+        assert_eq!(found.written("spec.overrides", false), None, "it may be for the one that was taken out");
+        assert_eq!(
+            found.written("spec.overrides", true).as_deref(),
+            Some("spec.overrides"),
+            "its name is wrong all the same"
+        );
+        assert_eq!(found.written("spec.region", false).as_deref(), Some("spec.region"));
     }
 }

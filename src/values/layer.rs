@@ -70,6 +70,20 @@ pub fn fold<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     values
 }
 
+/// The paths whose final value must not be shown. What comes out of an object that the user names is theirs to write over in clear; what the catalogue has for a
+/// secret is one whoever says it.
+pub fn secret(layers: &[Layer]) -> Vec<Path> {
+    let is_over = |(place, own): (usize, &Layer), path: &Path| {
+        let is_map = get(&own.values, path).is_some_and(Value::is_object);
+        let replaces = |value: &Value| !is_map || !value.is_object();
+        matches!(own.origin, Origin::Object(_))
+            && layers[place + 1..].iter().any(|later| get(&later.values, path).is_some_and(replaces))
+    };
+    let all =
+        layers.iter().enumerate().flat_map(|(place, layer)| layer.secret.iter().map(move |path| (place, layer, path)));
+    all.filter(|(place, layer, path)| !is_over((*place, *layer), path)).map(|(_, _, path)| path.clone()).collect()
+}
+
 /// What one layer says of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace<'a> {

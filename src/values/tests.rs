@@ -82,6 +82,31 @@ fn what_changed_is_named_by_path() {
     assert_eq!(paths, ["a.c", "d", "e", "f"]);
 }
 
+#[test]
+fn what_comes_out_of_an_object_can_be_written_over_in_clear_and_a_credential_can_not() {
+    let layer = |origin: Origin, values: Value, secret: &[&str]| {
+        let mut layer = Layer::new(origin, map(values));
+        layer.secret = secret.iter().map(|path| Path::parse(path).unwrap()).collect();
+        layer
+    };
+    let file = Origin::File { file: "values/x.yaml".into(), field: "values".into() };
+    let layers = [
+        layer(file, json!({"auth": {"password": "made"}}), &["auth.password"]),
+        layer(
+            Origin::Object("Secret x".into()),
+            json!({"replicas": 1, "kept": 2, "data": {"a": 1}}),
+            &["replicas", "kept", "data"],
+        ),
+        layer(
+            Origin::Field("spec".into()),
+            json!({"replicas": 5, "data": {"b": 2}, "auth": {"password": "mine"}, "own": "x"}),
+            &["own"],
+        ),
+    ];
+    let found: Vec<String> = secret(&layers).iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["auth.password", "kept", "data", "own"]);
+}
+
 fn tree() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), (0..5i64).prop_map(Value::from)];
     leaf.prop_recursive(3, 24, 4, |inner| {

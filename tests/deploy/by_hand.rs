@@ -151,13 +151,13 @@ fn what_an_earlier_run_wrote_of_other_releases_goes_and_the_rest_of_a_folder_sta
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("out");
     assert!(render("minimal", &folder, &[]).status.success());
-    std::fs::write(folder.join("glance.manifest.yaml"), "").unwrap();
+    std::fs::write(folder.join("glance.manifest.yaml"), "mine").unwrap();
     std::fs::write(folder.join("notes.yaml"), "mine").unwrap();
     assert!(render("minimal", &folder, &["keystone"]).status.success());
     let mut names: Vec<String> =
         std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    assert_eq!(names, ["install.sh", "keystone.yaml", "notes.yaml"]);
+    assert_eq!(names, ["glance.manifest.yaml", "install.sh", "keystone.yaml", "notes.yaml"]);
 }
 
 #[test]

@@ -24,9 +24,18 @@ fn what_is_most_likely_ours_is_told_with_what_to_write() {
     let (code, said, _) = validate(&[], &format!("{SOUND}---\n{wrong}"));
     let kind = "-:7: error: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean \"OpenStackDeployment\"?; there are OpenStackDeployment and NodeMaintenance: correct it [resource]\n";
     assert!(code == 1 && said.starts_with(kind), "{said}");
-    let (code, said, _) = validate(&[], &SOUND.replace("apiVersion: osdpl.dev/v1alpha1\n", ""));
-    let version = "-:1: error: apiVersion: there is none, so that nobody knows what this is; write apiVersion: osdpl.dev/v1alpha1 [resource]\n";
-    assert_eq!((code, said), (1, format!("{version}0 resources judged: 1 error, 0 warnings\n")));
+    let unversioned = SOUND.replace("apiVersion: osdpl.dev/v1alpha1\n", "").replace("[core]", "[core], regoin: x");
+    let (code, said, _) = validate(&[], &unversioned);
+    let version = "-:1: error: apiVersion: there is none, so that nobody knows what this is; write apiVersion: osdpl.dev/v1alpha1 [schema]\n";
+    assert!(code == 1 && said.starts_with(version) && said.contains("regoin"), "the rest is judged as well: {said}");
+    assert!(said.contains("1 resource judged: 2 errors"), "{said}");
+}
+
+#[test]
+fn a_whole_number_with_a_point_is_as_good_as_one_without_and_hides_nothing() {
+    let text = SOUND.replace("[core]", "[core, nope], nodes: {rollout: {pauseSeconds: 60.0}}");
+    let (code, said, _) = validate(&[], &text);
+    assert!(code == 1 && said.contains("there is no preset \"nope\"") && said.contains(": 1 error"), "{said}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_block_of_text_where_values_belong_is_not_repeated() {
     }
     let case = "cases:\n- name: a\n  spec: |\n    services: {keystone: {password: hunter2}}\n";
     let said = &printed(case, &[&["test", "cloud.yaml"]])[0];
-    assert!(said.contains("something else stands where a map is wanted") && !said.contains("hunter2"), "{said}");
+    assert!(said.contains("`spec` takes a map") && !said.contains("hunter2"), "{said}");
 }
 
 /// A cloud that takes values of a release from a Secret, and the Secret.
@@ -78,6 +78,41 @@ fn what_a_rule_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
         "{said}"
     );
     assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn what_a_hazard_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
+    let values = "pod: {replicas: {conductor: hunter2a}}, endpoints: {compute: {port: {api: {default: hunter2b}}}}, conf: {nova: {DEFAULT: hunter2c}}, manifests: [hunter2d]";
+    let commands: [&[&str]; 5] = [
+        &["validate", "cloud.yaml"],
+        &["validate", "cloud.yaml", "-o", "json"],
+        &["validate", "cloud.yaml", "-o", "sarif"],
+        &["plan", "--offline", "-f", "cloud.yaml"],
+        &["render", "-f", "cloud.yaml", "nova"],
+    ];
+    let said = printed(&with_secret("nova", &format!("{{{values}}}")), &commands);
+    assert!(said[0].contains("pod.replicas.conductor: is a text where the"), "{}", said[0]);
+    for said in said {
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn a_secret_within_a_text_or_below_a_password_is_hidden_and_the_text_of_a_chart_is_not() {
+    let values = "            conf:\n              keystone:\n                ldap: {password: {x: hunter2a}, url: ldap://plain}\n              one: |\n                smtp_auth_password: 'hunter2b'\n              two: |\n                bind_password = \"hunter2c\"\n              three: |\n                password: {{ .Values.plain }}\n            endpoints: {identity: {auth: {admin: {password: {x: hunter2d}}}}}\n";
+    let services =
+        format!("  services:\n    keystone:\n      releases:\n        keystone:\n          values:\n{values}");
+    let commands: [&[&str]; 4] = [
+        &["render", "-f", "cloud.yaml", "keystone"],
+        &["render", "-f", "cloud.yaml", "--placeholders", "keystone"],
+        &["explain", "-f", "cloud.yaml", "keystone", "conf"],
+        &["plan", "--offline", "-f", "cloud.yaml"],
+    ];
+    let said = printed(&format!("{HEAD}{services}"), &commands);
+    assert!(said[0].contains("ldap://plain") && said[0].contains("password: {{ .Values.plain }}"), "{}", said[0]);
+    for said in said {
+        assert!(!said.contains("hunter2"), "{said}");
+    }
 }
 
 #[test]

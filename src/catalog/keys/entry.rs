@@ -41,13 +41,15 @@ pub fn is_short(text: &str) -> bool {
 /// What an entry of a list is called in a tree, and for people: a short one by itself, as JSON where it is no text, a long one by its size.
 pub fn entry_name(entry: &Value) -> String {
     let text = entry.as_str().map_or_else(|| entry.to_string(), str::to_owned);
-    if is_short(&text) {
-        return text;
-    }
+    if is_short(&text) { text } else { entry_shape(entry) }
+}
+
+/// What an entry of a list is called without what it says.
+pub fn entry_shape(entry: &Value) -> String {
     match entry {
         Value::Object(map) => format!("a map of {}", map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
         Value::Array(list) => format!("a list of {}", list.len()),
-        _ => format!("a text of {} characters", text.chars().count()),
+        _ => format!("a text of {} characters", entry.as_str().unwrap_or_default().chars().count()),
     }
 }
 

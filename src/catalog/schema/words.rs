@@ -3,12 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::super::did_you_mean;
+use super::mistyped::mistyped;
 use super::{Fault, Problem};
 
 /// The longest text that is repeated.
-const SHOWN: usize = 80;
+pub(super) const SHOWN: usize = 80;
 /// How many keys of a map are named.
-const KEYS: usize = 12;
+pub(super) const KEYS: usize = 12;
 
 /// What is wrong, and what to do. An address may have a password in it: whoever asks takes that out.
 pub fn said(fault: &Fault<'_>, described: Option<&str>) -> String {
@@ -63,85 +64,6 @@ pub fn described<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<
     at.1
 }
 
-fn mistyped(wanted: &str, value: &Value, schema: &Value) -> String {
-    let stands = match value {
-        Value::Null => "nothing stands here".to_owned(),
-        Value::Bool(_) => format!("this is {value} to YAML"),
-        Value::Number(_) => format!("{value} is a number"),
-        // Under a key that takes more than a text a whole block of secrets may stand.
-        Value::String(_) if !["array", "object"].contains(&wanted) => format!("{} is a text", repeated(value)),
-        Value::String(_) => "a text stands here".to_owned(),
-        Value::Array(_) => "a list stands here".to_owned(),
-        Value::Object(_) => "a map stands here".to_owned(),
-    };
-    let what = match wanted {
-        "string" => "a text".to_owned(),
-        "boolean" => "true or false".to_owned(),
-        "integer" | "number" => number(schema),
-        "array" => "a list".to_owned(),
-        "object" => "a map".to_owned(),
-        _ => "a whole number or a text".to_owned(),
-    };
-    format!("{stands}, and {what} is wanted; {}", instead(wanted, value, schema))
-}
-
-/// What to write instead of what is of another type.
-fn instead(wanted: &str, value: &Value, schema: &Value) -> String {
-    match (wanted, value) {
-        ("string", Value::Bool(is)) => {
-            let words = if *is { "y, yes, on and true" } else { "n, no, off and false" };
-            format!("YAML reads {words} so where they stand without quotes: put in quotes what is meant")
-        }
-        ("string", Value::Number(_)) => format!("put it in quotes: \"{value}\""),
-        ("string", Value::Array(items)) if joined(items, schema).is_some() => {
-            format!("write {:?}", joined(items, schema).unwrap_or_default())
-        }
-        ("string", _) => match schema["enum"].as_array() {
-            Some(allowed) => format!("write one of {}", list(allowed)),
-            None => "write one, in quotes".to_owned(),
-        },
-        ("boolean", Value::String(text)) => match meant(text) {
-            Some(is) => format!("write {is}, without quotes"),
-            None => "write one of the two, without quotes".to_owned(),
-        },
-        ("boolean", _) => "write one of the two".to_owned(),
-        ("integer" | "number", Value::String(text)) if text.parse::<i64>().is_ok() => {
-            format!("write {text}, without quotes")
-        }
-        ("array", Value::String(text)) if is_word(text) => format!("write [{text}]"),
-        ("array", Value::Object(_)) => "begin each entry with \"- \"".to_owned(),
-        ("array", _) => "write its entries below it, each behind \"- \", or in brackets: [a, b]".to_owned(),
-        ("object", Value::Array(_)) => "write key: value below it, without \"- \"".to_owned(),
-        ("object", _) => match schema["properties"].as_object() {
-            Some(known) if known.len() <= KEYS => format!("write key: value below it; its keys are {}", names(known)),
-            _ => "write key: value below it".to_owned(),
-        },
-        _ => "write a number, or a text in quotes".to_owned(),
-    }
-}
-
-/// The one text that a list of texts may have been meant as, where its pattern takes them with commas.
-fn joined(items: &[Value], schema: &Value) -> Option<String> {
-    let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
-    let text = texts?.join(",");
-    let pattern = schema["pattern"].as_str()?;
-    (text.len() <= SHOWN && crate::expr::matches(&text, pattern)).then_some(text)
-}
-
-/// The boolean that a text was meant as.
-pub fn meant(text: &str) -> Option<bool> {
-    match text.to_lowercase().as_str() {
-        "true" | "yes" | "on" | "y" => Some(true),
-        "false" | "no" | "off" | "n" => Some(false),
-        _ => None,
-    }
-}
-
-/// Whether a text is a plain name.
-fn is_word(text: &str) -> bool {
-    text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
-}
-
 /// What is to be written where nothing stands.
 fn missing(schema: &Value, described: Option<&str>) -> String {
     if let Some(allowed) = schema["enum"].as_array() {
@@ -165,7 +87,7 @@ fn example(schema: &Value, described: Option<&str>) -> String {
     first.map(|first| format!(": {first}")).unwrap_or_default()
 }
 
-fn number(schema: &Value) -> String {
+pub(super) fn number(schema: &Value) -> String {
     let what = if schema["type"] == "number" { "a number" } else { "a whole number" };
     let (least, most) = (&schema["minimum"], &schema["maximum"]);
     match (least.is_null(), most.is_null()) {
@@ -189,11 +111,11 @@ fn whole(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }
 
-fn list(values: &[Value]) -> String {
+pub(super) fn list(values: &[Value]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn names(map: &Map<String, Value>) -> String {
+pub(super) fn names(map: &Map<String, Value>) -> String {
     map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
@@ -202,7 +124,7 @@ fn count(value: &Value) -> usize {
 }
 
 /// A value as it is written, where it is short enough to be repeated.
-fn repeated(value: &Value) -> String {
+pub(super) fn repeated(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "what stands here".to_owned(),
         Value::Array(_) | Value::Object(_) => "what stands here".to_owned(),
@@ -262,6 +184,32 @@ mod tests {
                 number.clone(),
                 json!("1500"),
                 "\"1500\" is a text, and a whole number from 68 to 9216 is wanted; write 1500, without quotes",
+            ),
+            (
+                number.clone(),
+                json!("99999"),
+                "\"99999\" is a text, and a whole number from 68 to 9216 is wanted; write one, without quotes",
+            ),
+            (
+                number.clone(),
+                json!("abc"),
+                "\"abc\" is a text, and a whole number from 68 to 9216 is wanted; write one, without quotes",
+            ),
+            (number.clone(), json!([1]), "a list stands here, and a whole number from 68 to 9216 is wanted; write one"),
+            (
+                json!({"x-kubernetes-int-or-string": true}),
+                json!(3.5),
+                "3.5 is a number, and a whole number or a text is wanted; write a whole number, or a text in quotes",
+            ),
+            (
+                json!({"type": "string", "pattern": "^[a-z]+$"}),
+                json!(5),
+                "5 is a number, and a text is wanted; write one, in quotes",
+            ),
+            (
+                json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),
+                json!("b"),
+                "a text stands here, and a list is wanted; write its entries below it, each behind \"- \", or in brackets: [a, b]",
             ),
             (number, json!(99999), "99999 is too large; write a whole number from 68 to 9216"),
         ] {

@@ -37,6 +37,9 @@ namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create names
 /// How each script begins; what does not is none of ours.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
+/// Says that manifests are among the files of ours.
+const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
+
 /// What would have helm speak to another cluster than kubectl.
 const ELSEWHERE: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
@@ -64,15 +67,19 @@ impl Home {
     }
 }
 
-/// Removes what an earlier script was written with and this one is not, since there may be credentials in it: the releases of which nothing is left.
+/// Makes room for a script of these releases: what an earlier one was written with and this one is not goes, since there may be credentials in it. Until
+/// the new one is written, one stands there that does nothing, so that what is written meanwhile is known for ours by the next run. The releases of which
+/// nothing is left.
 ///
 /// # Errors
 /// Where a file would be written over one that osdpl has not written; nothing is removed then.
 pub fn clear(folder: &Folder, chosen: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
     let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
     let own: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
+    let had_manifests = text.as_ref().is_some_and(|text| text.contains(MANIFESTS));
     let values = chosen.iter().filter(|name| !own.contains(name)).map(|name| format!("{name}.yaml"));
-    let manifests = chosen.iter().filter(|name| with_manifests && !own.contains(name)).map(|name| manifest(name));
+    let are_others = |name: &&&str| with_manifests && !(had_manifests && own.contains(*name));
+    let manifests = chosen.iter().filter(are_others).map(|name| manifest(name));
     let script = text.is_none().then(|| NAME.to_owned());
     if let Some(name) = values.chain(manifests).chain(script).find(|name| folder.has(name)) {
         bail!("{folder}/{name} is there, and not by `osdpl render`: name another folder, or move the file away");
@@ -81,10 +88,19 @@ pub fn clear(folder: &Folder, chosen: &[&str], with_manifests: bool) -> anyhow::
     for name in &left {
         folder.remove(&format!("{name}.yaml"))?;
     }
-    for name in left.iter().chain(kept.iter().filter(|_| !with_manifests)) {
+    for name in left.iter().chain(kept.iter().filter(|_| !with_manifests)).filter(|_| had_manifests) {
         folder.remove(&manifest(name))?;
     }
+    folder.write(NAME, unfinished(chosen, with_manifests).as_bytes(), true)?;
     Ok(left.into_iter().map(str::to_owned).collect())
+}
+
+/// A script that does nothing yet, of these releases.
+fn unfinished(names: &[&str], with_manifests: bool) -> String {
+    let manifests = if with_manifests { MANIFESTS } else { "" };
+    let all = word(&format!(" {} ", names.join(" ")));
+    let why = "osdpl render did not come to its end, and this folder is not whole: run it again; nothing was done";
+    format!("{BEGIN}of which not everything is written.\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(why))
 }
 
 /// The file with the manifests of a release.
@@ -103,14 +119,15 @@ fn releases(text: &str) -> impl Iterator<Item = &str> {
 pub struct Script<'a> {
     cloud: &'a Cloud,
     secrets: Secrets,
+    with_manifests: bool,
     names: Vec<String>,
     depth: Option<usize>,
     body: String,
 }
 
 impl<'a> Script<'a> {
-    pub fn new(cloud: &'a Cloud, secrets: Secrets) -> Self {
-        Self { cloud, secrets, names: Vec::new(), depth: None, body: String::new() }
+    pub fn new(cloud: &'a Cloud, secrets: Secrets, with_manifests: bool) -> Self {
+        Self { cloud, secrets, with_manifests, names: Vec::new(), depth: None, body: String::new() }
     }
 
     /// Adds a release; they come in the order of their depth.
@@ -149,6 +166,7 @@ impl<'a> Script<'a> {
         text.push_str("# All of it: ./install.sh; some releases: ./install.sh keystone glance. While the operator runs, pause these first (`paused: true`).\n");
         text.push_str("# Labels are left out: by them the operator knows revisions of its own. helm does not wait for pods: before the next depth\n");
         text.push_str("# look whether what it needs is there. CRDs of a chart out of a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
+        text.push_str(if self.with_manifests { MANIFESTS } else { "" });
         match self.secrets {
             Secrets::Real => text.push_str("# The values beside it hold REAL credentials.\n"),
             Secrets::Redacted => text
@@ -243,13 +261,32 @@ mod tests {
             assert_eq!(folder.read(foreign).unwrap().as_deref(), Some("my own\n"));
             folder.remove(foreign).unwrap();
         }
-        write(NAME, &format!("{BEGIN}openstack/cloud\nall=' keystone nova '\n"));
-        for name in ["keystone.yaml", "nova.yaml", "nova.manifest.yaml"] {
-            write(name, "x: 1\n");
+        let files = ["keystone.yaml", "nova.yaml", "nova.manifest.yaml"];
+        for (manifests, left) in [(MANIFESTS, [true, false, false]), ("", [true, false, true])] {
+            write(NAME, &format!("{BEGIN}openstack/cloud\n{manifests}all=' keystone nova '\n"));
+            files.iter().for_each(|name| write(name, "x: 1\n"));
+            assert_eq!(clear(&["keystone"]), Ok(vec!["nova".to_owned()]));
+            assert_eq!(files.map(|name| folder.has(name)), left, "manifests of others are theirs");
         }
-        assert_eq!(clear(&["keystone"]), Ok(vec!["nova".to_owned()]));
-        let there = ["keystone.yaml", "nova.yaml", "nova.manifest.yaml"].map(|name| folder.has(name));
-        assert_eq!(there, [true, false, false]);
+        let refused = clear(&["nova"]).unwrap_err();
+        assert!(refused.contains("nova.manifest.yaml is there, and not by"), "{refused}");
+    }
+
+    #[test]
+    fn what_a_run_left_that_did_not_end_is_written_over_and_installs_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(home.path(), false).unwrap();
+        let write = |name: &str, text: &str| folder.write(name, text.as_bytes(), false).unwrap();
+        write(NAME, &format!("{BEGIN}openstack/cloud\nall=' keystone '\n"));
+        assert_eq!(clear(&folder, &["nova", "glance"], true).unwrap(), ["keystone"]);
+        write("nova.yaml", "x: 1\n");
+        write("nova.manifest.yaml", "x: 1\n");
+        let run = Command::new("sh").arg(home.path().join(NAME)).output().unwrap();
+        let why = String::from_utf8(run.stderr).unwrap();
+        assert!(run.status.code() == Some(1) && why.contains("run it again"), "{why}");
+        assert_eq!(clear(&folder, &["nova"], true).unwrap(), ["glance"]);
+        assert_eq!(clear(&folder, &["glance"], false).unwrap(), ["nova"]);
+        assert!(!folder.has("nova.yaml") && !folder.has("nova.manifest.yaml"));
     }
 
     #[test]

@@ -105,6 +105,7 @@ impl Suite {
             Ok(Written { file, cases }) => (file, cases.into_iter().map(Ok).collect()),
             Err(error) => {
                 let Written { file, cases } = yaml::parse::<Written<Value>>(place, text).map_err(|_| error)?;
+                let lines: Vec<&str> = text.lines().collect();
                 let line = |index: usize, below: &[String]| {
                     let index = index.to_string();
                     let keys = ["cases", &index].into_iter().chain(below.iter().map(String::as_str));
@@ -113,12 +114,9 @@ impl Suite {
                 let read = |(index, case): (usize, &Value)| {
                     let begin = line(index, &[]);
                     let end = if index + 1 < cases.len() { line(index + 1, &[]) } else { u64::MAX };
-                    written::case(case, text, (begin, end)).map_err(|fault| Wrong {
+                    written::case(case, &lines, (begin, end)).map_err(|Fault { below, problem }| Wrong {
                         name: case["name"].as_str().unwrap_or_default().to_owned(),
-                        problem: match fault {
-                            Fault::Field { below, problem } => format!("{place}:{}: {problem}", line(index, &below)),
-                            Fault::Line { line, problem } => format!("{place}:{line}: {problem}; correct it"),
-                        },
+                        problem: format!("{place}:{}: {problem}", line(index, &below)),
                     })
                 };
                 (file, cases.iter().enumerate().map(read).collect::<Vec<_>>())
@@ -254,14 +252,14 @@ mod tests {
                 "cases:\n- name: a\n  sepc: {}\n".to_owned(),
                 "cases.yaml:3: there is no field `sepc`, did you mean \"spec\"?",
             ),
-            ("cases:\n- name: a\n  spec: 1\n  expect: []\n".to_owned(), "cases.yaml:3: "),
+            ("cases:\n- name: a\n  spec: 1\n  expect: []\n".to_owned(), "cases.yaml:3: `spec` takes a map"),
             (with("{release: a, path: b,\n     atLeast: x}"), "cases.yaml:6: `atLeast` takes a number; correct it"),
             (
                 with("{release: a, path: b, atleast: 1}"),
                 "cases.yaml:5: there is no field `atleast`, did you mean \"atLeast\"?",
             ),
             (with("{warns: y}\n- nmae: b"), "cases.yaml:6: there is no field `nmae`, did you mean \"name\"?"),
-            (with("{release: a, wanted: 7}"), "cases.yaml:5: "),
+            (with("{release: a, wanted: 7}"), "cases.yaml:5: `wanted` takes true or false"),
             (with("{release: a, path: b}"), "cases.yaml:5: it expects 0 things; say one of equals"),
             (with("{release: a, path: b, equals: 1, exists: true}"), "cases.yaml:5: it expects 2 things"),
             (with("{path: b, equals: 1}"), "cases.yaml:5: it says of no release; name one with `release`"),

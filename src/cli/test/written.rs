@@ -5,74 +5,216 @@ use serde_json::Value;
 
 use super::case::Case;
 use crate::catalog::did_you_mean;
-use crate::yaml;
+use crate::yaml::{self, without_literals};
 
 /// What is wrong with a case, and where.
-pub enum Fault {
-    /// A field of it.
-    Field {
-        /// The keys below the case that lead there.
-        below: Vec<String>,
-        /// What is wrong, and what to do.
-        problem: String,
-    },
-    /// Something else.
-    Line {
-        /// The line of the file, from 1.
-        line: u64,
-        /// What is wrong.
-        problem: String,
-    },
+pub struct Fault {
+    /// The keys below the case that lead there.
+    pub below: Vec<String>,
+    /// What is wrong, and what to do.
+    pub problem: String,
 }
 
+/// What a field takes.
+#[derive(Clone, Copy, PartialEq)]
+enum Takes {
+    Text,
+    Texts,
+    Number,
+    Flag,
+    Map,
+    Maps,
+    Anything,
+}
+
+use Takes::{Anything, Flag, Map, Maps, Number, Text, Texts};
+
 /// The fields of a case.
-const FIELDS: [&str; 6] = ["name", "file", "spec", "presets", "with", "expect"];
+const FIELDS: [(&str, Takes); 6] =
+    [("name", Text), ("file", Text), ("spec", Map), ("presets", Texts), ("with", Map), ("expect", Maps)];
+
+/// Those that it can't be without, and what stands in them.
+const REQUIRED: [(&str, &str); 2] = [("name", "a sentence that says what holds"), ("expect", "what is expected")];
 
 /// The fields of an expectation.
-const EXPECTED: [&str; 11] =
-    ["release", "path", "equals", "atLeast", "atMost", "matches", "exists", "holds", "wanted", "refused", "warns"];
+const EXPECTED: [(&str, Takes); 11] = [
+    ("release", Text),
+    ("path", Text),
+    ("equals", Anything),
+    ("atLeast", Number),
+    ("atMost", Number),
+    ("matches", Text),
+    ("exists", Flag),
+    ("holds", Text),
+    ("wanted", Flag),
+    ("refused", Text),
+    ("warns", Text),
+];
 
-/// Reads a case that stands on the lines from `begin` to before `end` of the text, where another one of its file can't be read: by itself, as what it
+/// Reads a case that stands on the lines of its file from `begin` to before `end`, where another one of its file can't be read: by itself, as what it
 /// is meant for, so that `y` is a text where one is wanted, and else as it was read with its file.
 ///
 /// # Errors
 /// The first thing that is wrong with it.
-pub fn case(written: &Value, text: &str, (begin, end): (u64, u64)) -> Result<Case, Fault> {
-    let number = |line: u64| usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
-    let lines: Vec<&str> = text.lines().take(number(end)).skip(number(begin)).collect();
-    let error = match yaml::parse::<(Case,)>("", &lines.join("\n")) {
-        Ok((case,)) => return Ok(case),
-        Err(error) => error,
-    };
-    match field(written) {
-        Some((below, problem)) => Err(Fault::Field { below, problem }),
-        // What is wrong is said by the reader that repeats no value.
-        None => Case::deserialize(written)
-            .map_err(|_| Fault::Line { line: begin + error.line.saturating_sub(1), problem: error.problem }),
+pub fn case(written: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, Fault> {
+    let begin = first(lines, begin);
+    let own = &lines[begin..first(lines, end).max(begin)];
+    if let Ok((case,)) = yaml::parse::<(Case,)>("", &own.join("\n")) {
+        return Ok(case);
     }
+    if let Some((below, problem)) = wrong(written) {
+        return Err(Fault { below, problem });
+    }
+    // It names what stands elsewhere in the file, or does not stand on lines of its own.
+    Case::deserialize(&with_texts(written)).map_err(|error| Fault {
+        below: Vec::new(),
+        problem: format!("{}; correct it", without_literals(&error.to_string())),
+    })
 }
 
-/// A field that there is not, or that is a text where a number is wanted.
-fn field(written: &Value) -> Option<(Vec<String>, String)> {
-    if let Some((field, problem)) = unknown(written, &FIELDS) {
+/// The place among the lines of the dash before what begins on this line, from 1; behind the last one where it begins on none.
+fn first(lines: &[&str], begin: u64) -> usize {
+    let place = usize::try_from(begin).unwrap_or(usize::MAX).saturating_sub(1);
+    if place >= lines.len() {
+        return lines.len();
+    }
+    (0..=place).rev().find(|line| lines[*line].trim_start().starts_with('-')).unwrap_or(place)
+}
+
+/// The first field that is wrong, by the keys that lead there, and what is said of it.
+fn wrong(written: &Value) -> Option<(Vec<String>, String)> {
+    if !written.is_object() {
+        return Some((
+            Vec::new(),
+            "something else stands where a case is wanted; write its fields, each as key: value".into(),
+        ));
+    }
+    if let Some((field, problem)) = field(written, &FIELDS) {
         return Some((vec![field], problem));
     }
+    if let Some((field, what)) = REQUIRED.into_iter().find(|(field, _)| written[*field].is_null()) {
+        return Some((Vec::new(), format!("it has no `{field}`; write one: {what}")));
+    }
     written["expect"].as_array().into_iter().flatten().enumerate().find_map(|(number, expectation)| {
-        let (field, problem) = unknown(expectation, &EXPECTED).or_else(|| no_number(expectation))?;
+        let (field, problem) = field(expectation, &EXPECTED)?;
         Some((vec!["expect".to_owned(), number.to_string(), field], problem))
     })
 }
 
-/// A field that is none of these, and what is said of it.
-fn unknown(written: &Value, fields: &[&str]) -> Option<(String, String)> {
-    let field = written.as_object()?.keys().find(|field| !fields.contains(&field.as_str()))?;
-    let hint = did_you_mean(field, fields.iter().copied());
-    Some((field.clone(), format!("there is no field `{field}`{hint}; there are {}", fields.join(", "))))
+/// A field that is none of these, or takes something else, and what is said of it.
+fn field(written: &Value, fields: &[(&str, Takes)]) -> Option<(String, String)> {
+    let names = || fields.iter().map(|(name, _)| *name);
+    let written = written.as_object()?;
+    if let Some(field) = written.keys().find(|field| !names().any(|name| name == *field)) {
+        let hint = did_you_mean(field, names());
+        let all = names().collect::<Vec<_>>().join(", ");
+        return Some((field.clone(), format!("there is no field `{field}`{hint}; there are {all}")));
+    }
+    let is_wrong = |(name, takes): &&(&str, Takes)| written.get(*name).is_some_and(|value| !takes.takes(value));
+    let (name, takes) = fields.iter().find(is_wrong)?;
+    Some(((*name).to_owned(), format!("`{name}` takes {}", takes.wanted())))
 }
 
-/// A bound that is no number.
-fn no_number(expectation: &Value) -> Option<(String, String)> {
-    let is_wrong = |field: &&str| !expectation[*field].is_null() && !expectation[*field].is_number();
-    let field = ["atLeast", "atMost"].into_iter().find(is_wrong)?;
-    Some((field.to_owned(), format!("`{field}` takes a number; correct it, or use `equals` or `matches`")))
+impl Takes {
+    fn takes(self, value: &Value) -> bool {
+        let is_text = |value: &Value| value.is_string() || value.is_boolean() || value.is_number();
+        let each = |takes: &dyn Fn(&Value) -> bool| value.as_array().is_some_and(|items| items.iter().all(takes));
+        match self {
+            Anything => true,
+            // A list or a map that is named has to be there.
+            Texts => each(&is_text),
+            Maps => each(&Value::is_object),
+            Map => value.is_object(),
+            Text => value.is_null() || is_text(value),
+            Number => value.is_null() || value.is_number(),
+            Flag => value.is_null() || value.is_boolean(),
+        }
+    }
+
+    fn wanted(self) -> &'static str {
+        match self {
+            Text => "a text; write one, in quotes",
+            Texts => "a list of texts; write them in brackets: [a, b]",
+            Number => "a number; correct it, or use `equals` or `matches`",
+            Flag => "true or false; write one of the two, without quotes",
+            Map => "a map; write key: value below it",
+            Maps => "a list of maps; write each below it, behind \"- \"",
+            Anything => "anything",
+        }
+    }
+}
+
+/// A case with texts where those are wanted: YAML reads `y` and `2026.1` as something else.
+fn with_texts(written: &Value) -> Value {
+    let mut case = written.clone();
+    texts(&mut case, &FIELDS);
+    case["expect"].as_array_mut().into_iter().flatten().for_each(|expectation| texts(expectation, &EXPECTED));
+    case
+}
+
+fn texts(written: &mut Value, fields: &[(&str, Takes)]) {
+    let turn = |value: &mut Value| {
+        if value.is_boolean() || value.is_number() {
+            *value = value.to_string().into();
+        }
+    };
+    for (name, takes) in fields {
+        match written.get_mut(name) {
+            Some(value) if *takes == Text => turn(value),
+            Some(Value::Array(items)) if *takes == Texts => items.iter_mut().for_each(turn),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::Suite;
+
+    fn read(text: &str) -> Vec<Result<String, String>> {
+        let cases = Suite::parse("c.yaml", text).unwrap().cases;
+        cases.into_iter().map(|case| case.map(|case| case.name).map_err(|wrong| wrong.problem)).collect()
+    }
+
+    #[test]
+    fn a_wrong_case_makes_no_other_wrong_however_they_are_laid_out() {
+        let wrong = |line: u64| {
+            Err(format!("c.yaml:{line}: `wanted` takes true or false; write one of the two, without quotes"))
+        };
+        let named = |name: &str| Ok(name.to_owned());
+        for (text, found) in [
+            (
+                "cases:\n-\n  name: first\n  spec: {}\n  expect:\n  - {release: keystone, wanted: [x]}\n-\n  # a remark\n  name: y\n  spec: {}\n  expect: []\n",
+                vec![wrong(6), named("y")],
+            ),
+            (
+                "cases:\n- &one\n  name: one\n  spec: &s {a: b}\n  expect: []\n- name: two\n  spec: *s\n  expect:\n  - {release: nova, wanted: maybe}\n- name: three\n  spec: *s\n  expect: []\n",
+                vec![named("one"), wrong(9), named("three")],
+            ),
+            (
+                "cases: [{name: a, spec: {}, expect: [{release: nova, wanted: [x]}]}, {name: b, spec: {}, expect: []}]\n",
+                vec![wrong(1), named("b")],
+            ),
+        ] {
+            assert_eq!(read(text), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_a_field_is_said_what_it_takes() {
+        for (case, said) in [
+            ("- 5", "2: something else stands where a case is wanted"),
+            ("- name: [x]\n  expect: []", "2: `name` takes a text"),
+            ("- name: a\n  spec: x\n  expect: []", "3: `spec` takes a map"),
+            ("- name: a\n  presets: core\n  expect: []", "3: `presets` takes a list of texts"),
+            ("- name: a\n  expect: [x]", "3: `expect` takes a list of maps"),
+            ("- name: a\n  expect:\n  - {release: a,\n     atLeast: hunter2}", "5: `atLeast` takes a number"),
+            ("- name: a", "2: it has no `expect`; write one"),
+            ("- expect: []", "2: it has no `name`; write one"),
+        ] {
+            let found = read(&format!("cases:\n{case}\n"));
+            let Err(problem) = &found[0] else { panic!("{case} is right") };
+            assert!(problem.starts_with(&format!("c.yaml:{said}")) && !problem.contains("hunter2"), "{problem}");
+        }
+    }
 }

@@ -1,0 +1,66 @@
+//! A folder with the values of releases, their manifests where those are wanted, and the commands.
+
+use anyhow::Context as _;
+
+use super::folder::Folder;
+use super::{Arguments, Cloud, chart, script};
+use crate::cli::manifests::{Renderer, scrubber};
+use crate::cli::output;
+use crate::desired::DesiredRelease;
+use crate::difference;
+use crate::yaml;
+
+impl Arguments {
+    /// Writes everything; what can fail by what the cloud is comes before anything secret is written.
+    pub(super) async fn write(
+        &self,
+        folder: &Folder,
+        cloud: &Cloud,
+        chosen: &[(&str, &DesiredRelease)],
+        renderer: Option<&Renderer>,
+    ) -> anyhow::Result<()> {
+        let charts = chart::Charts::new(&self.place, cloud).await?;
+        let depths = cloud.desired.depths();
+        let mut script = script::Script::new(cloud, self.secrets(), renderer.is_some());
+        let mut taken = Vec::new();
+        for (name, release) in chosen {
+            let text = match renderer {
+                Some(renderer) => Some(manifest(renderer, cloud, name, release).await?),
+                None => None,
+            };
+            taken.push((charts.of(name, folder).await?, text));
+        }
+        let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
+        let removed = script::clear(folder, &names, renderer.is_some())?;
+        for ((name, release), (chart, manifest)) in chosen.iter().zip(&taken) {
+            let values = format!("{name}.yaml");
+            folder.write(&values, yaml::write(&self.shown(cloud, name, release)).as_bytes(), false)?;
+            if let Some(text) = manifest {
+                folder.write(&script::manifest(name), text.as_bytes(), false)?;
+            }
+            script.add(name, release, depths[name], &values, chart);
+        }
+        folder.write(script::NAME, script.text().as_bytes(), true)?;
+        let real = if self.credentials { ", with the real credentials: remove it when you are done" } else { "" };
+        let count = if chosen.len() == 1 { "1 release".to_owned() } else { format!("{} releases", chosen.len()) };
+        output::line(format_args!("{folder}: the values of {count} and {}{real}", script::NAME));
+        if !removed.is_empty() {
+            output::line(format_args!("{folder}: those of before are removed: {}", removed.join(", ")));
+        }
+        Ok(())
+    }
+}
+
+/// What helm would render of a release, in helm's order; of Secrets their keys.
+pub(super) async fn manifest(
+    renderer: &Renderer,
+    cloud: &Cloud,
+    name: &str,
+    release: &DesiredRelease,
+) -> anyhow::Result<String> {
+    let scrubber = scrubber(release, &cloud.secrets, None);
+    let objects = renderer.objects((&cloud.spec, &cloud.catalog), (name, release), false, &scrubber);
+    let objects = objects.await.with_context(|| format!("release {name}"))?;
+    let texts = objects.iter().map(|object| yaml::write(&difference::shown(object, &scrubber)));
+    Ok(texts.collect::<Vec<_>>().join("---\n"))
+}
