@@ -95,7 +95,7 @@ fn what_rules_say_of_an_added_preset_names_each_value_its_release_and_where_it_s
 #[test]
 fn what_a_feature_was_given_hides_no_other_schedule_of_its_own() {
     let cloud = SOUND.replace("[core]", "[core], features: {mine: {schedule: bad, name: x}}");
-    let feature = "    feature: mine\n    description: Mine.\n    schema: {type: object, properties: {schedule: {type: string, maxLength: 20}, name: {type: string, maxLength: 9}}}\n    default: {schedule: '@daily', name: y}\n    fragments:\n    - releases:\n        keystone: {values: {jobs: {fernet_rotate: {cron: '${features.mine.schedule}'}, credential_rotate: {cron: worse}}}}\n";
+    let feature = "    feature: mine\n    description: Mine.\n    schema: {type: object, properties: {schedule: {type: string, maxLength: 20}, name: {type: string, maxLength: 9}}}\n    default: {schedule: '@daily', name: one}\n    fragments:\n    - releases:\n        keystone: {values: {jobs: {fernet_rotate: {cron: '${features.mine.schedule}'}, credential_rotate: {cron: worse}}}}\n";
     let addition = addition("'true'", feature).replace("presets.edge.yaml", "features.mine.yaml");
     let (_, said, _) = validate(&[], &format!("{cloud}{addition}"));
     let told: Vec<&str> = said.lines().filter(|line| line.ends_with("[cron]")).collect();
