@@ -9,6 +9,7 @@ mod compare;
 mod describe;
 mod fit;
 mod found;
+mod openstack;
 mod owner;
 mod residue;
 mod shipped;

@@ -34,7 +34,7 @@ pub use features::{secrets, without_login};
 pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
 pub use nulls::lost_nulls;
-pub use per_node::{FIELD as OVERRIDES, Split, Target, target};
+pub use per_node::{FIELD as OVERRIDES, Split, Target, by_node, target};
 pub use resolve::{Layered, layered, redacted, resolve};
 pub use roles::role_labels;
 pub use select::{contradictions, select};

@@ -28,6 +28,7 @@ mod report;
 mod schema;
 mod served;
 mod sound;
+mod unknown;
 mod values;
 
 pub use address::{check_network, names_networks};
@@ -43,6 +44,10 @@ pub use made_up::{made_up, made_up_beside};
 pub use place::keys_of;
 pub use release::{moved, moves_from, pinned_beside};
 pub use report::{Finding as Reported, Named, Report, Summary, other_kinds, report};
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::jiff::Timestamp;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};
@@ -84,11 +89,16 @@ impl From<Judged> for Finding {
     }
 }
 
-/// What our own rules say of a cloud, beside what [`crate::desired::resolve`] finds.
-pub fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
+/// What our own rules say of a cloud, beside what [`crate::desired::resolve`] finds; of what has run out only where it is known what time it is.
+pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
+    let mut found = unknown::judge(cloud);
+    let unknown: BTreeSet<String> = found.iter().map(|told| told.field.clone()).collect();
     let hazards = hazard::hazards(cloud).into_iter();
-    let mut found: Vec<Judged> = hazards.map(|found| Judged::warning(found.kind, found.field, found.message)).collect();
+    // That nothing is removed by it goes without saying.
+    let hazards = hazards.filter(|found| found.kind != "null-nothing" || !unknown.contains(&found.field));
+    found.extend(hazards.map(|found| Judged::warning(found.kind, found.field, found.message)));
     found.extend(values::judge(cloud));
+    found.extend(certificate::written(cloud, now));
     found.extend(replicas::judge(cloud));
     found.extend(cron::judge(cloud));
     found.extend(connections::judge(cloud));
@@ -102,8 +112,11 @@ pub fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
 /// What a selection comes to, with what our rules say of it among the findings.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     let mut layered = desired::layered(spec, catalog, selection, facts);
-    let judged = judge(&Cloud::new(spec, catalog, selection, facts, &layered));
-    layered.desired.findings.extend(judged.into_iter().map(Finding::from));
+    let judged = judge(&Cloud::new(spec, catalog, selection, facts, &layered), None);
+    let findings = &mut layered.desired.findings;
+    // Those are among what is judged, each where it stands.
+    findings.retain(|finding| !desired::is_of_unknown_keys(finding));
+    findings.extend(judged.into_iter().map(Finding::from));
     layered.desired
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::ceph::Storage;
 use super::fit::{Fit, score};
 use super::found::Known;
+use super::openstack::runs;
 use super::residue::residue;
 use super::{Compared, compare};
 use crate::api::{OpenStackDeploymentSpec, SecretKey, ValuesFrom, ValuesKind};
@@ -131,7 +132,9 @@ impl<'a> Cloud<'a> {
             .iter()
             .filter_map(|(name, found)| Some((name.clone(), compare(desired.releases.get(name)?, &found.source))))
             .collect();
-        Description { compared, findings: desired.findings, wanted: desired.releases, installs, spec, secrets }
+        let mut findings = desired.findings;
+        findings.extend(runs(self.known, self.catalog).doubt);
+        Description { compared, findings, wanted: desired.releases, installs, spec, secrets }
     }
 
     fn selected(&self, spec: &OpenStackDeploymentSpec) -> Selection {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::describe::{Cloud, distance};
+use super::openstack::runs;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
 use crate::desired::{Facts, Selection, resolve};
@@ -25,7 +26,7 @@ impl<'a> Fit<'a> {
     /// What is certain: the OpenStack release, and what is installed where, in which version.
     pub(super) fn new(cloud: &'a Cloud<'a>) -> Self {
         let mut spec = OpenStackDeploymentSpec {
-            openstack_release: openstack(cloud),
+            openstack_release: runs(cloud.known, cloud.catalog).name,
             paused: true,
             ..OpenStackDeploymentSpec::default()
         };
@@ -149,23 +150,6 @@ pub(super) fn score(
     // What would be installed beside what runs.
     score += desired.releases.keys().filter(|name| !cloud.known.releases.contains_key(*name)).count() * 100;
     Some(score)
-}
-
-/// The OpenStack release that most images are of; the newest where none tells.
-fn openstack(cloud: &Cloud<'_>) -> String {
-    let mut counts: BTreeMap<&String, usize> = cloud.catalog.openstack.keys().map(|name| (name, 0)).collect();
-    let tags: Path = ["images", "tags"].into_iter().collect();
-    for found in cloud.known.releases.values() {
-        let images = get(&found.seen, &tags).and_then(Value::as_object).into_iter().flatten();
-        for tag in images.filter_map(|(_, image)| image.as_str()?.rsplit_once(':').map(|(_, tag)| tag.to_owned())) {
-            for (name, release) in &cloud.catalog.openstack {
-                let is = release.variables.values().any(|variable| variable.as_str() == Some(tag.as_str()));
-                counts.entry(name).and_modify(|count| *count += usize::from(is));
-            }
-        }
-    }
-    let most = counts.into_iter().max_by_key(|(name, count)| (*count, *name));
-    most.map(|(name, _)| name.clone()).unwrap_or_default()
 }
 
 /// What the releases' values have where the catalogue puts a field of the spec, whole: most often first.

@@ -83,7 +83,12 @@ impl Arguments {
             None => cloud.desired.releases.keys().map(|name| question.answer(name)).collect::<Result<_, _>>()?,
         };
         if release.is_none() {
-            answers.retain(|answer| !answer.layers.is_empty());
+            answers.retain(Answer::is_said);
+        }
+        if let Some(list) = list_of(&path).filter(|_| !answers.iter().any(Answer::is_said)) {
+            bail!(
+                "{path} is an entry of a list, and helm takes lists whole, so that none of an entry is told: ask for {list}"
+            );
         }
         if answers.is_empty() {
             if let [word] = self.words.as_slice()
@@ -100,7 +105,7 @@ impl Arguments {
             Format::Text => output::print(shown::text(&answers)),
             Format::Json => output::line(serde_json::to_string_pretty(&answers)?),
         }
-        let unknown = answers.iter().all(|answer| answer.layers.is_empty() && !answer.chart.known);
+        let unknown = answers.iter().all(|answer| !answer.is_said() && !answer.chart.known);
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
@@ -175,6 +180,17 @@ impl Arguments {
 fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
     let Offline { deployment, selection, facts, desired } = Offline::explained(document, catalog)?;
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
+}
+
+/// The list that a path leads into: `jobs` of `jobs[0]`.
+fn list_of(path: &Path) -> Option<Path> {
+    let keys = path.keys();
+    let (at, name) = keys.iter().enumerate().find_map(|(at, key)| {
+        let (name, index) = key.strip_suffix(']')?.split_once('[')?;
+        let is_index = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+        is_index.then_some((at, name)).filter(|_| !name.is_empty())
+    })?;
+    Some(keys[..at].iter().map(String::as_str).chain([name]).collect())
 }
 
 fn known<'a>(release: &'a str, cloud: &Cloud) -> anyhow::Result<&'a str> {

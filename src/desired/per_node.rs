@@ -18,7 +18,7 @@ pub use target::{Target, target};
 
 use super::Finding;
 use super::layers::in_clear;
-use crate::api::{NodeValues, OpenStackDeploymentSpec};
+use crate::api::{NodeOverride, NodeValues, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, DaemonSet, Level, Release};
 use crate::expr::Scope;
 use crate::values::{Layer, Origin, Path, Values, leaves};
@@ -78,6 +78,18 @@ pub(super) fn layer(
         layer.secret.extend(hides.then_some(at));
     }
     (!layer.is_empty()).then_some(layer)
+}
+
+/// What the entries for some nodes say of a release, each as it is written, as a layer of its own over all others.
+pub fn by_node<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
+    let entries = spec.nodes.overrides.iter().enumerate();
+    let said = entries.filter_map(|(index, entry)| {
+        let values = entry.releases.get(name)?.values.clone();
+        let mut layer = Layer::new(Origin::Field(format!("{FIELD}[{index}].releases.{name}.values")), values);
+        layer.secret = in_clear(&layer.values);
+        Some((entry, layer))
+    });
+    said.collect()
 }
 
 fn refused(field: String, message: String) -> Finding {

@@ -60,6 +60,29 @@ impl<'a> Cloud<'a> {
         traced.first().map_or((None, false), |trace| (Some(trace.origin), trace.secret))
     }
 
+    /// Where a layer stands whose words are judged: the user's own, or someone's who added to the catalogue.
+    pub fn spot(&self, origin: &Origin) -> Option<Spot> {
+        if let Some(field) = place(origin) {
+            return Some(Spot::of_field(field));
+        }
+        let Origin::File { file, field } = origin else { return None };
+        let stands = format!("{} ({field})", self.catalog.added.get(file)?);
+        Some(Spot { stands: Some(stands), field: taken_by(file) })
+    }
+
+    /// What decides a value of a release, where that is somebody's own word.
+    pub fn spot_of(&self, release: &str, path: &Path) -> Option<Spot> {
+        self.decided(release, path).0.and_then(|origin| self.spot(origin))
+    }
+
+    /// What is said before a message about a value of a release: which value it is, where the field that is told does not say so itself.
+    pub fn before(&self, release: &str, path: &Path) -> String {
+        match self.spot_of(release, path) {
+            Some(spot) => spot.at(path).before(release),
+            None => format!("{path} of {release}: "),
+        }
+    }
+
     /// The field of the resource to look at for a value of a release: the user's own, or what brings the value about.
     pub fn field(&self, release: &str, path: &Path) -> String {
         let origin = self.decided(release, path).0;
@@ -82,6 +105,63 @@ impl<'a> Cloud<'a> {
         let (_, entry) = self.catalog.release(release)?;
         let is_another = other_version(self.spec, self.catalog, release).is_some();
         if is_another { None } else { self.catalog.keys().get(&entry.chart) }
+    }
+}
+
+/// Where something stands that is judged: a field of the resource, or a file that someone added to the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    /// Where it is in what was added: `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None` where the field says it all. It is the
+    /// first, so that the user's own words are blamed before others.
+    stands: Option<String>,
+    /// The field of the resource: its own, or the one that takes in what was added.
+    pub field: String,
+}
+
+impl Spot {
+    /// A field of the resource.
+    pub fn of_field(field: String) -> Self {
+        Self { stands: None, field }
+    }
+
+    /// Where it is in what was added to the catalogue; `None` in the resource itself.
+    pub fn stands(&self) -> Option<&str> {
+        self.stands.as_deref()
+    }
+
+    /// What is at this path in it.
+    #[must_use]
+    pub fn at(&self, path: &Path) -> Self {
+        match &self.stands {
+            None => Self::of_field(format!("{}.{path}", self.field)),
+            Some(stands) => Self { stands: Some(format!("{stands}, {path}")), field: self.field.clone() },
+        }
+    }
+
+    /// The entry of `unset` that removes this path.
+    #[must_use]
+    pub fn unset(&self, index: usize, path: &Path) -> Self {
+        match (&self.stands, self.field.strip_suffix(".values")) {
+            (None, Some(above)) => Self::of_field(format!("{above}.unset[{index}]")),
+            _ => self.at(path),
+        }
+    }
+
+    /// What is said before a message about it, of these releases: nothing where the field says it all.
+    pub fn before(&self, releases: &str) -> String {
+        self.stands.as_ref().map(|stands| format!("{stands} of {releases}: ")).unwrap_or_default()
+    }
+}
+
+/// The field of the resource that takes in a file of the catalogue; the whole resource for what is for all.
+pub fn taken_by(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
+    match file.trim_start_matches("values/").split('/').next() {
+        Some("presets") => "spec.presets".into(),
+        Some("features") => format!("spec.features.{name}"),
+        Some("services") => format!("spec.services.{name}"),
+        Some("openstack") => "spec.openstackRelease".into(),
+        _ => String::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Cloud, Hazard, place};
+use super::{Cloud, Hazard, Spot};
 use crate::catalog::{Coupling, entry_name};
 use crate::values::{Layer, Path, Values, get, trace};
 
@@ -13,8 +13,8 @@ struct Told {
     release: String,
     path: Path,
     value: Value,
-    /// The field of the resource that decides it, where it is the user's.
-    field: Option<String>,
+    /// Where it is decided, where that is somebody's own word.
+    spot: Option<Spot>,
     /// What decides it, for people.
     source: String,
     is_secret: bool,
@@ -22,8 +22,8 @@ struct Told {
 
 /// Every contradiction that an override brings about.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Hazard> {
-    // Without a word of the user's there is none of the user's contradictions.
-    if !cloud.layers.values().flatten().any(|layer| place(&layer.origin).is_some()) {
+    // Where nobody says a word of their own, nobody contradicts.
+    if !cloud.layers.values().flatten().any(|layer| cloud.spot(&layer.origin).is_some()) {
         return Vec::new();
     }
     let scope = &cloud.selection.scope;
@@ -46,7 +46,7 @@ fn server_of<'a>(name: &str, coupling: &'a Coupling, cloud: &'a Cloud<'_>) -> &'
     own.unwrap_or(shared)
 }
 
-/// Everything that is said to a server and those that it serves, and, where the user says any of it, the defaults of those that nobody tells.
+/// Everything that is said to a server and those that it serves, and, where somebody says any of it in their own words, the defaults of those that nobody tells.
 fn told(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<Told> {
     let mut told = Vec::new();
     let mut silent = Vec::new();
@@ -61,14 +61,14 @@ fn told(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<Told> {
         for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_meant(name)) {
             let values = cloud.values[name.as_str()];
             for path in expanded(&wanted.path, values) {
-                match said(name, layers, values, &path) {
+                match said(cloud, (name, layers), values, &path) {
                     Some(said) => told.push(said),
                     None => silent.push((name, path)),
                 }
             }
         }
     }
-    let Some(default) = coupling.default.as_ref().filter(|_| told.iter().any(|told| told.field.is_some())) else {
+    let Some(default) = coupling.default.as_ref().filter(|_| told.iter().any(|told| told.spot.is_some())) else {
         return told;
     };
     for (name, path) in silent.into_iter().filter(|(name, path)| cloud.tree(name).is_some_and(|tree| tree.knows(path)))
@@ -77,7 +77,7 @@ fn told(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<Told> {
             release: name.clone(),
             path,
             value: default.clone(),
-            field: None,
+            spot: None,
             source: "the chart's default".into(),
             is_secret: false,
         });
@@ -85,14 +85,14 @@ fn told(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<Told> {
     told
 }
 
-fn said(name: &str, layers: &[Layer], values: &Values, path: &Path) -> Option<Told> {
+fn said(cloud: &Cloud<'_>, (name, layers): (&str, &[Layer]), values: &Values, path: &Path) -> Option<Told> {
     let value = get(values, path).filter(|value| !value.is_null())?;
     let trace = trace(layers, path).into_iter().next()?;
     Some(Told {
         release: name.to_owned(),
         path: path.clone(),
         value: value.clone(),
-        field: place(trace.origin).map(|place| format!("{place}.{path}")),
+        spot: cloud.spot(trace.origin).map(|spot| spot.at(path)),
         source: trace.origin.to_string(),
         is_secret: trace.secret,
     })
@@ -107,27 +107,29 @@ fn expanded(pattern: &Path, values: &Values) -> Vec<Path> {
     keys.map(path).filter(|path| get(values, path).is_some()).collect()
 }
 
-/// What of it is the user's and agrees with nobody, each with one that it contradicts.
+/// What of it is somebody's own word and agrees with nobody, each with one that it contradicts.
 fn contradictions(coupling: &Coupling, told: &[Told], expected: Option<&Value>) -> Vec<Hazard> {
-    let mut found: BTreeMap<String, Hazard> = BTreeMap::new();
+    let mut found: BTreeMap<(&Spot, &str), Hazard> = BTreeMap::new();
     for own in told {
-        let Some(field) = &own.field else { continue };
+        let Some(spot) = &own.spot else { continue };
         let remedy = if coupling.remedy.is_empty() { "make them equal" } else { &coupling.remedy };
         let against = match expected {
             Some(wanted) if *wanted != own.value => format!("is {} where the cloud says {wanted}", shown(own)),
             Some(_) => continue,
             None => {
-                // Where all are the user's, one of them is blamed: the first.
-                let is_blamed = |other: &&Told| {
-                    other.value != own.value && other.field.as_ref().is_none_or(|theirs| theirs >= field)
-                };
+                // Where all are such words, one of them is blamed: the first, and the user's before another's.
+                let is_blamed =
+                    |other: &&Told| other.value != own.value && other.spot.as_ref().is_none_or(|theirs| theirs >= spot);
                 let Some(other) = told.iter().find(is_blamed) else { continue };
                 let Told { release, path, source, .. } = other;
                 format!("is {} here and {} in {path} of {release} ({source})", shown(own), shown(other))
             }
         };
-        let message = format!("{} {against}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
-        found.entry(field.clone()).or_insert_with(|| Hazard { kind: "contradiction", field: field.clone(), message });
+        let before = spot.before(&own.release);
+        let message = format!("{before}{} {against}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
+        // One place in what was added may speak of several releases.
+        let of = spot.stands().map_or("", |_| own.release.as_str());
+        found.entry((spot, of)).or_insert_with(|| Hazard { kind: "contradiction", field: spot.field.clone(), message });
     }
     found.into_values().collect()
 }

@@ -5,9 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::tally::{Said, Tally};
-use super::{Cloud, place, shape};
-use crate::catalog::{KeyTree, entry_name};
-use crate::values::{Layer, Origin, Path, Values, get, leaves, merge, set, trace};
+use super::{Cloud, IDLE, Spot, place, shape};
+use crate::catalog::{KeyTree, KeyType, entry_name};
+use crate::desired::{Known, known_in};
+use crate::values::{Layer, Origin, Path, Values, fold, get, leaves, merge, set, trace};
+
+/// The list of a volume claim's modes.
+const ACCESS_MODES: &str = "accessModes";
 
 /// One release.
 pub(super) struct Release<'a> {
@@ -20,37 +24,23 @@ pub(super) struct Release<'a> {
     pub cloud: &'a Cloud<'a>,
 }
 
-/// Judges every layer of the user's.
+/// Judges every layer of somebody's own words.
 pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
     let mut below = Values::new();
     for (index, layer) in release.layers.iter().enumerate() {
-        if let Some(place) = place(&layer.origin) {
-            let own = Own { release, index, layer, below: &below };
-            let set: Vec<(Path, &Value)> =
-                leaves(&layer.values).into_iter().filter(|(path, _)| !path.keys().is_empty()).collect();
-            for path in set.iter().flat_map(|(path, _)| above(path)).collect::<BTreeSet<Path>>() {
-                tally.add(format!("{place}.{path}"), release.name, own.is_for(&path), own.turned(&path));
-            }
-            for (path, value) in set {
-                let said = own.removed(&path, &place).or_else(|| own.said(&path, value));
-                tally.add(format!("{place}.{path}"), release.name, own.is_for(&path), said);
-            }
-            let unset = place.replace(".values", ".unset");
-            for (index, path) in layer.unset.iter().enumerate() {
-                let field = format!("{unset}[{index}]");
-                // What it removes may be this layer's own, which is told of there.
-                let is_own = get(&layer.values, path).is_some();
-                let said = own.said(path, &Value::Null).filter(|said| !(is_own && said.kind == "null-nothing"));
-                tally.add(field, release.name, own.is_for(path), said);
-            }
+        if let Some(spot) = release.cloud.spot(&layer.origin) {
+            Own { release, index, layer, below: &below, spot, beside: &[] }.judge(tally);
         }
         merge(&mut below, &layer.values);
-        layer.unset.iter().for_each(|path| set_null(&mut below, path));
+        layer.unset.iter().for_each(|path| set(&mut below, path, Value::Null));
     }
 }
 
-fn set_null(values: &mut Values, path: &Path) {
-    set(values, path, Value::Null);
+/// Judges the last layer alone, which is for some nodes; `beside` is what is said for some nodes at all.
+pub(super) fn judge_last(release: &Release<'_>, beside: &[Layer], tally: &mut Tally) {
+    let Some((layer, lower)) = release.layers.split_last() else { return };
+    let spot = Spot::of_field(layer.origin.to_string());
+    Own { release, index: lower.len(), layer, below: &fold(lower), spot, beside }.judge(tally);
 }
 
 /// The paths of the maps in which something stands.
@@ -59,19 +49,57 @@ fn above(path: &Path) -> impl Iterator<Item = Path> {
     (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
 }
 
-/// One layer of the user's in its place.
+/// One layer of somebody's own words in its place.
 struct Own<'a> {
     release: &'a Release<'a>,
     index: usize,
     layer: &'a Layer,
     below: &'a Values,
+    /// Where it stands.
+    spot: Spot,
+    /// All layers for some nodes, where it is one of those: on a node that two of them fit, one alone holds.
+    beside: &'a [Layer],
 }
 
 impl Own<'_> {
+    fn judge(&self, tally: &mut Tally) {
+        let name = self.release.name;
+        let set: Vec<(Path, &Value)> =
+            leaves(&self.layer.values).into_iter().filter(|(path, _)| !path.keys().is_empty()).collect();
+        for path in set.iter().flat_map(|(path, _)| above(path)).collect::<BTreeSet<Path>>() {
+            tally.add(self.spot.at(&path), name, self.is_for(&path), self.turned(&path));
+        }
+        for (path, value) in set {
+            let said = self.removed(&path).or_else(|| self.said(&path, value));
+            tally.add(self.spot.at(&path), name, self.is_for(&path), said.filter(|said| self.tells(said, &path)));
+        }
+        for (index, path) in self.layer.unset.iter().enumerate() {
+            // What it removes may be this layer's own, which is told of there.
+            let is_own = get(&self.layer.values, path).is_some();
+            let said = self.said(path, &Value::Null).filter(|said| !(is_own && said.kind == "null-nothing"));
+            let said = said.filter(|said| self.tells(said, path));
+            tally.add(self.spot.unset(index, path), name, self.is_for(path), said);
+        }
+    }
+
+    /// Whether it is to be told: what was added may be for other clouds as well, where something comes of it, and so does of what is said for some nodes
+    /// where the values of other entries would hold there.
+    fn tells(&self, said: &Said, path: &Path) -> bool {
+        let own = get(&self.layer.values, path);
+        let agrees =
+            |other: &Layer| trace(std::slice::from_ref(other), path).iter().all(|trace| trace.value.as_ref() == own);
+        !IDLE.contains(&said.kind) || self.spot.stands().is_none() && self.beside.iter().all(agrees)
+    }
+
     /// Whether the release's chart, or a layer below, has anything to do with the path: what is common to many is not for each.
     fn is_for(&self, path: &Path) -> bool {
+        let Release { tree, cloud, .. } = self.release;
+        if self.spot.stands().is_none() && self.spot.field.starts_with("spec.common") {
+            let is_known = |tree: &KeyTree| !matches!(known_in(tree, cloud.catalog, path), Known::No(_));
+            return tree.is_none_or(is_known) || get(self.below, path).is_some();
+        }
         let first = &path.keys()[..1];
-        self.release.tree.is_none_or(|tree| tree.find(first).is_some())
+        tree.is_none_or(|tree| tree.find(first).is_some())
             || get(self.below, &first.iter().cloned().collect()).is_some()
     }
 
@@ -84,10 +112,10 @@ impl Own<'_> {
     }
 
     /// Beside the values stands that they are to be removed, and that comes last.
-    fn removed(&self, path: &Path, place: &str) -> Option<Said> {
+    fn removed(&self, path: &Path) -> Option<Said> {
         let index = self.layer.unset.iter().position(|unset| unset.covers(path))?;
-        let unset = place.replace(".values", ".unset");
-        let message = format!("is never used: {unset}[{index}] removes it again; take one of the two out");
+        let unset = self.spot.unset(index, path).field;
+        let message = format!("is never used: {unset} removes it again; take one of the two out");
         Some(Said { kind: "no-effect", message })
     }
 
@@ -125,10 +153,17 @@ impl Own<'_> {
     /// The chart says the same, and no layer below takes that away.
     fn is_default(&self, path: &Path, value: &Value) -> Option<Said> {
         let is_kept = |above: Path| get(self.below, &above).is_none_or(Value::is_object);
-        let default = self.release.tree?.find(path.keys())?.default()?;
-        let message = "changes nothing: the chart's own values say the same; take it out, so that later versions of the chart may change it";
-        let is_same = default == *value && above(path).all(is_kept);
-        is_same.then(|| Said { kind: "no-effect", message: message.into() })
+        let default = self.release.tree?.find(path.keys())?;
+        let message = if value.as_object().is_some_and(serde_json::Map::is_empty)
+            && default.kind() == Some(KeyType::Map)
+        {
+            "changes nothing: helm merges maps, and an empty one leaves the chart's as it is; take it out, or remove keys with `unset`"
+        } else if default.default()? == *value {
+            "changes nothing: the chart's own values say the same; take it out, so that later versions of the chart may change it"
+        } else {
+            return None;
+        };
+        above(path).all(is_kept).then(|| Said { kind: "no-effect", message: message.into() })
     }
 
     /// Another word in the place of a credential, which the catalogue tells others as well.
@@ -195,6 +230,10 @@ impl Own<'_> {
 
     /// A list takes the place of another, of a layer below or of the chart.
     fn replaced(&self, path: &Path, holds: Option<&Value>, after: &[Value]) -> Option<Said> {
+        // Who names a claim's modes chooses one in place of another.
+        if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
+            return None;
+        }
         let (lost, whose): (Vec<String>, _) = match (holds, self.release.tree.and_then(|tree| tree.find(path.keys()))) {
             (Some(Value::Array(before)), _) => {
                 let lost = before.iter().filter(|item| !after.contains(item)).map(entry_name);

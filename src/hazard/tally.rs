@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Hazard;
+use super::{Hazard, IDLE, Spot};
 
 /// What is said of one value of one release.
 pub struct Said {
@@ -12,7 +12,7 @@ pub struct Said {
 
 /// All that is said.
 #[derive(Default)]
-pub struct Tally(BTreeMap<String, Heard>);
+pub struct Tally(BTreeMap<Spot, Heard>);
 
 #[derive(Default)]
 struct Heard {
@@ -23,12 +23,12 @@ struct Heard {
 }
 
 impl Tally {
-    /// Notes what the value at a field of the resource does to a release; `is_for` says whether it concerns it at all.
-    pub fn add(&mut self, field: String, release: &str, is_for: bool, said: Option<Said>) {
+    /// Notes what the value at a place does to a release; `is_for` says whether it concerns it at all.
+    pub fn add(&mut self, spot: Spot, release: &str, is_for: bool, said: Option<Said>) {
         if !is_for {
             return;
         }
-        let heard = self.0.entry(field).or_default();
+        let heard = self.0.entry(spot).or_default();
         heard.releases.insert(release.to_owned());
         if let Some(Said { kind, message }) = said {
             heard.said.entry(kind).or_insert_with(|| (message, Vec::new())).1.push(release.to_owned());
@@ -38,15 +38,19 @@ impl Tally {
     /// One hazard for each place and kind. What has an effect somewhere is not without one.
     pub fn hazards(self) -> Vec<Hazard> {
         let mut hazards = Vec::new();
-        for (field, Heard { releases, said }) in self.0 {
+        for (spot, Heard { releases, said }) in self.0 {
             for (kind, (message, of)) in said {
                 let is_everywhere = of.len() == releases.len();
-                if !is_everywhere && ["no-effect", "preset-repeated", "null-nothing"].contains(&kind) {
+                if !is_everywhere && IDLE.contains(&kind) {
                     continue;
                 }
-                let field = field.clone();
-                let message = if releases.len() > 1 { format!("{message} (of {})", of.join(", ")) } else { message };
-                hazards.push(Hazard { kind, field, message });
+                let of = of.join(", ");
+                let message = match spot.stands() {
+                    Some(_) => format!("{}{message}", spot.before(&of)),
+                    None if releases.len() > 1 => format!("{message} (of {of})"),
+                    None => message,
+                };
+                hazards.push(Hazard { kind, field: spot.field.clone(), message });
             }
         }
         hazards

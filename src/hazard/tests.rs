@@ -1,3 +1,7 @@
+mod added;
+mod common;
+mod nodes;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -13,6 +17,10 @@ const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [sto
                       hosts: [a, b, c]}, auth: {admin: {region: '${spec.region}'}}}\n    store:\n      values: {front: {user: 'as-${credentials.front.user}'}}\n";
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
+
+/// A preset that someone added, and where it stands.
+const ADDED: &str = "presets/mine.yaml";
+const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";
 
 /// The hazards of a spec, as `kind field: message`.
 fn told(value: Value) -> Vec<String> {
@@ -30,7 +38,9 @@ fn told_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
         ("values/keys/store.yaml", "pod: {replicas: number}\nauth: {admin: string}\n"),
     ];
     changes.extend(more);
-    let catalog = Catalog::load(&files(&changes)).unwrap();
+    let mut catalog = Catalog::load(&files(&changes)).unwrap();
+    let is_added = |(file, _): &&(&str, &str)| *file == ADDED;
+    catalog.added = more.iter().filter(is_added).map(|_| (ADDED.to_owned(), ADDED_AT.to_owned())).collect();
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
     spec.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
@@ -275,4 +285,15 @@ fn a_server_of_ones_own_is_judged_with_those_that_it_serves() {
         found[0].contains("conf.replicas: the number of servers is 3 here and 5 in pod.replicas of store-front"),
         "{found:?}"
     );
+}
+
+#[test]
+fn the_modes_of_a_claim_are_a_choice() {
+    let keys = ("values/keys/front.yaml", "volume: {accessModes: [ReadWriteOnce], hosts: [a]}\n");
+    let found = told_with(
+        json!({"services": {"front": {"releases": {"front": {"values": {"volume": {"accessModes": ["ReadWriteMany"], "hosts": ["b"]}}}}}}}),
+        &[keys],
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with(&format!("list-replaced {OWN}.volume.hosts: ")), "{found:?}");
 }

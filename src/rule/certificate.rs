@@ -2,13 +2,18 @@
 
 mod chain;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Judged, beside};
+use super::{Cloud, Judged, beside};
+use crate::catalog::CertificateKeys;
 use crate::desired::Certificate;
+use crate::values::Path;
+
+/// The certificate, its key and its authorities in the values of upstream's charts (helm-toolkit's `manifests.secret_ingress_tls`).
+const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 
 /// What a Secret holds, by key; without what is no text.
 pub type Held = BTreeMap<String, String>;
@@ -72,6 +77,61 @@ pub(super) fn judge(
         found.extend(problems.into_iter().map(told));
     }
     found
+}
+
+/// What is wrong with the certificates that someone has written into values, in upstream's own place for those of an endpoint: never a word of them.
+pub(super) fn written(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Judged> {
+    let mut found = BTreeSet::new();
+    for (release, values) in &cloud.values {
+        let endpoints = values.get("endpoints").and_then(Value::as_object).into_iter().flatten();
+        let named = endpoints.flat_map(|(endpoint, said)| {
+            let sides = said["host_fqdn_override"].as_object().into_iter().flatten();
+            sides.map(move |(side, named)| {
+                (["endpoints", endpoint.as_str(), "host_fqdn_override", side.as_str()], named)
+            })
+        });
+        for (keys, named) in named {
+            found.extend(of_endpoint(cloud, release, &keys.into_iter().collect(), named, now));
+        }
+    }
+    found
+}
+
+/// The same of one name of an endpoint, at this path.
+fn of_endpoint(cloud: &Cloud<'_>, release: &str, at: &Path, named: &Value, now: Option<Timestamp>) -> Vec<Judged> {
+    let tls = named["tls"].as_object().into_iter().flatten();
+    let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+    let held: Held = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
+    let holds = |key: &str| held.contains_key(key).then(|| key.to_owned());
+    // Both or none: charts make a Secret of them where they have the two, and leave a name without one alone.
+    let (certificate, key) = (holds(IN_VALUES[0]), holds(IN_VALUES[1]));
+    let Some(first) = certificate.as_ref().or(key.as_ref()) else { return Vec::new() };
+    let path = at.child("tls").child(first);
+    if cloud.spot_of(release, &path).is_none() {
+        return Vec::new();
+    }
+    let is_shown = !cloud.decided(release, &at.child("host")).1;
+    let host = named["host"].as_str().filter(|host| is_shown && !host.is_empty());
+    let field = cloud.field(release, &path);
+    let certificate = Certificate {
+        field: field.clone(),
+        namespace: String::new(),
+        name: String::new(),
+        hosts: host.into_iter().map(str::to_owned).collect(),
+        keys: CertificateKeys {
+            certificate: Some(IN_VALUES[0].to_owned()),
+            key: Some(IN_VALUES[1].to_owned()),
+            authority: holds(IN_VALUES[2]),
+        },
+        brought: true,
+    };
+    let examined = examine(&certificate, &held);
+    let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
+    let before = cloud.before(release, &path);
+    problems
+        .into_iter()
+        .map(|problem| Judged::warning("certificate", field.clone(), format!("{before}{problem}")))
+        .collect()
 }
 
 /// What is wrong with a certificate, with the Secret that it is in.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Cloud, Judged};
+use crate::catalog::Shared;
 use crate::hazard::place;
 use crate::observed::Class;
-use crate::values::{get, leaves_named};
+use crate::values::{Values, get, leaves_named};
 
 /// The keys under which charts name a class.
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
@@ -85,12 +86,23 @@ fn missing(Asked { name: class, is_secret }: &Asked, classes: &[Class]) -> Optio
     ))
 }
 
+/// Whether a release makes the claim, and shares it.
+fn is_there(shared: &Shared, cloud: &Cloud<'_>, values: &Values) -> bool {
+    if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
+        return false;
+    }
+    let Some(when) = &shared.when else { return true };
+    let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
+    // What it reads of values that nobody sets is the chart's own: not shared.
+    when.holds(&scope).unwrap_or_default()
+}
+
 /// Claims that pods on several nodes share, of a class whose volumes one node alone can mount.
 fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Judged> + 'a {
     let tables = &cloud.catalog.judgements;
     tables.shared.iter().filter_map(move |shared| {
         let values = cloud.values.get(shared.release.as_str())?;
-        if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
+        if !is_there(shared, cloud, values) {
             return None;
         }
         let name = get(values, &shared.class)?.as_str()?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Cloud, Judged};
-use crate::api::OpenStackDeploymentSpec;
+use crate::api::{NodeRole, OpenStackDeploymentSpec};
 use crate::catalog::{Apart, Catalog};
 use crate::desired::role_labels;
 use crate::values::{Path, Values, get};
@@ -34,11 +34,19 @@ enum Fate {
     Idle,
 }
 
+/// How many nodes there are for servers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Nodes {
+    count: usize,
+    /// Whether the spec names them, and nobody has counted.
+    is_of_spec: bool,
+}
+
 /// Servers, as the values of a release want them.
 struct Servers {
     field: String,
     label: (String, String),
-    nodes: usize,
+    nodes: Nodes,
     fate: Fate,
     what: String,
     count: u64,
@@ -55,9 +63,9 @@ pub fn labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(St
 }
 
 /// What servers are told of together by: the field, the label, how they fare, and how many nodes there are.
-type Group = (String, (String, String), Fate, usize);
+type Group = (String, (String, String), Fate, Nodes);
 
-/// What a cloud asks of its nodes that they are too few for; nothing where nobody knows how many there are.
+/// What a cloud asks of its nodes that they are too few for; nothing where neither anybody has counted nor the spec names them one by one.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut groups: BTreeMap<Group, Vec<(u64, String)>> = BTreeMap::new();
     for servers in cloud.values.iter().flat_map(|(release, values)| too_many(cloud, release, values)) {
@@ -71,7 +79,7 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     said.collect()
 }
 
-fn message((key, value): &(String, String), nodes: usize, fate: Fate, servers: &[(u64, String)]) -> String {
+fn message((key, value): &(String, String), nodes: Nodes, fate: Fate, servers: &[(u64, String)]) -> String {
     let named = servers.iter().take(SHOWN).map(|(count, what)| match count {
         1 => what.clone(),
         _ => format!("{count} {what}"),
@@ -79,10 +87,12 @@ fn message((key, value): &(String, String), nodes: usize, fate: Fate, servers: &
     let named: Vec<String> = named.collect();
     let more = servers.len().saturating_sub(SHOWN);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let there = match nodes {
-        0 => format!("no node carries {key}={value}"),
-        1 => format!("1 node carries {key}={value}"),
-        _ => format!("{nodes} nodes carry {key}={value}"),
+    let there = match (nodes.count, nodes.is_of_spec) {
+        (0, _) => format!("no node carries {key}={value}"),
+        (1, false) => format!("1 node carries {key}={value}"),
+        (count, false) => format!("{count} nodes carry {key}={value}"),
+        (1, true) => format!("{LABELLED} names 1 node for {key}={value}"),
+        (count, true) => format!("{LABELLED} names {count} nodes for {key}={value}"),
     };
     let fewer =
         format!("give more nodes the label ({LABELLED}), or want fewer (a smaller size, without the preset ha)");
@@ -128,12 +138,12 @@ fn servers(
         said("node_selector_key").unwrap_or_else(|| usual.to_owned()),
         said("node_selector_value").unwrap_or_else(|| ENABLED.to_owned()),
     );
-    let nodes = cloud.site().nodes.as_ref()?.count(&label.0, &label.1)?;
-    if u64::try_from(nodes).is_ok_and(|nodes| nodes >= count) {
+    let nodes = nodes(cloud, &label)?;
+    if u64::try_from(nodes.count).is_ok_and(|nodes| nodes >= count) {
         return None;
     }
     let fate = match apart {
-        _ if nodes == 0 => Fate::Nowhere,
+        _ if nodes.count == 0 => Fate::Nowhere,
         _ if is_required(values, name) => Fate::Wait,
         Some(_) => Fate::Outvoted,
         None => Fate::Idle,
@@ -141,8 +151,25 @@ fn servers(
     let what =
         apart.map_or_else(|| format!("pods of {name} of {release}"), |apart| format!("{} ({release})", apart.what));
     // Where no node has the label, it is the nodes that lack it, and not each of the servers that is one too many.
-    let field = if nodes == 0 { LABELLED.to_owned() } else { cloud.field(release, path) };
+    let field = if nodes.count == 0 { LABELLED.to_owned() } else { cloud.field(release, path) };
     Some(Servers { field, label, nodes, fate, what, count })
+}
+
+/// How many nodes carry a label: as they were counted, or else as the spec names them, where it does so one by one.
+fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
+    if let Some(census) = &cloud.site().nodes {
+        return Some(Nodes { count: census.count(key, value)?, is_of_spec: false });
+    }
+    let roles = cloud.spec.nodes.roles.iter();
+    let roles: Vec<&NodeRole> = roles
+        .filter(|(name, role)| role_labels(name, role, cloud.catalog).get(key) == Some(value))
+        .map(|(_, role)| role)
+        .collect();
+    if roles.is_empty() || roles.iter().any(|role| role.selector.is_some() || role.names.is_empty()) {
+        return None;
+    }
+    let names: BTreeSet<&String> = roles.iter().flat_map(|role| &role.names).collect();
+    Some(Nodes { count: names.len(), is_of_spec: true })
 }
 
 /// Whether the pods insist on nodes without their like.

@@ -20,21 +20,25 @@ const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
 
 /// What is wrong with the schedules of releases and of the spec's features.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
-    let mut found = Vec::new();
-    for (path, value) in leaves_named(&cloud.spec.features, |key| KEYS.contains(&key)) {
-        found.extend(problem(&path, value, false).map(|problem| (format!("spec.features.{path}"), problem)));
-    }
+    let features = leaves_named(&cloud.spec.features, |key| KEYS.contains(&key)).into_iter();
+    let of_features: Vec<(String, &Value, String)> = features
+        .filter_map(|(path, value)| Some((format!("spec.features.{path}"), value, problem(&path, value, false)?)))
+        .collect();
     // What its schema refuses is told of with what belongs there.
-    found.retain(|(field, _)| !cloud.selection.findings.iter().any(|told| told.field == *field));
+    let is_refused = |field: &String| cloud.selection.findings.iter().any(|told| told.field == *field);
+    let told = of_features.iter().filter(|(field, ..)| !is_refused(field));
+    let mut found: Vec<(String, String)> = told.map(|(field, _, problem)| (field.clone(), problem.clone())).collect();
     for (name, values) in &cloud.values {
-        let wrong = leaves_named(values, |key| KEYS.contains(&key))
-            .into_iter()
-            .filter_map(|(path, value)| Some((problem(&path, value, cloud.decided(name, &path).1)?, path)));
-        for (problem, path) in wrong {
+        for (path, value) in leaves_named(values, |key| KEYS.contains(&key)) {
+            let Some(problem) = problem(&path, value, cloud.decided(name, &path).1) else { continue };
             let field = cloud.field(name, &path);
-            // What a feature was given is told of there.
-            if !found.iter().any(|(known, _)| known.starts_with(&field)) {
-                found.push((field, problem));
+            // What a feature was given is told of there, and what is common to several releases once.
+            let is_given = |(given, text, _): &(String, &Value, String)| {
+                *text == value && given.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))
+            };
+            let told = (field.clone(), format!("{}{problem}", cloud.before(name, &path)));
+            if !of_features.iter().any(is_given) && !found.contains(&told) {
+                found.push(told);
             }
         }
     }

@@ -9,9 +9,8 @@ use super::{Judged, certificate, moved};
 use crate::api::{self, OpenStackDeployment, OpenStackDeploymentSpec, SchemaError};
 use crate::catalog::{Catalog, Level};
 use crate::desired::{self, Finding};
-use crate::hazard::{self, Cloud};
+use crate::hazard::Cloud;
 use crate::observed::Site;
-use crate::values::{Layer, Origin, Path};
 
 /// The one version of both kinds.
 pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
@@ -178,12 +177,8 @@ impl Question<'_> {
             found.extend(layered.problems.iter().map(|finding| Judged::of("catalogue", placed(spec, finding))));
         }
         let cloud = Cloud::new(spec, catalog, &selection, &facts, &layered);
-        found.extend(unknown_keys(&cloud));
         found.extend(certificate::judge(&selection.certificates, namespace, self.beside, self.now));
-        let ours = super::judge(&cloud).into_iter();
-        let unknown: Vec<String> =
-            found.iter().filter(|told| told.rule == "unknown-key").map(|told| told.field.clone()).collect();
-        found.extend(ours.filter(|judged| judged.rule != "null-nothing" || !unknown.contains(&judged.field)));
+        found.extend(super::judge(&cloud, self.now));
         found
     }
 }
@@ -194,10 +189,9 @@ fn named(deployment: &OpenStackDeployment) -> (&str, &str) {
     (metadata.name.as_deref().unwrap_or("cloud"), metadata.namespace.as_deref().unwrap_or("openstack"))
 }
 
-/// What was found while merging. Unknown keys are asked for again, each by itself, but those for some nodes alone, which stand in no layer as written.
+/// What was found while merging. Unknown keys are asked for again, each by itself.
 fn told(finding: Finding) -> Option<Judged> {
-    let rule = if desired::is_of_unknown_keys(&finding) { "unknown-key" } else { "catalogue" };
-    (rule == "catalogue" || finding.field.starts_with(desired::OVERRIDES)).then(|| Judged::of(rule, finding))
+    (!desired::is_of_unknown_keys(&finding)).then(|| Judged::of("catalogue", finding))
 }
 
 /// A credential that the spec gives and that can't be used, with the field that gives it.
@@ -210,52 +204,4 @@ fn placed(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
         finding.field = format!("spec.services.{service}.credentials.{name}");
     }
     finding
-}
-
-/// Every key that no chart knows by itself, where it stands; what is removed in vain is told as such.
-fn unknown_keys(cloud: &Cloud<'_>) -> Vec<Judged> {
-    let mut found = Vec::new();
-    for (name, layers) in cloud.layers.iter().chain(cloud.partial) {
-        let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
-        for layer in layers.iter().filter(|_| cloud.tree(name).is_some()) {
-            for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog) {
-                let Some(judged) = unknown_key(layer, &path, finding) else { continue };
-                // One for all charts that take it.
-                let is_field = matches!(layer.origin, Origin::Field(_) | Origin::Object(_));
-                let is_same =
-                    |known: &Judged| known.field == judged.field && (is_field || known.message == judged.message);
-                if !found.iter().any(is_same) {
-                    found.push(judged);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// An unknown key at its place: the user's own field, or the one that takes in what someone added to the catalogue.
-fn unknown_key(layer: &Layer, path: &Path, finding: desired::Finding) -> Option<Judged> {
-    if let Origin::File { file, .. } = &layer.origin {
-        let message = format!("{}: {}", finding.field, finding.message);
-        return Some(Judged { field: taken_by(file), message, ..Judged::of("unknown-key", finding) });
-    }
-    let place = hazard::place(&layer.origin)?;
-    let at = layer.unset.iter().position(|unset| unset == path);
-    let field = match at {
-        Some(index) => format!("{}[{index}]", place.replace(".values", ".unset")),
-        None => format!("{place}.{path}"),
-    };
-    Some(Judged { field, ..Judged::of("unknown-key", finding) })
-}
-
-/// The field of the resource that takes in a file of the catalogue; the whole resource for what is for all.
-fn taken_by(file: &str) -> String {
-    let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
-    match file.trim_start_matches("values/").split('/').next() {
-        Some("presets") => "spec.presets".into(),
-        Some("features") => format!("spec.features.{name}"),
-        Some("services") => format!("spec.services.{name}"),
-        Some("openstack") => "spec.openstackRelease".into(),
-        _ => String::new(),
-    }
 }

@@ -25,6 +25,11 @@ pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
             "{domain} is the cluster's own domain, which nobody outside can resolve; name one that your DNS answers for, such as cloud.example.org"
         );
         found.push(Judged::error("domain", field, message));
+    } else if ends_in_number(&labels) {
+        let message = format!(
+            "{domain} ends in a number, so that browsers take it for an IPv4 address and refuse every name in it; name a domain that your DNS answers for, such as cloud.example.org"
+        );
+        found.push(Judged::warning("domain", field, message));
     } else if labels.len() == 1 {
         let message = format!(
             "{domain} is a single label: browsers and certificates do not take it for a domain; name one below it, such as cloud.{domain}"
@@ -37,4 +42,11 @@ pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
         found.push(Judged::warning("domain", field, message));
     }
     found
+}
+
+/// Whether the last part is one of an IPv4 address, which browsers take the whole for then (the URL standard, "ends in a number"). An address is told of
+/// as no domain at all.
+fn ends_in_number(labels: &[&str]) -> bool {
+    let is_number = |end: &&str| !end.is_empty() && end.chars().all(|letter| letter.is_ascii_digit());
+    labels.last().is_some_and(is_number) && labels.join(".").parse::<std::net::Ipv4Addr>().is_err()
 }

@@ -25,7 +25,8 @@ fn wrong(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Judged> {
         }
         let shown = if cloud.decided(release, &path).1 { "this".to_owned() } else { value.to_string() };
         let message = format!(
-            "{shown} is no number of pods, and the API server refuses what is to run them, half way through the upgrade of {release}; write a whole number, 0 or more"
+            "{}{shown} is no number of pods, and the API server refuses what is to run them, half way through the upgrade of {release}; write a whole number, 0 or more",
+            cloud.before(release, &path)
         );
         Some(Judged::error("values", cloud.field(release, &path), message))
     };

@@ -12,14 +12,19 @@ use crate::values::{Path, get};
 /// What the rules say of a cloud.
 pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let rules = &cloud.catalog.judgements.rules;
-    let named: BTreeSet<&str> = rules.iter().flat_map(|rule| &rule.releases).map(String::as_str).collect();
-    let values =
-        named.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
-    let variables = [("values".to_owned(), Value::Object(values.collect()))].into_iter().collect();
-    let scope = cloud.selection.scope.inner(&variables);
+    let scope = scope(cloud, rules.iter().flat_map(|rule| &rule.releases).map(String::as_str));
     let are_there = |rule: &&Rule| rule.releases.iter().all(|name| cloud.values.contains_key(name.as_str()));
     let said = rules.iter().filter(are_there).filter_map(|rule| said(rule, cloud, &scope));
     said.chain(cloud.values.keys().flat_map(|release| even(cloud, release))).collect()
+}
+
+/// What expressions of `values/rules.yaml` see: what all see, and the final values of these releases.
+pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a str>) -> Scope<'a> {
+    let named: BTreeSet<&str> = releases.collect();
+    let values =
+        named.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
+    let variables = [("values".to_owned(), Value::Object(values.collect()))].into_iter().collect();
+    cloud.selection.scope.inner(&variables)
 }
 
 /// The servers of a release that decide by majority, where there is an even number of them.
@@ -50,5 +55,7 @@ fn told(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level,
     let value = value.filter(|value| !is_secret && !value.is_object());
     let value = value.filter(|value| value.as_str().is_none_or(|text| !text.contains('\n')));
     let now = value.map(|value| format!("{path} of {release} is {value}: ")).unwrap_or_default();
-    Judged { level, ..Judged::warning("values", cloud.field(release, path), format!("{now}{message}")) }
+    let stands =
+        cloud.spot_of(release, path).and_then(|spot| Some(format!("{}: ", spot.stands()?))).unwrap_or_default();
+    Judged { level, ..Judged::warning("values", cloud.field(release, path), format!("{stands}{now}{message}")) }
 }

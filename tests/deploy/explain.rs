@@ -176,3 +176,38 @@ fn a_key_that_no_chart_knows_fails_with_the_nearest_name() {
     let (text, success) = explain("minimal", &["nova", "pod..replicas"]);
     assert!(!success && text.contains("is no path: a key is empty"), "{text}");
 }
+
+#[test]
+fn what_holds_on_some_nodes_alone_is_told_with_the_nodes_and_its_line() {
+    let own = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  openstackRelease: \"2026.1\"\n  \
+               presets: [core]\n  services: {nova: {releases: {nova: {values: {conf: {nova: {libvirt: {cpu_mode: none}}}}}}}}\n  nodes:\n    overrides:\n    - name: one\n      \
+               nodes: [n2, n1]\n      releases: {nova: {values: {conf: {nova: {libvirt: {cpu_mode: custom}}}}}}\n    - name: two\n      selector: {matchLabels: {rack: \
+               a}}\n      releases: {nova: {values: {conf: {nova: {libvirt: {my_password: hunter2}}}}}}\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("cloud.yaml"), own).unwrap();
+    let explain = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+        command.current_dir(folder.path()).env_remove("KUBECONFIG").args(["explain", "-f", "cloud.yaml"]).args(words);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let mode = explain(&["nova", "conf.nova.libvirt.cpu_mode"]);
+    assert!(mode.starts_with("nova conf.nova.libvirt.cpu_mode = \"none\"\n"), "{mode}");
+    let line = "  on nodes n1, n2 = \"custom\", from cloud.yaml:12 (spec.nodes.overrides[0].releases.nova.values)\n";
+    assert!(mode.contains(line), "{mode}");
+    let hidden = explain(&["conf.nova.libvirt.my_password"]);
+    assert!(hidden.starts_with("nova conf.nova.libvirt.my_password is set for some nodes alone, and has no default\n"), "{hidden}");
+    assert!(
+        hidden.contains("  on nodes rack in (a) = \"<redacted>\", from cloud.yaml:15 (spec.nodes.overrides[1]"),
+        "{hidden}"
+    );
+    let json: Vec<Value> =
+        serde_json::from_str(&explain(&["nova", "conf.nova.libvirt.cpu_mode", "-o", "json"])).unwrap();
+    assert_eq!((&json[0]["nodes"][0]["nodes"], &json[0]["nodes"][0]["value"]), (&json!("n1, n2"), &json!("custom")));
+}
+
+#[test]
+fn an_entry_of_a_list_is_not_said_to_be_set_by_nobody() {
+    let (text, success) = explain("minimal", &["nova", "network.backend[0]"]);
+    let said = "osdpl: network.backend[0] is an entry of a list, and helm takes lists whole, so that none of an entry is told: ask for network.backend\n";
+    assert!(!success && text == said, "{text}");
+}

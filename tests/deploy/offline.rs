@@ -275,3 +275,31 @@ fn help_is_as_wide_as_the_terminal_and_has_a_hint_for_a_slip() {
     let said = help("100", &["help", "preset", "dif"]);
     assert!(said.contains("a similar subcommand exists: 'diff'"), "{said}");
 }
+
+#[test]
+fn unknown_keys_of_a_plan_stand_each_on_its_own_line_as_validate_tells_them() {
+    let values = "  services:\n    keystone:\n      releases:\n        keystone:\n          valuesFrom: [{kind: ConfigMap, name: more}]\n          values:\n            pod:\n              \
+                  replicass: 1\n            jbs: {}\n";
+    let more = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata: {values.yaml: 'lables: {a: b}'}\n";
+    let file = format!("{HEAD}{values}{more}");
+    let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml"], None);
+    let why = text(&output.stderr);
+    let own = "spec.services.keystone.releases.keystone";
+    for told in [
+        format!(
+            "cloud.yaml:11: warning: {own}.valuesFrom[0].lables: the values of chart keystone have no lables, did you mean \"labels\"?: "
+        ),
+        format!(
+            "cloud.yaml:14: warning: {own}.values.pod.replicass: the values of chart keystone have no pod.replicass, did you mean \"replicas\"?: "
+        ),
+        format!(
+            "cloud.yaml:15: warning: {own}.values.jbs: the values of chart keystone have no jbs, did you mean \"jobs\"?: "
+        ),
+    ] {
+        assert!(why.contains(&told), "{told}\n{why}");
+    }
+    let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml", "-o", "json"], None);
+    let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let fields = plan["findings"].as_array().unwrap().iter().filter_map(|finding| finding["field"].as_str());
+    assert!(fields.into_iter().any(|field| field == format!("{own}.values.pod.replicass")), "{plan}");
+}

@@ -78,6 +78,43 @@ fn a_wrong_config_map_is_told_at_its_line_beside_everything_else() {
 }
 
 #[test]
+fn what_rules_say_of_an_added_preset_names_each_value_its_release_and_where_it_stands() {
+    let cloud = SOUND.replace("[core]", "[core, edge]");
+    let values = "keystone: {values: {jobs: {fernet_rotate: {cron: one}, credential_rotate: {cron: two}}, pod: {replicas: {api: -3}}}}";
+    let preset = format!(
+        "    preset: edge\n    description: One.\n    fragments:\n    - releases:\n        {values}\n        mariadb: {{values: {{pod: {{replicas: {{server: 4}}}}}}}}\n"
+    );
+    let (code, said, _) = validate(&[], &format!("{cloud}{}", addition("'true'", &preset)));
+    let at = ": spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])";
+    for expected in [
+        format!(
+            "-:4: error{at}, jobs.fernet_rotate.cron of keystone: \"one\" is no schedule: it has 1 fields, not 5; "
+        ),
+        format!(
+            "-:4: error{at}, jobs.credential_rotate.cron of keystone: \"two\" is no schedule: it has 1 fields, not 5; "
+        ),
+        format!("-:4: error{at}, pod.replicas.api of keystone: -3 is no number of pods, "),
+        format!("-:4: warning{at}: pod.replicas.server of mariadb is 4: an even number of database servers "),
+    ] {
+        assert!(said.contains(&expected), "{expected}: {said}");
+    }
+    assert_eq!(code, 1, "{said}");
+}
+
+#[test]
+fn what_a_feature_was_given_hides_no_other_schedule_of_its_own() {
+    let cloud = SOUND.replace("[core]", "[core], features: {mine: {schedule: bad, name: x}}");
+    let feature = "    feature: mine\n    description: Mine.\n    schema: {type: object, properties: {schedule: {type: string, maxLength: 20}, name: {type: string, maxLength: 9}}}\n    default: {schedule: '@daily', name: one}\n    fragments:\n    - releases:\n        keystone: {values: {jobs: {fernet_rotate: {cron: '${features.mine.schedule}'}, credential_rotate: {cron: worse}}}}\n";
+    let addition = addition("'true'", feature).replace("presets.edge.yaml", "features.mine.yaml");
+    let (_, said, _) = validate(&[], &format!("{cloud}{addition}"));
+    let told: Vec<&str> = said.lines().filter(|line| line.ends_with("[cron]")).collect();
+    assert_eq!(told.len(), 2, "{said}");
+    let own = "-:4: error: spec.features.mine: ConfigMap openstack/edge, key features.mine.yaml (fragments[0]), jobs.credential_rotate.cron of keystone: \"worse\" is ";
+    assert!(told[0].starts_with(own), "{said}");
+    assert!(told[1].starts_with("-:4: error: spec.features.mine.schedule: \"bad\" is no schedule: "), "{said}");
+}
+
+#[test]
 fn a_label_that_keeps_a_config_map_out_is_told() {
     let preset = "    preset: edge\n    description: One.\n";
     for label in ["true", "'yes'"] {

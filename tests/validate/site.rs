@@ -60,6 +60,17 @@ fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
     assert_eq!(said("presets: [compute, ha]", &nodes(&[("openstack-control-plane", 3)])), Vec::<String>::new());
     let unknown = said("presets: [compute, ha]", &Site::default());
     assert_eq!(unknown, Vec::<String>::new(), "nobody has counted");
+    let named = "presets: [compute, ha]\nnodes: {roles: {control-plane: {names: [n1]}}}";
+    let found = said(named, &Site::default());
+    let of_spec =
+        "are wanted, and spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs one of its own";
+    assert!(found[0].contains(of_spec), "{found:?}");
+    let three = nodes(&[("openstack-control-plane", 3)]);
+    assert_eq!(said(named, &three), Vec::<String>::new(), "they were counted");
+    for enough in ["{names: [n1, n2, n3]}", "{names: [n1], selector: {matchLabels: {a: b}}}"] {
+        let spec = format!("presets: [compute, ha]\nnodes: {{roles: {{control-plane: {enough}}}}}");
+        assert_eq!(said(&spec, &Site::default()), Vec::<String>::new(), "{enough}");
+    }
 }
 
 #[test]
@@ -150,6 +161,15 @@ fn a_claim_that_pods_share_needs_a_class_whose_volumes_can_be_shared() {
     );
     let shared = "services: {tacker: {enabled: true, releases: {tacker: {values: {storage: {storageClass: shared}}}}}}";
     assert_eq!(said(shared, &disks), Vec::<String>::new());
+    let images = |mode: &str| {
+        let values = format!("{{storage: pvc, volume: {{accessModes: [{mode}]}}, pod: {{replicas: {{api: 3}}}}}}");
+        format!("services: {{glance: {{releases: {{glance: {{values: {values}}}}}}}}}")
+    };
+    let found = said(&images("ReadWriteMany"), &disks);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let glance = "warning spec.services.glance: pods of glance on several nodes mount one volume (ReadWriteMany), and StorageClass \"general\" ";
+    assert!(found[0].starts_with(glance), "{found:?}");
+    assert_eq!(said(&images("ReadWriteOnce"), &disks), Vec::<String>::new(), "a rule says what is wrong with that");
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
             let cloud = Cloud::new(&spec, &catalog, &selection, &facts, &layered);
             let found = hazards(&cloud);
             assert!(found.is_empty(), "{presets:?} {network}: {found:?}");
-            let judged: Vec<_> = osdpl::rule::judge(&cloud);
+            let judged: Vec<_> = osdpl::rule::judge(&cloud, None);
             assert!(judged.is_empty(), "{presets:?} {network}: {judged:?}");
         }
     }

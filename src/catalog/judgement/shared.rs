@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::super::Error;
 use super::Reader;
 use super::rule::FILE;
+use crate::expr::Expression;
 use crate::values::Path;
 
 /// A claim that is shared (`ReadWriteMany`).
@@ -16,6 +17,8 @@ pub struct Shared {
     pub class: Path,
     /// Where they say whether there is such a claim at all; there is one where nobody says anything.
     pub unless_false: Option<Path>,
+    /// When the values of the release share it at all, seen as rules see them; always where nothing is said.
+    pub when: Option<Expression>,
 }
 
 #[derive(Deserialize)]
@@ -25,6 +28,8 @@ pub(super) struct Entry {
     class: String,
     #[serde(default)]
     unless_false: Option<String>,
+    #[serde(default)]
+    when: Option<String>,
 }
 
 pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Shared> {
@@ -39,7 +44,16 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Shared> 
                 return None;
             }
         };
-        Some(Shared { release: entry.release, class, unless_false })
+        let when = match entry.when.as_deref().map(Expression::compile) {
+            None => None,
+            Some(Ok(when)) => Some(when),
+            Some(Err(error)) => {
+                let field = format!("{field}.when");
+                reader.errors.push(Error::Expression { file: FILE.into(), line: 0, field, error });
+                return None;
+            }
+        };
+        Some(Shared { release: entry.release, class, unless_false, when })
     };
     entries.into_iter().enumerate().filter_map(read).collect()
 }

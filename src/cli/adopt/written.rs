@@ -49,7 +49,10 @@ impl Written<'_> {
         text.push_str("# It is paused and takes nothing over: look at `osdpl plan`, name what to take over with `osdpl adopt RELEASE…`, and set\n");
         text.push_str("# `paused` to false when all is as it should be.\n");
         let Self { name, namespace, described, note } = self;
-        for line in note.iter().flat_map(|note| wrapped(note)) {
+        // What is only guessed is to be corrected here.
+        let guessed = described.findings.iter().filter(|finding| finding.field == "spec.openstackRelease");
+        let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
+        for line in notes.flat_map(|note| wrapped(&note)) {
             let _ = writeln!(text, "# {line}");
         }
         text.push_str(&yaml::write(&json!({

@@ -1,15 +1,18 @@
 //! What is said of a value.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Cloud;
 use super::places::Places;
+use crate::api::NodeOverride;
 use crate::catalog::{Catalog, KeyTree, SecretField, credentials_in};
 use crate::ceph::is_of_ceph;
 use crate::charts::{self, keys};
 use crate::credentials::{given, secret_name};
-use crate::desired::{Known, known_in, layers, other_version, redacted};
+use crate::desired::{Known, Target, by_node, known_in, layers, other_version, redacted, target};
 use crate::values::{self, Layer, Path, trace};
 
 /// What stands for a secret.
@@ -37,6 +40,9 @@ pub struct Answer {
     pub above: Option<Above>,
     /// Every layer that says something, the one that wins first.
     pub layers: Vec<Said>,
+    /// What is said for some nodes alone, in the order of the spec.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<OnNodes>,
     pub chart: Chart,
 }
 
@@ -48,6 +54,16 @@ pub enum Above {
     Removed,
     /// Something that is no map, and has nothing below.
     Hidden,
+}
+
+/// What one entry of `spec.nodes.overrides` says.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OnNodes {
+    /// Which nodes: their names, or their label.
+    pub nodes: String,
+    #[serde(flatten)]
+    pub said: Said,
 }
 
 /// What one layer says.
@@ -87,6 +103,13 @@ pub struct Chart {
     pub default: Option<Value>,
 }
 
+impl Answer {
+    /// Whether anybody says anything, be it for some nodes alone.
+    pub fn is_said(&self) -> bool {
+        !self.layers.is_empty() || !self.nodes.is_empty()
+    }
+}
+
 impl Question<'_> {
     /// Of one release.
     pub fn answer(&self, release: &str) -> anyhow::Result<Answer> {
@@ -104,8 +127,19 @@ impl Question<'_> {
             above: desired.filter(|_| value.is_none()).and_then(|desired| above(&desired.values, path)),
             value,
             layers: said.collect::<anyhow::Result<_>>()?,
+            nodes: self.on_nodes(release)?,
             chart: self.chart(release),
         })
+    }
+
+    fn on_nodes(&self, release: &str) -> anyhow::Result<Vec<OnNodes>> {
+        let mut found = Vec::new();
+        for (entry, layer) in by_node(&self.cloud.spec, release) {
+            if let Some(said) = self.said(&layer, release)? {
+                found.push(OnNodes { nodes: nodes(entry), said });
+            }
+        }
+        Ok(found)
     }
 
     fn said(&self, layer: &Layer, release: &str) -> anyhow::Result<Option<Said>> {
@@ -194,6 +228,16 @@ impl Chart {
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;
         let default = defaults.as_object().and_then(|defaults| values::get(defaults, path)).cloned();
         Ok(Self { default, ..Self::of(self.name, &known_in(&tree, catalog, path)) })
+    }
+}
+
+/// The nodes that an entry is for, as people name them.
+fn nodes(entry: &NodeOverride) -> String {
+    let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+    match target(entry) {
+        Ok(Target::Hosts(names)) => list(names),
+        Ok(Target::Label(key, values)) => format!("{key} in ({})", list(values)),
+        Err(_) => entry.name.clone(),
     }
 }
 

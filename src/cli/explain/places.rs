@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::common::Document;
 use crate::catalog::{Files, Text};
+use crate::rule::keys_of;
 use crate::values::{Origin, Path};
 use crate::yaml::{self, Located};
 
@@ -35,7 +36,8 @@ impl Places<'_> {
             Origin::File { file, field } => self.file(file, field, release, &keys(path, unset)),
             Origin::Field(field) => {
                 let below = keys(path, unset);
-                let keys = above(field).split('.').chain(below.iter().map(String::as_str));
+                let above = keys_of(above(field));
+                let keys = above.iter().chain(&below).map(String::as_str);
                 let line = self.document.map(|document| document.line(keys));
                 let field = named(field, unset);
                 let place = line.map_or_else(|| field.clone(), |line| format!("{line} ({field})"));

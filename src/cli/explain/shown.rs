@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::answer::{Above, Answer, Chart, Said};
+use super::answer::{Above, Answer, Chart, OnNodes, Said};
 use crate::yaml;
 
 /// The answers as text.
@@ -13,16 +13,18 @@ pub fn text(answers: &[Answer]) -> String {
 }
 
 fn one(answer: &Answer) -> String {
-    let Answer { release, path, value, above, layers, chart } = answer;
+    let Answer { release, path, value, above, layers, nodes, chart } = answer;
+    let nobody = if nodes.is_empty() { " is set by no layer" } else { " is set for some nodes alone" };
     let what = match (value, above) {
         (Some(value), _) => equals(value),
         (None, Some(Above::Removed)) => " is removed with what is above it, and the chart's default too\n".to_owned(),
         (None, Some(Above::Hidden)) => " is hidden by what is set above it, and the chart's default too\n".to_owned(),
         (None, None) if chart.has_default == Some(true) => {
-            " is set by no layer: the chart's default holds\n".to_owned()
+            let elsewhere = if nodes.is_empty() { "" } else { " on the others" };
+            format!("{nobody}: the chart's default holds{elsewhere}\n")
         }
-        (None, None) if chart.has_default == Some(false) => " is set by no layer, and has no default\n".to_owned(),
-        (None, None) => " is set by no layer\n".to_owned(),
+        (None, None) if chart.has_default == Some(false) => format!("{nobody}, and has no default\n"),
+        (None, None) => format!("{nobody}\n"),
     };
     let mut text = format!("{release} {path}{what}");
     let merged = value.as_ref().is_some_and(Value::is_object);
@@ -34,22 +36,29 @@ fn one(answer: &Answer) -> String {
         };
         layer(word, said, index > 0 || merged, &mut text);
     }
+    for OnNodes { nodes, said } in nodes {
+        let _ = writeln!(text, "  on nodes {nodes}{}, from {}", valued(said), said.place);
+    }
     let _ = writeln!(text, "  {:<8} {}", "chart", default(chart));
     text
 }
 
 fn layer(word: &str, said: &Said, with_value: bool, text: &mut String) {
-    let value = match &said.value {
-        None => " = something that is no map".to_owned(),
-        Some(_) if !with_value => String::new(),
-        Some(Value::Object(map)) if map.len() == 1 => " with 1 key".to_owned(),
-        Some(Value::Object(map)) => format!(" with {} keys", map.len()),
-        Some(value) => format!(" = {value}"),
-    };
+    let value = if with_value || said.value.is_none() { valued(said) } else { String::new() };
     let _ = writeln!(text, "  {word:<8} {}{value}", said.place);
     let more = [("by", &said.expression), ("of", &said.source), ("why", &said.why)];
     for (word, said) in more.into_iter().filter_map(|(word, said)| Some((word, said.as_ref()?))) {
         let _ = writeln!(text, "  {:<8}   {word} {said}", "");
+    }
+}
+
+/// What a layer sets, behind its place.
+fn valued(said: &Said) -> String {
+    match &said.value {
+        None => " = something that is no map".to_owned(),
+        Some(Value::Object(map)) if map.len() == 1 => " with 1 key".to_owned(),
+        Some(Value::Object(map)) => format!(" with {} keys", map.len()),
+        Some(value) => format!(" = {value}"),
     }
 }
 

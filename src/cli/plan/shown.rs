@@ -101,12 +101,14 @@ pub struct Approval {
 #[derive(Serialize)]
 pub struct Said {
     pub level: &'static str,
+    /// The field of the resource; empty for the whole.
+    pub field: String,
     pub message: String,
 }
 
 impl From<&Finding> for Said {
     fn from(finding: &Finding) -> Self {
-        Self { level: finding.level.word(), message: finding.to_string() }
+        Self { level: finding.level.word(), field: finding.field.clone(), message: finding.to_string() }
     }
 }
 
@@ -135,10 +137,8 @@ impl Shown {
                 changes: desired.map(|desired| changes(name, desired, preview, look)).unwrap_or_default(),
             }
         });
-        let findings = preview
-            .findings
-            .iter()
-            .map(|finding| Said { level: finding.level.word(), message: scrub(finding.to_string()) });
+        let findings =
+            preview.findings.iter().map(Said::from).map(|said| Said { message: scrub(said.message), ..said });
         let mut shown = Self {
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
@@ -190,7 +190,7 @@ impl Shown {
     /// For people.
     pub fn table(&self) -> String {
         let mut text = String::new();
-        for Said { level, message } in &self.findings {
+        for Said { level, message, .. } in &self.findings {
             let _ = writeln!(text, "{level}: {message}");
         }
         for line in &self.releases {

@@ -1,0 +1,27 @@
+//! Values that are common to many releases.
+
+use super::*;
+
+#[test]
+fn what_is_common_to_all_and_changes_nothing_in_any_chart_is_told() {
+    let keys = [
+        ("values/keys/front.yaml", "pod: {history: 3, replicas: {api: 1}}\nname: string\n"),
+        ("values/keys/store.yaml", "pod: {replicas: number}\n"),
+    ];
+    let of_all = |values: Value| told_with(json!({"common": {"values": values}}), &keys);
+    let same = |path: &str| {
+        format!(
+            "no-effect spec.common.values.{path}: changes nothing: the chart's own values say the same; take it out, so that later versions of the chart may change it"
+        )
+    };
+    assert_eq!(of_all(json!({"pod": {"history": 3}})), [same("pod.history")], "store has no such key");
+    assert_eq!(of_all(json!({"pod": {"history": 4}})), Vec::<String>::new());
+    let empty = "changes nothing: helm merges maps, and an empty one leaves the chart's as it is; take it out, or remove keys with `unset`";
+    assert_eq!(
+        told_with(
+            json!({"services": {"front": {"releases": {"front": {"values": {"pod": {"replicas": {}}}}}}}}),
+            &keys
+        ),
+        [format!("no-effect {OWN}.pod.replicas: {empty}")]
+    );
+}
