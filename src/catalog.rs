@@ -25,7 +25,7 @@ use serde_json::Value;
 pub use added::{Addition, Extended, LABEL, Refused, extend};
 pub use check::{credentials_in, facts_in};
 pub use component::Component;
-pub use error::{Error, Errors, did_you_mean};
+pub use error::{Error, Errors, did_you_mean, nearest};
 pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Every, Fragment, Reach};
 pub use judgement::{Apart, Coupling, Judgements, Place, Pool, Rule, Shared};

@@ -24,6 +24,7 @@ mod plan;
 mod preset;
 mod render;
 mod site;
+mod span;
 mod status;
 mod test;
 mod validate;
@@ -32,7 +33,10 @@ mod why;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::catalog::nearest;
 
 /// Runs OpenStack from the upstream OpenStack-Helm charts.
 #[derive(Parser)]
@@ -133,7 +137,8 @@ pub fn main() -> ExitCode {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
     } else {
         let name = if called.ends_with("kubectl-osdpl") { "kubectl osdpl" } else { "osdpl" };
-        let matches = Arguments::command().bin_name(name).get_matches();
+        let matches = Arguments::command().bin_name(name).try_get_matches();
+        let matches = matches.unwrap_or_else(|error| hinted(error).exit());
         let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(run(arguments.command)))
     };
@@ -142,6 +147,25 @@ pub fn main() -> ExitCode {
         let is_unread = error.chain().any(<dyn std::error::Error>::is::<common::Unread>);
         if is_unread { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
     })
+}
+
+/// The error with the command that is near: clap has a hint for a command, and none for one that `help` is asked about.
+fn hinted(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && error.get(ContextKind::SuggestedSubcommand).is_none()
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+    {
+        let command = Arguments::command();
+        let mut named = &command;
+        for word in std::env::args().skip(1) {
+            named = named.find_subcommand(&word).unwrap_or(named);
+        }
+        let near = nearest(word, named.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
+        if let Some(near) = near {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near]));
+        }
+    }
+    error
 }
 
 /// One thread: the operator waits far more than it computes, and every thread that allocates keeps an arena of its own resident.

@@ -63,6 +63,7 @@ use crate::scrub::Scrubber;
 use crate::tasks::Tasks;
 use crate::telemetry::Metrics;
 use memory::Memory;
+use teardown::is_over;
 
 /// Everything that a pass works with.
 pub struct Context {
@@ -188,6 +189,9 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         return Ok(Action::await_change());
     }
     if deployment.metadata.deletion_timestamp.is_some() {
+        if is_over(deployment) {
+            return Ok(Action::await_change());
+        }
         return context.teardown(deployment, &mut memory).await;
     }
     if context.cluster.set_finalizer(deployment, true).await? {
@@ -251,9 +255,8 @@ impl Context {
         if wish.refused {
             plan = gather::frozen(&wish.desired, &wish.observed);
         }
-        // After a restart the charts are read anew: what is told of none is no news.
-        let known = deployment.status.as_ref().and_then(|status| status.observed_generation);
-        if wish.fetching && known == deployment.metadata.generation && self.runner.table().is_empty() {
+        // After a restart the charts are read anew, which is no news.
+        if pending::is_unsaid(deployment, &wish, &plan) && self.runner.table().is_empty() {
             return Ok(wake(&plan, &wish, now));
         }
         let (changes, again) = self.changes(&plan, &wish, memory).await;

@@ -12,10 +12,12 @@ mod features;
 mod images;
 mod installed;
 mod layers;
+mod names;
 mod needs;
 mod nulls;
 mod order;
 mod per_node;
+mod readings;
 mod resolve;
 mod roles;
 mod select;
@@ -42,6 +44,7 @@ pub use written::{Written, written};
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};
 use crate::ceph::Declared;
+use crate::expr::Scope;
 use crate::observed::{Key, Site};
 use crate::values::{Layer, Path, Values};
 
@@ -89,6 +92,8 @@ pub struct Selection {
     pub findings: Vec<Finding>,
     /// What expressions see, without credentials.
     pub variables: Values,
+    /// The same as expressions take it.
+    pub scope: Scope<'static>,
 }
 
 /// A service outside of the cluster, reached through a Service of ours.

@@ -199,24 +199,40 @@ pub struct Scope<'outer>(Context<'outer>);
 impl Scope<'static> {
     /// A scope with these variables and no Secrets.
     pub fn new(variables: &Map<String, Value>) -> Self {
-        Self::with_secrets(variables, Secrets::new())
-    }
-
-    /// A scope with these variables, and what `secret(…)` reads.
-    pub fn with_secrets(variables: &Map<String, Value>, secrets: Secrets) -> Self {
         let mut context = Context::default();
-        functions::add(&mut context, secrets);
+        functions::add(&mut context);
         fill(&mut context, variables);
         Self(context)
+    }
+
+    /// Sets one variable anew.
+    pub fn set(&mut self, name: &str, value: &Value) {
+        self.0.add_variable_from_value(name, from_json(value));
     }
 }
 
 impl Scope<'_> {
-    /// A scope with these variables before those of this one.
+    /// A scope with these variables before those of this one: what all have in common is made once.
     pub fn inner(&self, variables: &Map<String, Value>) -> Scope<'_> {
         let mut context = self.0.new_inner_scope();
         fill(&mut context, variables);
         Scope(context)
+    }
+
+    /// The same, with what `secret(…)` reads.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
+        for ((name, key), text) in secrets {
+            self.0.add_variable_from_value(functions::hidden(name, key), text.as_str());
+        }
+        self
+    }
+}
+
+/// Values may be secrets.
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Scope(…)")
     }
 }
 

@@ -39,7 +39,7 @@ pub fn hazards(cloud: &Cloud<'_>) -> Vec<Hazard> {
     let mut tally = tally::Tally::default();
     // The keys of a chart are read for those alone that the user says something of.
     let users = |layers: &&Vec<crate::values::Layer>| layers.iter().any(|layer| place(&layer.origin).is_some());
-    for (name, layers) in cloud.layers.iter().filter(|(_, layers)| users(layers)) {
+    for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| users(layers)) {
         let release = layer::Release { name, layers, tree: cloud.tree(name), cloud };
         layer::judge(&release, &mut tally);
     }

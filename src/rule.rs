@@ -36,14 +36,12 @@ pub use certificate::{Examined, Held, examine, told};
 pub use connections::connections;
 pub use controllers::labels as node_labels;
 pub use document::{Kind, Question, Schemas, is_ours};
-pub use fields::unknown_fields;
 pub use file::{Content, Document, Read, split};
 pub use kinds::{meant, objects};
 pub use made_up::{made_up, made_up_beside};
 pub use place::keys_of;
-pub use release::moved;
+pub use release::{moved, moves_from, pinned_beside};
 pub use report::{Finding as Reported, Named, Report, Summary, other_kinds, report};
-pub use schema::misshapen;
 
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};

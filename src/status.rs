@@ -22,7 +22,7 @@ pub use rollouts::line as rollout_line;
 use crate::api::{OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
 use crate::ceph::Declared;
 use crate::desired::{Desired, Finding};
-use crate::observed::Observed;
+use crate::observed::{Key, Observed};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
@@ -38,6 +38,8 @@ pub struct Report<'a> {
     pub desired: &'a Desired,
     /// What is.
     pub observed: &'a Observed,
+    /// What the spec calls releases, wanted or not.
+    pub names: &'a std::collections::BTreeMap<Key, String>,
     /// What is done about it.
     pub plan: &'a Plan,
     /// What is wrong with the spec, or should be known about it.

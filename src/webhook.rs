@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::observed::{Census, Class};
+    use crate::observed::{Census, Class, Range};
 
     fn judge(look: impl Fn() -> BoxFuture<'static, Site> + Send + Sync + 'static) -> Judge {
         doubting(Vec::new(), look)
@@ -187,6 +187,34 @@ mod tests {
         let judge = judge(|| Box::pin(std::future::pending()));
         let said = warnings(&judge, Value::Null).await;
         assert!(!said.contains("StorageClass") && !said.contains("are wanted"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn values_that_a_missing_preset_may_mend_lock_nothing_that_stands_and_presets_that_exclude_each_other_do() {
+        let message = "the catalogue: ConfigMaps can't be listed".to_owned();
+        let doubt = Finding { level: Level::Error, field: "the catalogue".into(), message };
+        let judge = doubting(vec![doubt], || Box::pin(std::future::ready(Site::default())));
+        let backends = json!({"conf": {"glance": {"DEFAULT": {"enabled_backends": "fast:rbd"}}}});
+        let services = json!({"services": {"glance": {"releases": {"glance": {"values": backends}}}}});
+        let stands = json!({"spec": {"openstackRelease": "2026.1"}});
+        let edited = answer_to(&judge, &["core", "edge"], &services, stands.clone()).await;
+        assert_eq!(edited["response"]["allowed"], true, "{edited}");
+        let warnings = edited["response"]["warnings"].to_string();
+        assert!(warnings.contains("there is no preset") && warnings.contains("is the default"), "{warnings}");
+        let excluded = answer_to(&judge, &["edge", "single", "ha"], &json!({}), stands).await;
+        let message = excluded["response"]["status"]["message"].as_str().unwrap();
+        assert!(message.starts_with("spec.presets[2]: ") && !message.contains("edge"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_warning_of_the_whole_resource_begins_with_what_is_wrong() {
+        let range = |is_of_pods, cidr: &str| Range { what: "one".into(), is_of_pods, cidr: cidr.into() };
+        let networks = vec![range(true, "10.96.0.0/16"), range(false, "10.96.0.0/12")];
+        let site = Site { networks, ..Site::default() };
+        let judge = judge(move || Box::pin(std::future::ready(site.clone())));
+        let said: Value = serde_json::from_str(&warnings(&judge, Value::Null).await).unwrap();
+        let of_all = said.as_array().unwrap().iter().filter_map(Value::as_str);
+        assert!(of_all.clone().any(|told| told.starts_with("10.96.0.0/16 of one overlaps ")), "{said}");
     }
 
     #[test]

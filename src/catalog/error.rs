@@ -76,9 +76,13 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// `, did you mean "nova"?` for the candidate nearest to `name`, where one is near enough: a letter or two of it are others, or it is the only one
-/// that has all of its words.
+/// `, did you mean "nova"?` for the candidate nearest to `name`, where one is near enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(name, candidates).map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
+}
+
+/// The candidate nearest to `name`, where one is near enough: a letter or two of it are others, or it is the only one that has all of its words.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let mut all: Vec<(usize, &str)> =
         candidates.into_iter().map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate)).collect();
@@ -93,7 +97,7 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     let own = words(name);
     let mut related = all.iter().filter(|(_, candidate)| are_related(&own, &words(candidate)));
     let only = related.next().filter(|_| related.next().is_none());
-    near.or(only).map(|(_, candidate)| format!(", did you mean {candidate:?}?")).unwrap_or_default()
+    near.or(only).map(|(_, candidate)| *candidate)
 }
 
 /// The words of a name: `node_selector_key`, `storageClass`, `barbican-api`.

@@ -174,6 +174,12 @@ impl KeyTree {
         map.iter().map(|(key, _)| key.as_ref()).filter(|key| *key != ANY_KEY)
     }
 
+    /// The short texts of a map, by their keys.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
+        map.iter().filter_map(|(key, tree)| if let Self::Text(text) = tree { Some((&**key, &**text)) } else { None })
+    }
+
     /// Whether a key has this name, wherever it stands.
     pub fn names_anywhere(&self, name: &str) -> bool {
         let Self::Map(map) = self else { return false };

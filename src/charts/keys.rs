@@ -45,10 +45,17 @@ fn known(value: &Value, path: &Path) -> Value {
             Value::Object(map.iter().map(|(key, value)| (key.clone(), known(value, &path.child(key)))).collect())
         }
         Value::Bool(_) | Value::Number(_) if !secretive(path, value) => value.clone(),
-        Value::String(text) if is_short(text) && !secretive(path, value) => Value::from(format!("{TEXT}{text}")),
+        Value::String(text) if (is_short(text) || is_image(path)) && !secretive(path, value) => {
+            Value::from(format!("{TEXT}{text}"))
+        }
         Value::Array(list) if !list.is_empty() => list.iter().map(entry_name).collect(),
         leaf => Value::from(KeyType::of(leaf).name()),
     }
+}
+
+/// What `spec.images` rewrites is known whole.
+fn is_image(path: &Path) -> bool {
+    matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
 /// Adds a path that is read. Below a default that is no map, or an empty one, everything is known already.

@@ -11,7 +11,7 @@ use kube::api::{ListParams, ObjectList};
 use kube::{Api, ResourceExt};
 
 pub use super::connect::{ClusterOption, is_configured, readable};
-pub use super::document::{Document, read_deployment};
+pub use super::document::Document;
 use crate::api::OpenStackDeployment;
 use crate::catalog::{Catalog, Files, did_you_mean};
 use crate::files;

@@ -4,12 +4,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{anyhow, bail};
-use kube::CustomResourceExt;
 use serde_json::{Map, Value};
 
 use super::common::read;
 use crate::api::OpenStackDeployment;
-use crate::rule::{self, Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, split};
+use crate::rule::{Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, split};
 use crate::yaml::without_literals;
 
 /// The document of a file that holds a resource.
@@ -37,8 +36,12 @@ struct Stands {
 impl Stands {
     /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
     fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
-        let line = self.read.nearest(self.at.iter().map(String::as_str).chain(keys)) + self.before;
-        format!("{}:{line}", self.place)
+        format!("{}:{}", self.place, self.number(keys))
+    }
+
+    /// The same line by its number alone.
+    fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
+        self.read.nearest(self.at.iter().map(String::as_str).chain(keys)) + self.before
     }
 
     fn told(&self, judged: &Judged) -> String {
@@ -64,7 +67,7 @@ impl Document {
         Self::of(&path.display().to_string(), &read(path)?, name)
     }
 
-    fn of(place: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
+    pub(super) fn of(place: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
         let (mut resources, mut beside, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
         for document in split(place, text) {
             let before = document.before;
@@ -93,37 +96,20 @@ impl Document {
         Self { namespace, ..self }
     }
 
-    /// The resource.
+    /// The resource, whose shape was judged ([`super::offline::shaped`]).
     ///
     /// # Errors
-    /// What is wrong with it, each with its line; that it names another namespace than it is meant to be in.
+    /// Where it can't be read all the same; that it names another namespace than it is meant to be in.
     pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
-        let schema = serde_json::to_value(OpenStackDeployment::crd())?;
-        let schema = &schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        let told =
-            |found: &[Judged]| found.iter().map(|judged| self.stands.told(judged)).collect::<Vec<_>>().join("\n");
-        let unknown = rule::unknown_fields(schema, &self.object);
-        if !unknown.is_empty() {
-            bail!("{}", told(&unknown));
-        }
-        let parsed: Result<OpenStackDeployment, _> = serde_json::from_value(self.object.clone());
-        let mut deployment = parsed.map_err(|error| {
-            // The schema says it with its field.
-            let found = rule::misshapen(schema, &self.object);
-            if found.is_empty() {
-                return anyhow!("{}: {}; correct it", self.line([]), without_literals(&error.to_string()));
-            }
-            anyhow!("{}", told(&found))
-        })?;
+        let parsed: Result<OpenStackDeployment, _> = serde_json::from_value(self.object());
+        let deployment = parsed
+            .map_err(|error| anyhow!("{}: {}; correct it", self.line([]), without_literals(&error.to_string())))?;
         if let (Some(own), Some(asked)) = (&deployment.metadata.namespace, &self.namespace)
             && own != asked
         {
             let line = self.line(["metadata", "namespace"]);
             bail!("{line}: the resource is in namespace {own}, and -n says {asked}; take one of them out");
         }
-        let usual = || self.namespace.clone().unwrap_or_else(|| "openstack".into());
-        deployment.metadata.namespace.get_or_insert_with(usual);
-        deployment.metadata.name.get_or_insert_with(|| "cloud".into());
         Ok(deployment)
     }
 
@@ -144,9 +130,19 @@ impl Document {
         object
     }
 
+    /// The namespace of the resource.
+    pub fn namespace(&self) -> String {
+        self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
     pub fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.stands.line(keys)
+    }
+
+    /// The same line by its number alone.
+    pub fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
+        self.stands.number(keys)
     }
 }
 
@@ -189,11 +185,6 @@ fn nothing(place: &str, wrong: &[String], beside: &[Value]) -> anyhow::Error {
     anyhow!(
         "{place} holds no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {there}; name the file that holds yours"
     )
-}
-
-/// The resource in a file, or on standard input for `-`.
-pub fn read_deployment(path: &Path) -> anyhow::Result<OpenStackDeployment> {
-    Document::read(path)?.deployment()
 }
 
 #[cfg(test)]
@@ -254,20 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_have_the_lines_of_their_file() {
-        let text = CLOUD.replace("spec: {", "spec: {foo: 1, services: {nova: {enbled: false}}, ");
-        let said = Document::of("c.yaml", &format!("# mine\n---\n{text}"), None).unwrap().deployment().unwrap_err();
-        let told: Vec<String> = said.to_string().lines().map(str::to_owned).collect();
-        assert_eq!(
-            told,
-            [
-                "c.yaml:6: spec.foo: there is no such field; correct it, or take it out",
-                "c.yaml:6: spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or take it out",
-            ]
-        );
-    }
-
-    #[test]
     fn the_resource_is_in_the_namespace_that_is_asked_for_and_in_no_other_than_its_own() {
         let within = |text: &str, namespace: Option<&str>| {
             let document = Document::of("c.yaml", text, None).unwrap().within(namespace.map(str::to_owned));
@@ -287,8 +264,5 @@ mod tests {
         let found = Document::of("c.yaml", &text, None).unwrap();
         assert_eq!((found.beside.len(), found.line(["spec"]).as_str()), (1, "c.yaml:9"));
         assert_eq!(found.deployment().unwrap().metadata.name.as_deref(), Some("cloud"));
-        let wrong = text.replace("'2026.1'", "[1]");
-        let said = Document::of("c.yaml", &wrong, None).unwrap().deployment().unwrap_err().to_string();
-        assert!(said.starts_with("c.yaml:9:"), "{said}");
     }
 }

@@ -13,7 +13,7 @@ use kube::ResourceExt;
 
 use super::added::{Wrong, in_cluster, in_file_within};
 use super::common::{CatalogOption, Document, ResourceOption, Target};
-use super::offline::Offline;
+use super::offline::{Offline, report};
 use super::output::{self, Format};
 use super::place::Place;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
@@ -57,7 +57,7 @@ struct Cloud {
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
         let namespace = &self.resource.namespace;
-        let document = self.file.as_deref().map(Document::read).transpose()?;
+        let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.report(None))?;
         let document = document.map(|document| document.within(namespace.clone()));
         let standing = if document.is_none() { Some(self.find().await?) } else { None };
         let (added, wrong) = match (&self.file, &standing) {
@@ -69,7 +69,7 @@ impl Arguments {
         };
         let Extended { catalog, files: texts, .. } = self.catalog.extended(&added, wrong)?;
         let cloud = match (&document, standing) {
-            (Some(document), _) => offline(document, &catalog)?,
+            (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report(Some(&catalog)))?,
             (None, standing) => self.standing(standing.context("no resource was read")?, &catalog).await?,
         };
         let (release, path) = match self.words.as_slice() {
@@ -102,6 +102,19 @@ impl Arguments {
         }
         let unknown = answers.iter().all(|answer| answer.layers.is_empty() && !answer.chart.known);
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// Says to programs what is wrong with the file, in the form of `osdpl validate`; people are told anyway.
+    fn report(&self, catalog: Option<&Catalog>) {
+        let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
+        let own = catalog.is_none().then(|| self.catalog.load().ok()).flatten();
+        let report = catalog.or(own.as_ref()).and_then(|catalog| report(file, catalog).ok());
+        // What can't be read at all has no findings.
+        if let Some(report) = report.filter(|report| report.summary.errors > 0)
+            && let Ok(text) = serde_json::to_string_pretty(&report)
+        {
+            output::line(text);
+        }
     }
 
     /// The resource in the cluster.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kube::{Client, ResourceExt};
 
 use super::common::{CatalogOption, Document, ResourceOption, Target};
+use super::offline::shaped;
 use super::place::Place;
 use super::plan::{applied, standing};
 use crate::api::OpenStackDeployment;
@@ -35,16 +36,17 @@ impl Question<'_> {
     /// Reads what the operator reads; writes nothing.
     pub async fn look(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
-        let (deployment, live) = if let Some(file) = self.file {
-            let file = Document::read(file)?.within(self.resource.namespace.clone()).deployment()?;
+        let (deployment, live, catalog) = if let Some(file) = self.file {
+            let document = Document::read(file)?.within(self.resource.namespace.clone());
+            let catalog = self.catalog.load_from(&client, &document.namespace(), self.file).await?;
+            let file = shaped(&document, &catalog)?;
             let live = standing(&client, &file).await?;
-            (applied(&file, live.as_ref()), live)
+            (applied(&file, live.as_ref()), live, catalog)
         } else {
             let live = Target::from(self.resource).find(&client).await?;
-            (live.clone(), Some(live))
+            let catalog = self.catalog.load_from(&client, &live.namespace().unwrap_or_default(), None).await?;
+            (live.clone(), Some(live), catalog)
         };
-        let namespace = deployment.namespace().unwrap_or_default();
-        let catalog = self.catalog.load_from(&client, &namespace, self.file).await?;
         let source = match self.place.source() {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::default())),
             None => None,

@@ -1,11 +1,15 @@
 //! What a file means where no cluster is asked.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::common::read;
 use super::document::Document;
 use crate::api::OpenStackDeployment;
 use crate::catalog::{Catalog, Level};
-use crate::desired::{Desired, Facts, Finding, Selection, select};
+use crate::desired::{Blocked, ChartFact, Desired, Facts, Finding, Selection, select};
 use crate::observed::Site;
-use crate::rule::{self, Kind, Question, Schemas, keys_of};
+use crate::rule::{self, Kind, Question, Report, Schemas, keys_of};
 
 /// The resource of a file, and what it means with those beside it; credentials and Ceph are made up.
 pub struct Offline {
@@ -28,10 +32,24 @@ impl Offline {
     /// # Errors
     /// Where the resource is refused ([`Refused`]): every finding has been told.
     pub fn of(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {
-        let meant = Self::meant(document, catalog, site)?;
-        refuse(meant.desired.findings.clone(), Some(document))?;
-        meant.tell_unseen(document);
-        Ok(meant)
+        Self::meant(document, catalog, site)?.told(document)
+    }
+
+    /// The same where these are its charts.
+    pub fn with_charts(mut self, catalog: &Catalog, charts: BTreeMap<String, Result<ChartFact, Blocked>>) -> Self {
+        self.facts.charts = charts;
+        self.desired = rule::resolve(&self.deployment.spec, catalog, &self.selection, &self.facts);
+        self
+    }
+
+    /// Tells what is said of it.
+    ///
+    /// # Errors
+    /// Where it is refused.
+    pub fn told(self, document: &Document) -> anyhow::Result<Self> {
+        refuse(self.desired.findings.clone(), Some(document))?;
+        self.tell_unseen(document);
+        Ok(self)
     }
 
     /// What it means though a value in it may be refused: the other values are not another's fault. That it is refused is told in one line.
@@ -52,31 +70,87 @@ impl Offline {
         for unseen in rule::unseen(&self.deployment.spec, &self.selection.namespace, &document.beside) {
             eprintln!("not seen: {unseen}: what it sets is left out");
         }
+        if self.deployment.spec.images.rewrites() {
+            let unknown = self.selection.releases.keys().filter(|name| !self.facts.charts.contains_key(*name));
+            let unknown = unknown.map(String::as_str).collect::<Vec<_>>().join(", ");
+            if !unknown.is_empty() {
+                eprintln!(
+                    "not seen: the images that the charts of {unknown} name themselves, which spec.images rewrites: they are left as they are"
+                );
+            }
+        }
     }
 
-    fn meant(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {
+    /// What it means, whatever is said of that.
+    ///
+    /// # Errors
+    /// Where it has no sound shape, or selects nothing: every finding has been told.
+    pub fn meant(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
-        let object = document.object();
-        let is_sound = schemas.judge(Kind::OpenStackDeployment, &object).is_empty();
-        let question = Question { catalog, schemas: &schemas, beside: &document.beside, site: &site, now: None };
-        let all = || -> Vec<Finding> {
-            question.document(Kind::OpenStackDeployment, &object).into_iter().map(Finding::from).collect()
-        };
-        if !is_sound {
-            refuse(all(), Some(document))?;
-        }
-        let deployment = document.deployment()?;
+        let judged = Judged::new(document, catalog, &schemas, &site);
+        let deployment = judged.deployment()?;
         let (name, namespace) = (deployment.metadata.name.clone(), deployment.metadata.namespace.clone());
         let spec = &deployment.spec;
         let selection = select(&name.unwrap_or_default(), &namespace.unwrap_or_default(), spec, catalog);
         if selection.is_refused() {
-            refuse(all(), Some(document))?;
+            refuse(judged.findings(), Some(document))?;
         }
         let mut facts = rule::made_up_beside(spec, catalog, &selection, &document.beside);
         facts.site = site;
         let desired = rule::resolve(spec, catalog, &selection, &facts);
         Ok(Self { deployment, selection, facts, desired })
     }
+}
+
+/// The resource of a file where it has a sound shape: whatever else is wrong with it is for whoever knows the cluster.
+///
+/// # Errors
+/// Where it has none ([`Refused`]): every finding has been told, those too that `osdpl validate` has of what is sound.
+pub fn shaped(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
+    let (schemas, site) = (Schemas::new(catalog)?, Site::default());
+    Judged::new(document, catalog, &schemas, &site).deployment()
+}
+
+/// What is said of a resource of a file that has no sound shape, a line each; `None` of one that has.
+pub fn misshapen(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
+    let site = Site::default();
+    let judged = Judged::new(document, catalog, schemas, &site);
+    (!judged.is_sound()).then(|| lines(&mut judged.findings(), Some(document)).join("\n"))
+}
+
+/// The resource of a file beside what it is judged by.
+struct Judged<'a> {
+    document: &'a Document,
+    question: Question<'a>,
+}
+
+impl<'a> Judged<'a> {
+    fn new(document: &'a Document, catalog: &'a Catalog, schemas: &'a Schemas, site: &'a Site) -> Self {
+        Self { document, question: Question { catalog, schemas, beside: &document.beside, site, now: None } }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.question.schemas.judge(Kind::OpenStackDeployment, &self.document.object()).is_empty()
+    }
+
+    /// Everything that is wrong.
+    fn findings(&self) -> Vec<Finding> {
+        let found = self.question.document(Kind::OpenStackDeployment, &self.document.object());
+        found.into_iter().map(Finding::from).collect()
+    }
+
+    fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
+        if !self.is_sound() {
+            refuse(self.findings(), Some(self.document))?;
+        }
+        self.document.deployment()
+    }
+}
+
+/// What `osdpl validate` finds in a file, for programs.
+pub fn report(file: &Path, catalog: &Catalog) -> anyhow::Result<Report> {
+    let documents = rule::split(&file.display().to_string(), &read(file)?);
+    Ok(rule::report(&documents, catalog, &Schemas::new(catalog)?, &Site::default(), None))
 }
 
 /// Tells what the API server would refuse of a file's resource, and goes no further where there is anything: it may be anything, and becomes part of a
@@ -91,12 +165,62 @@ pub fn told(desired: &Desired) -> anyhow::Result<()> {
     refuse(desired.findings.clone(), None)
 }
 
-/// Tells findings, with their lines where they are of a file; goes no further where one is an error.
-fn refuse(findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
-    for finding in &findings {
-        let keys = keys_of(&finding.field);
-        let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
-        eprintln!("{}{}: {finding}", place.unwrap_or_default(), finding.level.word());
+/// Tells findings; goes no further where one is an error.
+fn refuse(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
+    for line in lines(&mut findings, document) {
+        eprintln!("{line}");
     }
     if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
+}
+
+/// Findings for people, those of a file put into its order, and with their lines.
+fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
+    if let Some(document) = document {
+        findings.sort_by_key(|finding| document.number(keys_of(&finding.field).iter().map(String::as_str)));
+    }
+    let line = |finding: &Finding| {
+        let keys = keys_of(&finding.field);
+        let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
+        format!("{}{}: {finding}", place.unwrap_or_default(), finding.level.word())
+    };
+    findings.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_no_sound_shape_is_refused_with_all_that_validate_says_in_the_order_of_its_lines() {
+        let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
+        let fields = |text: &str| {
+            let document = Document::of("c.yaml", text, None).unwrap();
+            let refused: Refused = shaped(&document, &catalog).unwrap_err().downcast().unwrap();
+            refused.0.into_iter().map(|finding| finding.field).collect::<Vec<_>>()
+        };
+        let text = "apiVersion: osdpl.dev/v1\nkind: OpenStackDeployment\nspec:\n  publicDomain: cloud\n  paused: maybe\n  foo: 1\n  \
+                    presets: [smal]\n  services: {front: {enbled: false}}\n  openstackRelease: '2026.1'\n";
+        assert_eq!(
+            fields(text),
+            [
+                "apiVersion",
+                "spec.publicDomain",
+                "spec.paused",
+                "spec.foo",
+                "spec.presets[0]",
+                "spec.services.front.enbled"
+            ]
+        );
+        let sound = text
+            .replace("v1\n", "v1alpha1\n")
+            .replace("maybe", "true")
+            .replace("  foo: 1\n", "")
+            .replace("enb", "enab");
+        let document = Document::of("c.yaml", &sound, None).unwrap();
+        assert_eq!(
+            shaped(&document, &catalog).unwrap().spec.presets,
+            ["smal"],
+            "names are for whoever has the catalogue"
+        );
+    }
 }

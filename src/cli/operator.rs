@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::common::{CatalogOption, readable};
@@ -101,12 +102,13 @@ impl Arguments {
         let webhook = self.webhook.serve(&context, &stop).await?;
         let again = Duration::from_secs(self.maintenance_poll);
         let maintaining = tokio::spawn(maintaining::run(Arc::clone(&context), Cloud::new(reach), again, stop.clone()));
-        let work = tokio::spawn(controller::run(context, poke, stop.clone()));
-        signals.next().await;
+        let mut work = tokio::spawn(controller::run(context, poke, stop.clone()));
+        let told = until_told(&mut work, signals.next()).await;
         tracing::info!("stopping: helm is told to end, then the last pass");
         stop.cancel();
         runner.shutdown().await;
         refreshing.abort();
+        told?;
         work.await?;
         maintaining.await?;
         web.await?.context("serving probes and metrics")?;
@@ -155,6 +157,20 @@ impl Arguments {
             Err(error) => tracing::warn!(%error, "old archives stay in the cache"),
         }
         Ok(store)
+    }
+}
+
+/// Waits for the word to stop, beside the work that goes on until then.
+///
+/// # Errors
+/// When the work ends by itself: a panic in one pass ends all of them, and a process that answers probes and does nothing would go on for ever.
+async fn until_told(work: &mut JoinHandle<()>, told: impl Future<Output = ()>) -> anyhow::Result<()> {
+    tokio::select! {
+        // What a panic says may hold anything; the hook has printed it already.
+        _ = work => anyhow::bail!(
+            "no pass is made any more: one of them panicked, and what that said stands above; the operator ends with it, to be started anew; report it"
+        ),
+        () = told => Ok(()),
     }
 }
 
@@ -212,5 +228,20 @@ impl ExecArguments {
             Ok(never) => match never {},
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_operator_ends_with_its_passes_and_with_a_word_whatever_comes_first() {
+        let mut panics = tokio::spawn(async { panic!("a pass") });
+        let error = until_told(&mut panics, std::future::pending()).await.unwrap_err().to_string();
+        assert!(error.starts_with("no pass is made any more: ") && !error.contains("a pass"), "{error}");
+        let mut goes_on = tokio::spawn(std::future::pending());
+        until_told(&mut goes_on, std::future::ready(())).await.unwrap();
+        goes_on.abort();
     }
 }

@@ -15,11 +15,12 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 
 use super::common::{CatalogOption, Document, Target, is_configured, readable};
-use super::offline::{Offline, Refused};
+use super::offline::{Offline, Refused, shaped};
 use super::output;
 use super::place::Place;
 use super::site::SiteOptions;
 use crate::api::OpenStackDeployment;
+use crate::catalog::Catalog;
 use crate::controller::{ChartSource, preview};
 use crate::desired::Finding;
 use shown::{Look, Said, Shown};
@@ -65,7 +66,7 @@ impl Arguments {
         let shown = match (&document, &self.file) {
             (Some(document), Some(file)) if self.is_offline() => {
                 let catalog = self.catalog.load_for(file, self.target.namespace.as_deref())?;
-                self.alone(Offline::of(document, &catalog, self.site.site()), document)?
+                self.alone(self.offline(document, &catalog).await, document)?
             }
             (document, _) => {
                 if self.site.is_told() {
@@ -73,7 +74,7 @@ impl Arguments {
                         "what the cluster has is told (--nodes, --storage-class, --pod-network, --service-network) where none is asked: leave it out, or plan with --offline"
                     );
                 }
-                self.cluster(document.as_ref().map(Document::deployment).transpose()?).await?
+                self.cluster(document.as_ref()).await.or_else(|error| self.refused(error, document.as_ref()))?
             }
         };
         match self.output {
@@ -83,30 +84,43 @@ impl Arguments {
         Ok(if shown.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// The plan of a new cloud; what is refused is said to programs as well.
-    fn alone(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<Shown> {
-        let is_json = self.output == Format::Json;
-        let said = |findings: &[Finding]| findings.iter().filter(|_| is_json).map(Said::from).collect();
-        let error = match offline {
-            Ok(Offline { deployment, desired, .. }) => {
-                return Ok(Shown { findings: said(&desired.findings), ..offline::new_cloud(&deployment, &desired) });
-            }
-            Err(error) => error,
-        };
-        let Refused(findings) = error.downcast()?;
-        if !is_json {
-            return Err(Refused(findings).into());
+    /// What the file alone means, with the charts that were named.
+    async fn offline(&self, document: &Document, catalog: &Catalog) -> anyhow::Result<Offline> {
+        let mut meant = Offline::meant(document, catalog, self.site.site())?;
+        if self.place.source().is_some() {
+            let charts = ChartSource::new(self.place.open().await?, &Arc::default());
+            let charts = charts.settled(&meant.deployment.spec, catalog, &meant.selection).await;
+            meant = meant.with_charts(catalog, charts);
         }
+        meant.told(document)
+    }
+
+    /// The plan of a new cloud.
+    fn alone(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<Shown> {
+        match offline {
+            Ok(Offline { deployment, desired, .. }) => {
+                let findings = self.said(&desired.findings);
+                Ok(Shown { findings, ..offline::new_cloud(&deployment, &desired) })
+            }
+            Err(error) => Ok(Shown { is_offline: true, ..self.refused(error, Some(document))? }),
+        }
+    }
+
+    /// A file that is refused, which is said to programs as well; any other error.
+    fn refused(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<Shown> {
+        let Refused(findings) = error.downcast()?;
+        let Some(document) = document.filter(|_| self.output == Format::Json) else {
+            return Err(Refused(findings).into());
+        };
         let object = document.object();
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
-        Ok(Shown {
-            name: text("name"),
-            namespace: text("namespace"),
-            is_offline: true,
-            refused: true,
-            findings: said(&findings),
-            ..Shown::default()
-        })
+        let (name, namespace) = (text("name"), text("namespace"));
+        Ok(Shown { name, namespace, refused: true, findings: self.said(&findings), ..Shown::default() })
+    }
+
+    /// What is said to programs; people were told.
+    fn said(&self, findings: &[Finding]) -> Vec<Said> {
+        findings.iter().filter(|_| self.output == Format::Json).map(Said::from).collect()
     }
 
     /// Where no cluster is configured at all a file can only be meant alone; one that is configured in a wrong way, or silent, is an error.
@@ -121,20 +135,21 @@ impl Arguments {
         !configured
     }
 
-    async fn cluster(&self, file: Option<OpenStackDeployment>) -> anyhow::Result<Shown> {
+    async fn cluster(&self, document: Option<&Document>) -> anyhow::Result<Shown> {
         let client = self.target.cluster.client().await?;
-        let (deployment, live) = match file {
+        let (deployment, live, catalog) = match document {
             None => {
                 let live = self.target.find(&client).await?;
-                (live.clone(), Some(live))
+                let catalog = self.catalog.load_from(&client, &live.namespace().unwrap_or_default(), None).await?;
+                (live.clone(), Some(live), catalog)
             }
-            Some(file) => {
+            Some(document) => {
+                let catalog = self.catalog.load_from(&client, &document.namespace(), self.file.as_deref()).await?;
+                let file = shaped(document, &catalog)?;
                 let live = standing(&client, &file).await?;
-                (applied(&file, live.as_ref()), live)
+                (applied(&file, live.as_ref()), live, catalog)
             }
         };
-        let namespace = deployment.namespace().unwrap_or_default();
-        let catalog = self.catalog.load_from(&client, &namespace, self.file.as_deref()).await?;
         let charts = match self.place.source() {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::new(Notify::new()))),
             None => None,

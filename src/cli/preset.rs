@@ -9,7 +9,8 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::common::{CatalogOption, read_deployment};
+use super::common::{CatalogOption, Document};
+use super::offline::shaped;
 use super::output::{self, Format};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
@@ -88,7 +89,7 @@ impl Diff {
     fn spec(&self, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
         let mut spec = match &self.file {
-            Some(file) => read_deployment(file)?.spec,
+            Some(file) => shaped(&Document::read(file)?, catalog)?.spec,
             None => serde_json::from_value(json!({"openstackRelease": newest()?}))?,
         };
         if let Some(release) = &self.release {

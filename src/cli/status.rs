@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output::{self, Format};
-use super::wait::is_ready;
+use super::wait::{is_ready, unseen};
 use crate::api::{
     CauseStatus, ChildStatus, ComponentVerdict, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
     TestStatus,
@@ -25,7 +25,7 @@ use crate::status::rollout_line;
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// How to print it: JSON has the resource's status as it is, with its name and whether it is ready.
+    /// How to print it: JSON has the resource's status as it is, with its name, its generation and whether it is ready.
     #[arg(long, short, value_enum, default_value_t = Format::Text, conflicts_with = "watch")]
     output: Format,
     /// Follow it live, until it is Ready or interrupted.
@@ -66,7 +66,8 @@ impl Arguments {
 /// Without a terminal: a line for each release that changed.
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
-    let lines: Vec<String> = status.children.iter().map(|(name, child)| line(name, child)).collect();
+    let children = status.children.iter().map(|(name, child)| line(name, child));
+    let lines: Vec<String> = unseen(deployment).into_iter().chain(children).collect();
     for line in lines.iter().filter(|line| !last.contains(line)) {
         output::line(line);
     }
@@ -92,6 +93,7 @@ fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
     serde_json::json!({
         "namespace": deployment.namespace(),
         "name": deployment.name_any(),
+        "generation": deployment.metadata.generation,
         "ready": is_ready(deployment),
         "status": deployment.status,
     })
@@ -100,7 +102,11 @@ fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
 /// The whole cloud as text.
 pub fn tree(deployment: &OpenStackDeployment) -> String {
     let status = deployment.status.clone().unwrap_or_default();
-    let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();
+    let unseen = unseen(deployment).map(|told| format!("{told}; what follows was said before"));
+    let phase = match (&unseen, status.phase) {
+        (Some(_), _) => "Unseen".to_owned(),
+        (None, phase) => phase.map(|phase| format!("{phase:?}")).unwrap_or_default(),
+    };
     let release = &status.openstack_release;
     let mut text = String::new();
     let _ = writeln!(
@@ -112,7 +118,7 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
         status.releases,
         status.components
     );
-    let _ = writeln!(text, "{}\n", status.message);
+    let _ = writeln!(text, "{}\n", unseen.unwrap_or(status.message));
     for (name, child) in &status.children {
         let _ = writeln!(text, "{}", line(name, child));
         for (component, health) in status.health.get(name).into_iter().flatten() {
@@ -206,4 +212,31 @@ fn causes(causes: &[CauseStatus]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cloud(observed: i64) -> OpenStackDeployment {
+        serde_json::from_value(serde_json::json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "namespace": "n", "generation": 5}, "spec": {"openstackRelease": "2026.1"},
+            "status": {"observedGeneration": observed, "phase": "Ready", "message": "all 1 releases are ready", "releases": "1/1",
+                "components": "0/0", "children": {"keystone": {"status": "deployed", "ready": true, "revision": 1, "chart": "keystone"}}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_said_of_an_older_spec_is_not_told_as_if_it_were_of_this_one() {
+        let (current, older) = (tree(&cloud(5)), tree(&cloud(4)));
+        assert!(current.starts_with("n/cloud  Ready  ") && current.contains("all 1 releases are ready"), "{current}");
+        assert!(older.starts_with("n/cloud  Unseen  "), "{older}");
+        assert!(
+            older.contains("\nnot yet seen by the operator: generation 5, seen 4; what follows was said before\n"),
+            "{older}"
+        );
+        assert!(!older.contains("Ready") && !older.contains("are ready") && older.contains("keystone"), "{older}");
+    }
 }

@@ -3,22 +3,25 @@
 mod case;
 mod judge;
 mod shown;
+mod syntax;
 mod written;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use super::added::in_file;
 use super::common::{CatalogOption, Document, read};
+use super::offline::misshapen;
 use super::output;
 use crate::catalog::Addition;
 use crate::rule::Schemas;
 use case::{Case, Suite, Wrong};
-use judge::{Basis, Cloud};
+use judge::{Basis, Cloud, Subject};
 use shown::{Outcome, Shown};
 
 #[derive(Args)]
@@ -101,15 +104,21 @@ impl<'a> Bases<'a> {
         let named = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
         let Some(named) = named else {
             let spec = case.spec.clone().context("it names no cloud: give it `spec`, or `file`")?;
-            return Ok(Cloud::new(case.apply(spec), (None, &[]), self.with(Vec::new())?));
+            return Ok(Cloud::new(Subject::written(case.apply(spec)), self.with(Vec::new())?));
         };
         // Beside the file of cases, wherever that is called from.
         let path = file.parent().unwrap_or(Path::new("")).join(named);
         let document = Document::read(&path)?;
-        let deployment = document.deployment()?;
         let basis = self.with(in_file(&path)?)?;
-        let spec = serde_json::to_value(&deployment.spec)?.as_object().cloned().unwrap_or_default();
-        Ok(Cloud::new(case.apply(spec), (Some(&deployment), &document.beside), basis))
+        if let Some(said) = misshapen(&document, &basis.catalog, &basis.schemas) {
+            bail!("{said}");
+        }
+        let mut object = document.object();
+        if let Some(Value::Object(spec)) = object.get("spec").cloned() {
+            object["spec"] = case.apply(spec).into();
+        }
+        let subject = Subject { object, document: Some(document), is_changed: case.changes() };
+        Ok(Cloud::new(subject, basis))
     }
 }
 

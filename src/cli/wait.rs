@@ -1,7 +1,6 @@
 //! `osdpl wait`: wait until the cloud is Ready, saying what it waits for; ends at once with code 2 where a person is needed.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -12,6 +11,7 @@ use kube::{Api, ResourceExt};
 
 use super::common::Target;
 use super::output;
+use super::span::{Span, span};
 use crate::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
 /// The exit code where it can't go on without a person.
@@ -21,9 +21,9 @@ const STALLED: u8 = 2;
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// How long to wait, in seconds.
-    #[arg(long, default_value_t = 1800)]
-    timeout: u64,
+    /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or seconds alone.
+    #[arg(long, value_name = "SPAN", default_value_t = Span::seconds(1800), value_parser = span)]
+    timeout: Span,
 }
 
 impl Arguments {
@@ -45,22 +45,37 @@ impl Arguments {
                     output::line(format_args!("{name} can't go on without help: {message}"));
                     return ExitCode::from(STALLED);
                 }
-                let message = current(&deployment).map(|status| status.message.as_str()).unwrap_or_default();
+                let said = || deployment.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
+                let message = unseen(&deployment).unwrap_or_else(said);
                 if message != last && !message.is_empty() {
-                    output::line(message);
-                    message.clone_into(&mut last);
+                    output::line(&message);
+                    last = message;
                 }
             }
             ExitCode::FAILURE
         };
-        let ended = tokio::time::timeout(Duration::from_secs(self.timeout), follow).await;
-        ended.with_context(|| format!("{name} is not Ready after {} s; see `osdpl status`", self.timeout))
+        let ended = tokio::time::timeout(self.timeout.duration(), follow).await;
+        ended.with_context(|| format!("{name} is not Ready after {}; see `osdpl status`", self.timeout))
     }
 }
 
 /// Whether the status speaks of the current spec and says Ready.
 pub fn is_ready(deployment: &OpenStackDeployment) -> bool {
     holding(deployment, condition::READY).is_some()
+}
+
+/// What is to be said instead of a status that does not speak of the current spec yet: the operator has just started, is busy, or does not run.
+pub fn unseen(deployment: &OpenStackDeployment) -> Option<String> {
+    if current(deployment).is_some() {
+        return None;
+    }
+    let number = |generation: Option<i64>| generation.map_or_else(|| "none".to_owned(), |number| number.to_string());
+    let seen = deployment.status.as_ref().and_then(|status| status.observed_generation);
+    Some(format!(
+        "not yet seen by the operator: generation {}, seen {}",
+        number(deployment.metadata.generation),
+        number(seen)
+    ))
 }
 
 /// Why it can't go on without a person, where the status of the current spec says so.
@@ -101,5 +116,14 @@ mod tests {
         assert_eq!(stalled(&cloud(2, "Stalled", "False")), None);
         assert!(current(&cloud(1, "Ready", "True")).is_none(), "what was said of the spec before is no news");
         assert!(is_ready(&cloud(2, "Ready", "True")) && !is_ready(&cloud(1, "Ready", "True")));
+    }
+
+    #[test]
+    fn a_spec_that_no_operator_has_looked_at_is_told_as_that() {
+        assert_eq!(unseen(&cloud(2, "Ready", "True")), None);
+        let told = |cloud: &OpenStackDeployment| unseen(cloud).unwrap();
+        assert_eq!(told(&cloud(1, "Ready", "True")), "not yet seen by the operator: generation 2, seen 1");
+        let new = OpenStackDeployment { status: None, ..cloud(1, "Ready", "True") };
+        assert_eq!(told(&new), "not yet seen by the operator: generation 2, seen none");
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::{Error, Explain};
-use crate::api::{MANAGED, OpenStackDeployment, OpenStackDeploymentSpec};
+use crate::api::{MANAGED, OpenStackDeployment};
 use crate::release;
 use crate::scrub::scalars;
 use crate::values::Values;
@@ -24,11 +24,13 @@ pub async fn secrets_beforehand(client: &Client) -> Result<BTreeSet<String>, Err
     let own =
         Api::<Secret>::all(client.clone()).list(&own).await.because(|| "listing Secrets of the operator".into())?;
     let mut found: BTreeSet<String> = own.items.iter().flat_map(ours).collect();
-    let deployments: Api<OpenStackDeployment> = Api::all(client.clone());
+    // As they are stored, by whatever definition: what this program can't read may be corrected as long as it runs.
+    let resource = ApiResource::erase::<OpenStackDeployment>(&());
+    let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let deployments = there(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
     let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
     for deployment in deployments {
-        let (namespace, words) = (deployment.namespace().unwrap_or_default(), words(&deployment.spec));
+        let (namespace, words) = (deployment.namespace().unwrap_or_default(), words(&deployment.data["spec"]));
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let what = || format!("listing Secrets in {namespace}");
         let there = api.list_metadata(&others).await.because(what)?.items.into_iter().map(|secret| secret.name_any());
@@ -41,7 +43,7 @@ pub async fn secrets_beforehand(client: &Client) -> Result<BTreeSet<String>, Err
 }
 
 /// The resources that there are: before their definition is applied, none.
-fn there(listed: Result<Vec<OpenStackDeployment>, kube::Error>) -> Result<Vec<OpenStackDeployment>, Error> {
+fn there(listed: Result<Vec<DynamicObject>, kube::Error>) -> Result<Vec<DynamicObject>, Error> {
     match listed {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
         listed => listed.because(|| "listing OpenStackDeployments".into()),
@@ -76,8 +78,8 @@ fn texts(secret: &Secret) -> impl Iterator<Item = (String, String)> {
 
 /// Every text of a spec, names of Secrets and of their keys among them, but for the name of Ceph's: addresses are in it, and its keys are in Secrets of
 /// ours once anything has them.
-fn words(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
-    let mut spec = serde_json::to_value(spec).unwrap_or_default();
+fn words(spec: &Value) -> BTreeSet<String> {
+    let mut spec = spec.clone();
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
         ceph.remove("secret");
     }
@@ -106,7 +108,7 @@ mod tests {
             "credentials": {"admin": {"name": "mine", "key": "pw"}},
             "releases": {"keystone": {"valuesFrom": [{"kind": "Secret", "name": "more"}]}},
         }}, "features": {"storage": {"ceph": {"secret": {"name": "monitors"}}}}});
-        let words = words(&serde_json::from_value(spec).unwrap());
+        let words = words(&spec);
         assert!(words.contains("mine") && words.contains("pw") && words.contains("more"), "{words:?}");
         assert!(!words.contains("monitors"), "{words:?}");
         let mine = secret(&json!({"pw": encoded("hunter2"), "user": encoded("admin")}));
@@ -117,6 +119,31 @@ mod tests {
         assert!(more.contains(&"hunter3".to_owned()) && more.contains(&"12345678".to_owned()), "{more:?}");
         let other = secret(&json!({"token": encoded("hunter4")}));
         assert_eq!(named(&other, &words), ["hunter4"], "the catalogue may know the key");
+    }
+
+    #[tokio::test]
+    async fn a_resource_that_this_program_cannot_read_keeps_no_operator_from_starting() {
+        let answer = async |request: axum::extract::Request| {
+            let path = request.uri().path();
+            if path.ends_with("/secrets/mine") {
+                return json!({"metadata": {"name": "mine"}, "data": {"token": encoded("hunter2")}}).to_string();
+            }
+            let (kind, items) = if path.ends_with("/openstackdeployments") {
+                let spec = json!({"approval": "OfAnotherVersion", "services": {"nova": {"credentials": {"user": {"name": "mine"}}}}});
+                let metadata = json!({"name": "cloud", "namespace": "openstack"});
+                (
+                    "OpenStackDeploymentList",
+                    json!([{"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": metadata, "spec": spec}]),
+                )
+            } else if path == "/api/v1/namespaces/openstack/secrets" {
+                ("PartialObjectMetadataList", json!([{"metadata": {"name": "mine"}}, {"metadata": {"name": "other"}}]))
+            } else {
+                ("SecretList", json!([]))
+            };
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}).to_string()
+        };
+        let client = Client::new(axum::Router::new().fallback(answer), "cloud");
+        assert_eq!(secrets_beforehand(&client).await.unwrap(), ["hunter2".to_owned()].into());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::api::MANAGED;
 use crate::catalog::Level;
 use crate::desired::{ExternalService, Finding};
 use crate::release;
-use address::{Lookups, addresses, newest};
+use address::{Lookups, Steady, addresses, newest};
 
 /// How long it counts what a look at an external service brought: no watch tells that a name has another address, or what became of a Service
 /// that is not ours.
@@ -50,6 +50,8 @@ pub(super) struct Looked {
     problem: Option<String>,
     /// How lookups went since it had any.
     lookups: Option<Lookups>,
+    /// What is wrong with a host that never had any.
+    refused: Option<Steady<String>>,
     /// Until when that counts.
     until: Timestamp,
     /// Whether a pass has taken it for granted since, which may have been poked for what became of the Service.
@@ -57,6 +59,29 @@ pub(super) struct Looked {
 }
 
 impl Looked {
+    /// Before anything came of it, with what lookups came to before.
+    fn now(external: &ExternalService, before: Option<&Self>, now: Timestamp) -> Self {
+        Self {
+            external: external.clone(),
+            addresses: Vec::new(),
+            problem: None,
+            lookups: before.and_then(|before| before.lookups),
+            refused: before.and_then(|before| before.refused.clone()),
+            until: now,
+            is_remembered: false,
+        }
+    }
+
+    /// Takes in how one more lookup went of a host that has addresses. What is said of it is always the same, and why it failed is in the log.
+    fn hear(&mut self, wrong: Option<&str>, now: Timestamp) {
+        let heard = Lookups::heard(self.lookups, wrong.is_some(), now);
+        if let Some(problem) = wrong.filter(|_| Lookups::is_news(self.lookups, heard)) {
+            let host = &self.external.host;
+            tracing::info!(host, problem, "an external service can't be looked up; pods are led where they were");
+        }
+        self.lookups = Some(heard);
+    }
+
     /// Whether it is to be looked at again: what is wrong, or the addresses of a name, may be another thing later.
     fn passes(&self) -> bool {
         self.problem.is_some() || self.is_remembered || self.external.host.parse::<IpAddr>().is_err()
@@ -82,7 +107,6 @@ impl Cluster {
             let looked = if let Some(known) = known.filter(|known| now < known.until) {
                 known.remembered()
             } else {
-                let known = known.map(|known| (known.addresses.clone(), known.lookups)).unwrap_or_default();
                 self.look(deployment, name, external, known).await
             };
             all.insert(name.clone(), looked);
@@ -92,30 +116,33 @@ impl Cluster {
         found
     }
 
-    /// Looks up a host of which these addresses were known last, and how lookups went, and publishes what it has.
-    async fn look(
-        &self,
-        deployment: &str,
-        name: &str,
-        external: &ExternalService,
-        (known, before): (Vec<IpAddr>, Option<Lookups>),
-    ) -> Looked {
+    /// Looks up a host of which this was known last, and publishes what it has.
+    async fn look(&self, deployment: &str, name: &str, external: &ExternalService, before: Option<&Looked>) -> Looked {
         let found = addresses(&external.host, external.port).await;
-        let failed = found.is_err();
-        let known = if failed && known.is_empty() { self.standing(deployment, external).await } else { known };
+        let wrong = found.as_ref().err().cloned();
+        let mut known = before.map(|before| before.addresses.clone()).unwrap_or_default();
+        if wrong.is_some() && known.is_empty() {
+            known = self.standing(deployment, external).await;
+        }
         let now = super::now();
-        let (addresses, lookups, problem) = match newest(found, known) {
-            Err(problem) => (Vec::new(), None, Some(format!("spec.services.{name}.external.host: {problem}"))),
+        let mut looked = Looked::now(external, before, now);
+        match newest(found, known) {
+            Err(problem) => {
+                let heard = Steady::heard(looked.refused.take(), problem, now);
+                looked.problem = Some(format!("spec.services.{name}.external.host: {}", heard.said()));
+                looked.refused = Some(heard);
+            }
             Ok(addresses) => {
+                looked.hear(wrong.as_deref(), now);
                 let published = self.publish_external(deployment, external, &addresses).await;
                 // What the API server refuses here must not hold up everything else.
                 let problem = published.unwrap_or_else(|error| Some(error.to_string()));
-                let problem = problem.map(|problem| format!("spec.services.{name}.external: {problem}"));
-                (addresses, Some(Lookups::heard(before, failed, now)), problem)
+                looked.problem = problem.map(|problem| format!("spec.services.{name}.external: {problem}"));
+                (looked.addresses, looked.refused) = (addresses, None);
             }
-        };
-        let until = super::now().checked_add(COUNTS).unwrap_or(now);
-        Looked { external: external.clone(), addresses, problem, lookups, until, is_remembered: false }
+        }
+        looked.until = super::now().checked_add(COUNTS).unwrap_or(now);
+        looked
     }
 
     /// The addresses that stand in the cluster for this host: what was known of it ended with the operator before. Where the API server does not tell,

@@ -5,15 +5,17 @@
 //! that changed without the spec: it waits for approval; one that the lock forbids is refused.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::api::OpenStackDeploymentSpec;
+use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
 use crate::charts::{Source, Store, Wanted};
 use crate::desired::{Blocked, ChartFact, Selection};
@@ -102,7 +104,7 @@ impl ChartSource {
                 Some(State::Ready(ready)) => match digest.filter(|digest| **digest != ready.fact.digest) {
                     None => Ok(ready.fact.clone()),
                     Some(digest) => Err(Blocked {
-                        reason: crate::api::reason::CHART.into(),
+                        reason: reason::CHART.into(),
                         message: format!(
                             "chart {} {} has the digest {}, and the lock that was added to the catalogue has {digest}; correct the one that is wrong",
                             wanted.name, ready.fact.version, ready.fact.digest
@@ -115,7 +117,7 @@ impl ChartSource {
                     Err(blocked.clone())
                 }
                 Some(State::Pending) | None => Err(Blocked {
-                    reason: crate::api::reason::CHART_PENDING.into(),
+                    reason: reason::CHART_PENDING.into(),
                     message: format!("chart {} is being fetched", wanted.name),
                 }),
             };
@@ -125,13 +127,21 @@ impl ChartSource {
         (facts, again)
     }
 
-    /// What `look` finds, once it finds something: it is asked again whenever a chart has come.
-    pub(super) async fn settled<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+    /// The same once each has come, or can't be had.
+    pub async fn settled(
+        &self,
+        spec: &OpenStackDeploymentSpec,
+        catalog: &Catalog,
+        selection: &Selection,
+    ) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+        let is_coming =
+            |fact: &Result<_, Blocked>| fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING);
         loop {
-            match look() {
-                Some(found) => return found,
-                None => self.poke.notified().await,
+            let (facts, _) = self.facts(spec, catalog, selection);
+            if !facts.values().any(is_coming) {
+                return facts;
             }
+            self.poke.notified().await;
         }
     }
 
@@ -179,20 +189,30 @@ pub fn wanted<'a>(
 
 /// Gets the chart and reads it.
 async fn obtained(store: &Store, name: &str, wanted: &Wanted) -> State {
-    let obtained = match store.obtain(wanted).await {
+    let reading = async {
+        let chart = store.obtain(wanted).await?;
         // Reading an archive takes a while: not on a thread that others wait for.
-        Ok(chart) => tokio::task::spawn_blocking(move || ready(&chart)).await.unwrap_or_else(|panicked| {
-            std::panic::resume_unwind(panicked.into_panic());
-        }),
-        Err(error) => Err(error),
+        let read = tokio::task::spawn_blocking(move || ready(&chart)).await;
+        read.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
     };
-    match obtained {
+    match caught(reading, &wanted.name).await {
         Ok(ready) => State::Ready(ready),
-        Err(error) => {
-            tracing::warn!(release = name, %error, "chart not at hand");
-            State::Failed(Blocked { reason: error.reason().into(), message: error.to_string() }, super::now())
+        Err(blocked) => {
+            tracing::warn!(release = name, error = %blocked.message, "chart not at hand");
+            State::Failed(blocked, super::now())
         }
     }
+}
+
+/// What came of reading a chart: nobody joins the task that does, and without a word of its panic the release would wait for it for ever.
+async fn caught<T>(reading: impl Future<Output = Result<T, crate::charts::Error>>, chart: &str) -> Result<T, Blocked> {
+    let Ok(read) = AssertUnwindSafe(reading).catch_unwind().await else {
+        let message = format!(
+            "reading chart {chart} panicked, and what that said is in the operator's log; report it, and name another version or archive of the chart"
+        );
+        return Err(Blocked { reason: crate::api::reason::CHART.into(), message });
+    };
+    read.map_err(|error| Blocked { reason: error.reason().into(), message: error.to_string() })
 }
 
 /// Looks again at charts in a folder.
@@ -259,6 +279,18 @@ fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_chart_whose_reading_panics_is_blocked_with_a_word_and_not_for_ever_on_its_way() {
+        let reading = async {
+            let read = tokio::task::spawn_blocking(|| panic!("hunter2")).await;
+            read.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+        };
+        let Err(blocked) = caught::<Ready>(reading, "nova").await else { panic!("it is at hand") };
+        assert_eq!(blocked.reason, crate::api::reason::CHART);
+        assert!(blocked.message.starts_with("reading chart nova panicked, "), "{}", blocked.message);
+        assert!(!blocked.message.contains("hunter2"), "{}", blocked.message);
+    }
 
     #[test]
     fn a_chart_that_changed_meanwhile_is_not_at_hand() {

@@ -29,13 +29,22 @@ pub struct Failing {
 }
 
 impl Failing {
-    /// Whether the status is to tell it now. The gauge of the cloud does so as long as it lasts, whether or not the status can be written.
-    fn is_to_be_told(&self, now: Timestamp, cloud: &str, metrics: &Metrics) -> bool {
-        let lasts = now.duration_since(self.since) >= PATIENCE;
-        if lasts {
+    /// Whether it is more than a moment.
+    fn lasts(&self, now: Timestamp) -> bool {
+        now.duration_since(self.since) >= PATIENCE
+    }
+
+    /// Counts the cloud of this name as not Ready as long as it lasts, whether or not the status can be written; `None` of a resource that does not rule,
+    /// which may be called like the one that does.
+    fn count(&self, now: Timestamp, ruling: Option<&str>, metrics: &Metrics) {
+        if let Some(cloud) = ruling.filter(|_| self.lasts(now)) {
             metrics.not_ready(cloud);
         }
-        lasts && self.told.is_none_or(|told| now.duration_since(told) >= PACE)
+    }
+
+    /// Whether the status is to tell it now.
+    fn is_to_be_told(&self, now: Timestamp) -> bool {
+        self.lasts(now) && self.told.is_none_or(|told| now.duration_since(told) >= PACE)
     }
 }
 
@@ -53,7 +62,9 @@ impl Context {
         };
         let now = now();
         let failing = *self.failing().entry(uid.clone()).or_insert(Failing { since: now, told: None });
-        if !failing.is_to_be_told(now, &deployment.name_any(), &self.metrics) {
+        let ruling = self.older(deployment).is_none().then(|| deployment.name_any());
+        failing.count(now, ruling.as_deref(), &self.metrics);
+        if !failing.is_to_be_told(now) {
             return;
         }
         let problem = self.scrubber.borrow().scrub(&error.to_string());
@@ -81,26 +92,26 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_when_it_lasts_and_said_in_other_words_at_a_pace() {
-        let is_told = |failing: Failing, now| failing.is_to_be_told(now, "cloud", &Metrics::default());
         let untold = Failing { since: at(0), told: None };
-        assert!(!is_told(untold, at(0)), "dozens of passes may fail in that moment");
-        assert!(!is_told(untold, at(4)) && is_told(untold, at(5)));
+        assert!(!untold.is_to_be_told(at(0)), "dozens of passes may fail in that moment");
+        assert!(!untold.is_to_be_told(at(4)) && untold.is_to_be_told(at(5)));
         let told = Failing { told: Some(at(5)), ..untold };
-        assert!(!is_told(told, at(6)) && !is_told(told, at(34)));
-        assert!(is_told(told, at(35)));
+        assert!(!told.is_to_be_told(at(6)) && !told.is_to_be_told(at(34)));
+        assert!(told.is_to_be_told(at(35)));
     }
 
     #[test]
-    fn a_cloud_whose_passes_fail_is_not_counted_as_ready() {
-        let metrics = Metrics::default();
-        let is_ready = |failing: Failing, now| {
+    fn a_cloud_whose_passes_fail_is_not_counted_as_ready_and_another_resource_is_not_counted() {
+        let is_ready = |failing: Failing, ruling, now| {
+            let metrics = Metrics::default();
             metrics.cloud("cloud", CloudState { ready: true, ..CloudState::default() });
-            failing.is_to_be_told(now, "cloud", &metrics);
+            failing.count(now, ruling, &metrics);
             metrics.text(&crate::helm::Tally::default()).contains("osdpl_ready{name=\"cloud\"} 1")
         };
         let untold = Failing { since: at(0), told: None };
-        assert!(is_ready(untold, at(4)) && !is_ready(untold, at(5)));
+        assert!(is_ready(untold, Some("cloud"), at(4)) && !is_ready(untold, Some("cloud"), at(5)));
         let told = Failing { told: Some(at(5)), ..untold };
-        assert!(!is_ready(told, at(6)), "between two words on it too");
+        assert!(!is_ready(told, Some("cloud"), at(6)), "between two words on it too");
+        assert!(is_ready(told, None, at(6)));
     }
 }

@@ -10,6 +10,7 @@ use super::Context;
 use super::learn::Learned;
 use super::likeness::{again, likenesses};
 use super::memory::{Memory, Resolved};
+use super::named::values_from;
 use super::pending::Pending;
 use super::spent::nameless;
 use crate::api::{
@@ -24,11 +25,14 @@ use crate::plan::{Decision, Plan, Policy, Step};
 use crate::{endpoint, rollout, rule};
 
 /// What a pass knows before it plans.
+#[derive(Default)]
 pub struct Wish {
     /// What is wanted.
     pub desired: Arc<Desired>,
     /// What is.
     pub observed: Observed,
+    /// What the spec calls releases, wanted or not.
+    pub names: BTreeMap<Key, String>,
     /// What is allowed.
     pub policy: Policy,
     /// What is wrong with the spec, or should be known.
@@ -100,6 +104,7 @@ impl Context {
             fetching: is_fetching(&desired),
             desired,
             observed,
+            names: called,
             findings,
             problems,
             ceph,
@@ -120,6 +125,10 @@ impl Context {
         findings: &mut Vec<Finding>,
     ) -> Option<Timestamp> {
         findings.extend(self.book.findings());
+        if let Some(deployed) = rule::moves_from(deployment) {
+            let held = values_from(&self.inputs, &deployment.spec, &selection.namespace);
+            findings.extend(rule::pinned_beside(deployed, &deployment.spec, &held).into_iter().map(Finding::from));
+        }
         findings.extend(nameless(&policy(deployment), called, observed));
         let (certificates, again) = memory.certificates.judge(&self.inputs, selection, super::now());
         findings.extend(certificates);
@@ -142,12 +151,12 @@ impl Context {
 
     /// What is; `names` tells what the spec calls releases.
     pub(super) async fn observe(&self, names: &BTreeMap<Key, String>, memory: &mut Memory) -> Observed {
+        // In this order: one that ends meanwhile still counts as running.
+        let table = self.runner.table();
         self.outcomes(memory).await;
         let seen = self.tasks.observe();
         memory.catching_up.retain(|key, waiting| !waiting.is_done(seen.releases.get(key)));
-        let mut running: BTreeMap<Key, RunningSeen> = self
-            .runner
-            .table()
+        let mut running: BTreeMap<Key, RunningSeen> = table
             .into_iter()
             .map(|(key, child)| {
                 let inputs = memory.started.get(&key).map(String::as_str).unwrap_or_default();
@@ -155,9 +164,7 @@ impl Context {
                 (key, seen)
             })
             .collect();
-        for (key, child) in memory.unseen() {
-            running.entry(key).or_insert(child);
-        }
+        running.extend(memory.unseen());
         let mut releases = (*seen.releases).clone();
         for (key, release) in &mut releases {
             release.release = desired::identify(key, release, names, &self.catalog());

@@ -56,8 +56,8 @@ pub struct Memory {
     pub networks: Networks,
     /// What certificates came to.
     pub certificates: Certificates,
-    /// The secrets that were seen, valid or not, each with when facts told it last.
-    pub secrets: BTreeMap<String, Timestamp>,
+    /// The secrets that were seen, valid or not, each with since when facts tell it no more; `None` while they do.
+    pub secrets: BTreeMap<String, Option<Timestamp>>,
     /// What was done about Nova's hosts.
     pub hosts: Hosted,
     /// When the status was written last.

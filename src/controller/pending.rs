@@ -1,11 +1,12 @@
 //! Charts that are on their way after a start: until they have come, what the status told of them stands for them, and nothing is started
 //! without one. So a cloud is watched while charts are pulled for minutes.
 //!
-//! Where that can't be said of every chart (the spec is newer than the status, or mirrors ask for the images that the charts name), the
-//! status that stands is truer than one without charts, and is left alone.
+//! Where that can't be said of every chart (mirrors ask for the images that the charts name), the status that stands is truer than one without
+//! charts, and is left alone. So it is where a spec came that is newer than the status and seems to change nothing: it may name other charts.
 
 use std::collections::BTreeMap;
 
+use super::gather::Wish;
 use crate::api::{OpenStackDeployment, reason};
 use crate::catalog::Catalog;
 use crate::desired::{Blocked, ChartFact};
@@ -22,15 +23,17 @@ pub fn remembered(
 ) -> Pending {
     let mut pending = Pending::new();
     let Some(status) = deployment.status.as_ref() else { return pending };
-    let is_current =
-        status.observed_generation.is_some() && status.observed_generation == deployment.metadata.generation;
-    if !is_current || deployment.spec.images.rewrites() {
+    if status.observed_generation.is_none() || deployment.spec.images.rewrites() {
         return pending;
     }
     for (name, fact) in charts {
         let Err(blocked) = fact.as_ref().map(drop) else { continue };
-        let Some((child, (_, release))) = status.children.get(name).zip(catalog.release(name)) else { continue };
-        let told = child.chart_digest.clone().filter(|_| child.chart == release.chart);
+        let Some((child, (service, release))) = status.children.get(name).zip(catalog.release(name)) else { continue };
+        let own = deployment.spec.services.get(service).and_then(|service| service.releases.get(name));
+        let asked = own.and_then(|own| own.version.as_ref());
+        let is_same = child.chart == release.chart
+            && (is_current(deployment) || asked.is_none() || asked == child.version.as_ref());
+        let told = child.chart_digest.clone().filter(|_| is_same);
         let Some(digest) = told.filter(|_| blocked.reason == reason::CHART_PENDING) else { continue };
         pending.insert(name.clone(), blocked.clone());
         let version = child.version.clone().unwrap_or_default();
@@ -49,6 +52,20 @@ pub fn hold(plan: &mut Plan, pending: &Pending) {
             decision.sweep = None;
         }
     }
+}
+
+/// Whether what a pass has found is left unsaid because charts are on their way: of no chart anything is known, or of a newer spec no more than
+/// that it seems to change nothing.
+pub fn is_unsaid(deployment: &OpenStackDeployment, wish: &Wish, plan: &Plan) -> bool {
+    if is_current(deployment) {
+        return wish.fetching;
+    }
+    !wish.pending.is_empty() && !wish.fetching && !wish.refused && plan.is_at_rest()
+}
+
+/// Whether the status speaks of this very spec.
+fn is_current(deployment: &OpenStackDeployment) -> bool {
+    deployment.status.as_ref().and_then(|status| status.observed_generation) == deployment.metadata.generation
 }
 
 #[cfg(test)]
@@ -84,10 +101,15 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_on_its_way_is_taken_for_the_one_that_the_status_tells_where_that_is_about_this_spec() {
-        assert_eq!(known(json!({})), (vec!["store".to_owned()], Some("sha256:told".to_owned())));
+    fn a_chart_on_its_way_is_taken_for_the_one_that_the_status_tells_where_nothing_speaks_against_it() {
+        let version = |version: &str| json!({"store": {"releases": {"store": {"version": version}}}});
+        let newer = |version| json!({"metadata": {"generation": 3}, "spec": {"services": version}});
+        for change in [json!({}), json!({"metadata": {"generation": 3}}), newer(version("1.2.3"))] {
+            assert_eq!(known(change), (vec!["store".to_owned()], Some("sha256:told".to_owned())));
+        }
         for change in [
-            json!({"metadata": {"generation": 3}}),
+            newer(version("1.2.4")),
+            json!({"status": {"observedGeneration": null}}),
             json!({"spec": {"images": {"mirrors": {"docker.io": "mirror.example"}}}}),
             json!({"status": {"children": {"store": {"chartDigest": null}}}}),
             json!({"status": {"children": {"store": {"chart": "another"}}}}),
@@ -111,5 +133,32 @@ mod tests {
             matches!(&plan.decisions["front"].step, Step::Wait(Wait::Blocked { reason, .. }) if reason == reason::CHART_PENDING)
         );
         assert_eq!(plan.decisions["store"].step, Step::Ready);
+    }
+
+    #[test]
+    fn nothing_is_said_while_charts_are_read_but_what_they_are_needed_for() {
+        use crate::observed::Key;
+        use crate::plan::Decision;
+        let plan = |step| {
+            let decision = Decision { key: Key::new("openstack", "store"), step, sweep: None, mending: None };
+            Plan { decisions: [("store".to_owned(), decision)].into(), ..Plan::default() }
+        };
+        let (rests, waits) = (plan(Step::Ready), plan(Step::Wait(Wait::Paused)));
+        let coming = || Blocked { reason: reason::CHART_PENDING.into(), message: "x".into() };
+        let wish = |fetching, pending: bool, refused| Wish {
+            fetching,
+            refused,
+            pending: pending.then(|| ("store".to_owned(), coming())).into_iter().collect(),
+            ..Wish::default()
+        };
+        let (same, newer) = (deployment(json!({})), deployment(json!({"metadata": {"generation": 3}})));
+        let at_rest = |deployment, wish: &Wish| is_unsaid(deployment, wish, &rests);
+        assert!(is_unsaid(&same, &wish(true, false, false), &waits), "nothing is known of a chart");
+        assert!(!at_rest(&same, &wish(false, true, false)), "it is watched by what the status tells");
+        assert!(at_rest(&newer, &wish(false, true, false)), "that it changes nothing is not sure");
+        assert!(!is_unsaid(&newer, &wish(false, true, false), &waits), "what waits is told");
+        assert!(!at_rest(&newer, &wish(false, true, true)), "so is that it is refused");
+        assert!(!at_rest(&newer, &wish(true, true, false)), "and what a new chart is fetched for");
+        assert!(!at_rest(&newer, &wish(false, false, false)), "everything is known");
     }
 }

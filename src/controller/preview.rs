@@ -110,16 +110,17 @@ pub async fn preview(
         found.facts.site = looked(&cluster, (spec, catalog), &seen, &mut unknown).await;
         found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
     }
+    let pinned = facts::pinned(&cluster, deployment, (spec, catalog, &selection)).await;
     let facts::Found { facts, guessed, certificates } = found;
     let mut desired = wanted(deployment, spec, catalog, &selection, &facts);
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
     observed.renewed = renewed(live, &desired);
     let compared = alike::compare(&cluster, &desired, &mut observed).await?;
     let refused = is_refused(&desired);
-    let plan = chosen(deployment, &desired, &observed, catalog);
+    let plan = chosen(deployment, (&desired, &selection), &observed, catalog);
     let survey = survey(deployment, spec, catalog, &seen);
     Ok(Preview {
-        findings: desired.findings.iter().cloned().chain(survey.findings).chain(certificates).collect(),
+        findings: desired.findings.iter().cloned().chain(survey.findings).chain(certificates).chain(pinned).collect(),
         ceph: of_ceph(catalog, &selection, &facts),
         scrubber: Scrubber::new(secrets(&facts)),
         restarts: rollout::ahead(&desired, &observed, catalog, &plan, &spec.nodes.rollout),
@@ -141,9 +142,14 @@ pub async fn preview(
 }
 
 /// What is planned for a resource that is let go, refused, or neither.
-fn chosen(deployment: &OpenStackDeployment, desired: &Desired, observed: &Observed, catalog: &Catalog) -> Plan {
+fn chosen(
+    deployment: &OpenStackDeployment,
+    (desired, selection): (&Desired, &Selection),
+    observed: &Observed,
+    catalog: &Catalog,
+) -> Plan {
     match is_refused(desired) {
-        _ if is_let_go(deployment) => leaving::plan(observed),
+        _ if is_let_go(deployment) => leaving::plan(observed, selection),
         true => frozen(desired, observed),
         false => plan(desired, observed, catalog, &policy(deployment), super::now()),
     }

@@ -10,7 +10,8 @@ use super::gather::Wish;
 use super::memory::Memory;
 use super::{Context, now};
 use crate::api::ValuesKind;
-use crate::desired::Facts;
+use crate::desired::{Desired, Facts};
+use crate::observed::{Key, Observed};
 use crate::plan::Plan;
 use crate::rollout::Rollouts;
 use crate::scrub::Scrubber;
@@ -27,7 +28,7 @@ impl Context {
 
     /// Forgets what no fact has told for long, once nothing can be left that prints it.
     pub(super) fn forget_secrets(&self, wish: &Wish, plan: &Plan, rollouts: &Rollouts, memory: &mut Memory) {
-        if !wish.refused && is_past(plan, rollouts) {
+        if !wish.refused && is_past((&wish.desired, &wish.observed), plan, rollouts) {
             memory.forget_secrets(now());
             self.scrub(memory);
         }
@@ -50,29 +51,34 @@ impl Context {
 }
 
 /// Whether nothing runs any more with what was wanted before: a pod that was not restarted yet, or whose release waits for its uninstall, may still print
-/// what no fact tells any more.
-fn is_past(plan: &Plan, rollouts: &Rollouts) -> bool {
-    plan.is_at_rest() && !rollouts.values().any(|rollout| rollout.phase.is_on())
+/// what no fact tells any more, and so may one that was let go.
+fn is_past((desired, observed): (&Desired, &Observed), plan: &Plan, rollouts: &Rollouts) -> bool {
+    let stands = |key: &Key| observed.releases.get(key).is_some_and(|seen| seen.status != "uninstalled");
+    let is_let_go = desired.releases.values().any(|release| !release.managed && stands(&release.key));
+    plan.is_at_rest() && !is_let_go && !rollouts.values().any(|rollout| rollout.phase.is_on())
 }
 
 impl Memory {
     /// A memory that begins with secrets that were known before.
     pub fn knowing(secrets: BTreeSet<String>, now: Timestamp) -> Self {
-        Self { secrets: secrets.into_iter().map(|secret| (secret, now)).collect(), ..Self::default() }
+        Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect(), ..Self::default() }
     }
 
-    /// Takes in what the facts hold.
+    /// Takes in what the facts hold. Passes may be weeks apart: what is told no more counts from the first of them that does not tell it.
     fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
+        for untold in self.secrets.values_mut() {
+            untold.get_or_insert(now);
+        }
         for secret in secrets(facts) {
             match self.secrets.get_mut(secret.as_ref()) {
-                Some(told) => *told = now,
-                None => drop(self.secrets.insert(secret.into_owned(), now)),
+                Some(untold) => *untold = None,
+                None => drop(self.secrets.insert(secret.into_owned(), None)),
             }
         }
     }
 
     fn forget_secrets(&mut self, now: Timestamp) {
-        self.secrets.retain(|_, told| now.duration_since(*told) < KEPT);
+        self.secrets.retain(|_, untold| untold.is_none_or(|since| now.duration_since(since) < KEPT));
     }
 }
 
@@ -96,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::api::{RolloutPhase, RolloutStatus};
-    use crate::observed::Key;
+    use crate::plan::tests::world::{World, seen, world};
     use crate::plan::{Decision, Step, Wait, Why};
 
     #[test]
@@ -122,7 +128,15 @@ mod tests {
         memory.learn_secrets(&facts, at(168));
         memory.forget_secrets(at(168));
         assert_eq!(known(&memory), ["hunter2"]);
-        memory.forget_secrets(at(336));
+        memory.learn_secrets(&Facts::default(), at(400));
+        memory.learn_secrets(&Facts::default(), at(500));
+        memory.forget_secrets(at(567));
+        assert_eq!(
+            known(&memory),
+            ["hunter2"],
+            "no pass came between, and the week counts from the one that told it no more"
+        );
+        memory.forget_secrets(at(568));
         assert_eq!(known(&memory), [""; 0]);
     }
 
@@ -134,8 +148,17 @@ mod tests {
         };
         let rolling =
             |phase| Rollouts::from([("nova/compute".to_owned(), RolloutStatus { phase, ..Default::default() })]);
-        assert!(is_past(&plan(Step::Ready), &rolling(RolloutPhase::Complete)));
-        assert!(!is_past(&plan(Step::Ready), &rolling(RolloutPhase::AwaitingApproval)));
-        assert!(!is_past(&plan(Step::Wait(Wait::Approval(Why::Unwanted))), &Rollouts::new()));
+        let mut world = world().see("front", seen("deployed"));
+        let is_past = |world: &World, plan: &Plan, rollouts: &Rollouts| {
+            super::is_past((&world.desired, &world.observed), plan, rollouts)
+        };
+        let ready = plan(Step::Ready);
+        assert!(is_past(&world, &ready, &rolling(RolloutPhase::Complete)));
+        assert!(!is_past(&world, &ready, &rolling(RolloutPhase::AwaitingApproval)));
+        assert!(!is_past(&world, &plan(Step::Wait(Wait::Approval(Why::Unwanted))), &Rollouts::new()));
+        world.desired.releases.values_mut().for_each(|release| release.managed = false);
+        assert!(!is_past(&world, &ready, &Rollouts::new()), "what is let go runs on with what was wanted before");
+        world.observed.releases.clear();
+        assert!(is_past(&world, &ready, &Rollouts::new()));
     }
 }

@@ -47,6 +47,15 @@ impl Staying {
         }
     }
 
+    /// After it was asked for: none stays that was taken away (`true`); where the resource changed meanwhile nothing was, and what was told stands.
+    fn asked(before: Option<Self>, spent: &Spent, answer: Result<bool, String>, now: Timestamp) -> Option<Self> {
+        match answer {
+            Ok(true) => None,
+            Ok(false) => before,
+            Err(problem) => Some(Self::refused(before, spent, problem, now)),
+        }
+    }
+
     /// Whether the same is to be left alone now.
     fn rests(&self, spent: &Spent, now: Timestamp) -> bool {
         self.spent == *spent && now < self.again
@@ -173,16 +182,16 @@ impl Context {
             }
         }
         let now = super::now();
-        if !memory.staying.as_ref().is_some_and(|staying| staying.rests(&spent, now)) {
-            let refused = self.cluster.annotate(deployment, &spent).await.err();
-            memory.staying = refused.map(|error| {
-                let problem = self.scrubber.borrow().scrub(&error.to_string());
-                Staying::refused(memory.staying.take(), &spent, problem, now)
-            });
+        // Where it is not known what was done nothing is taken away, and what stays is told as before.
+        if known && !memory.staying.as_ref().is_some_and(|staying| staying.rests(&spent, now)) {
+            let answer = self.cluster.annotate(deployment, &spent).await;
+            let answer = answer.map_err(|error| self.scrubber.borrow().scrub(&error.to_string()));
+            memory.staying = Staying::asked(memory.staying.take(), &spent, answer, now);
         }
         if let Some(staying) = &memory.staying {
             wish.findings.extend(staying.spent.keys().map(|annotation| stays(annotation, &staying.problem)));
-            wish.wake = wish.wake.into_iter().chain([staying.again]).min();
+            // What keeps it from being asked for now pokes when it ends.
+            wish.wake = wish.wake.into_iter().chain(Some(staying.again).filter(|again| *again > now)).min();
         }
     }
 }
@@ -240,6 +249,10 @@ mod tests {
         assert_eq!((second.problem.as_str(), second.again), ("request 1 is refused", at(20)));
         let third = refused(Some(second), &spent, "request 3 is refused", at(60));
         assert_eq!(third.problem, "request 3 is refused");
+        let asked = |answer| Staying::asked(Some(refused(None, &spent, "no", at(0))), &spent, answer, at(10));
+        let meanwhile = asked(Ok(false)).map(|staying| (staying.problem, staying.told));
+        assert_eq!(meanwhile, Some(("no".to_owned(), at(0))), "someone changed the resource, and it stays");
+        assert!(asked(Ok(true)).is_none() && asked(Err("still no".into())).is_some());
         assert_eq!(refused(Some(third), &other, "request 4 is refused", at(61)).problem, "request 4 is refused");
     }
 

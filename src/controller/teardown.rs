@@ -14,7 +14,7 @@ use super::memory::Memory;
 use super::rollout::Rolled;
 use super::spent::nameless;
 use super::{Context, wake};
-use crate::api::{DeletionPolicy, OpenStackDeployment, reason};
+use crate::api::{DeletionPolicy, FINALIZER, OpenStackDeployment, reason};
 use crate::catalog::Level;
 use crate::cluster::{Error, Leftovers, Needed};
 use crate::desired::{Desired, select};
@@ -45,11 +45,11 @@ impl Context {
         let names = known(&selection);
         let observed = self.observe(&names, memory).await;
         if deployment.spec.deletion_policy == Some(DeletionPolicy::Detach) {
-            return self.let_go(deployment, (&names, observed), memory).await;
+            return self.let_go(deployment, (observed, names), memory).await;
         }
         let now = super::now();
-        let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
-        wish.findings = nameless(&wish.policy, &names, &wish.observed);
+        let mut wish = leaving((observed, names), policy(deployment), self.tasks.problems());
+        wish.findings = nameless(&wish.policy, &wish.names, &wish.observed);
         let mut plan = plan(&wish.desired, &wish.observed, &self.catalog(), &wish.policy, now);
         if let Some(doubt) = self.book.findings().into_iter().find(|finding| finding.level == Level::Error) {
             hold(&mut plan, &doubt.message);
@@ -95,7 +95,7 @@ impl Context {
     async fn let_go(
         &self,
         deployment: &OpenStackDeployment,
-        (names, observed): (&BTreeMap<Key, String>, Observed),
+        (observed, names): (Observed, BTreeMap<Key, String>),
         memory: &mut Memory,
     ) -> Result<Action, Error> {
         let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
@@ -113,8 +113,8 @@ impl Context {
         }
         // What helm is in the middle of ends first; its end pokes.
         let rest = format!("helm is at {}: it is let go when that has ended", busy.join(", "));
-        let plan = letting_go(&observed, names);
-        let mut wish = leaving(observed, policy(deployment), self.tasks.problems());
+        let plan = letting_go(&observed, &names);
+        let mut wish = leaving((observed, names), policy(deployment), self.tasks.problems());
         wish.wake = super::now().checked_add(AGAIN).ok();
         self.tell_rest(deployment, (wish, plan), rest, memory).await
     }
@@ -161,6 +161,12 @@ impl Context {
     }
 }
 
+/// Whether all was done of a resource that is being deleted: it may stay for long, held by somebody else's finalizer.
+pub fn is_over(deployment: &OpenStackDeployment) -> bool {
+    let is_ours = |finalizer: &String| finalizer == FINALIZER;
+    deployment.metadata.deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)
+}
+
 /// What is done where everything is let go: each release of ours becomes nobody's, those too that helm makes just now.
 pub fn letting_go(observed: &Observed, names: &BTreeMap<Key, String>) -> Plan {
     let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
@@ -196,10 +202,11 @@ fn told(needed: &Needed, nodes: usize) -> Option<Event> {
 }
 
 /// The wish for nothing.
-fn leaving(observed: Observed, policy: Policy, problems: Vec<String>) -> Wish {
+fn leaving((observed, names): (Observed, BTreeMap<Key, String>), policy: Policy, problems: Vec<String>) -> Wish {
     Wish {
         desired: Arc::new(Desired::default()),
         observed,
+        names,
         policy,
         findings: Vec::new(),
         problems,
@@ -216,6 +223,17 @@ fn leaving(observed: Observed, policy: Policy, problems: Vec<String>) -> Wish {
 mod tests {
     use super::*;
     use crate::plan::tests::world::{seen, world};
+
+    #[test]
+    fn a_resource_that_another_finalizer_holds_is_over_once_ours_is_gone() {
+        let held = |metadata: serde_json::Value| -> OpenStackDeployment {
+            serde_json::from_value(serde_json::json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": metadata, "spec": {"openstackRelease": "2026.1"}})).unwrap()
+        };
+        let (deleted, foreign) = ("2026-11-21T00:00:00Z", "foregroundDeletion");
+        assert!(is_over(&held(serde_json::json!({"deletionTimestamp": deleted, "finalizers": [foreign]}))));
+        assert!(!is_over(&held(serde_json::json!({"deletionTimestamp": deleted, "finalizers": [foreign, FINALIZER]}))));
+        assert!(!is_over(&held(serde_json::json!({"finalizers": [foreign]}))), "it is not being deleted");
+    }
 
     #[test]
     fn nothing_leaves_while_it_is_not_known_what_it_needs() {

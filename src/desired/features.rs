@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::Finding;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::schema::{Fault, Nulls, Problem, described, faults, said};
-use crate::catalog::{Catalog, Level, SecretField, did_you_mean};
+use crate::catalog::{Catalog, Level, SecretField};
 use crate::scrub::Scrubber;
 use crate::values::{Values, merge};
 
@@ -17,17 +17,12 @@ pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut 
         merge(&mut features, &preset.features);
     }
     for (name, wanted) in &spec.features {
-        let field = format!("spec.features.{name}");
-        if let Some(feature) = catalog.features.get(name) {
-            let before = findings.len();
-            validate(&feature.schema, wanted, &field, findings);
-            if findings.len() == before {
-                merge(&mut features, &Map::from_iter([(name.clone(), wanted.clone())]));
-            }
-        } else {
-            let hint = did_you_mean(name, catalog.features.keys().map(String::as_str));
-            let known = catalog.features.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            findings.push(refused(&field, format!("there is no feature {name:?}{hint}; there are {known}")));
+        // One that there is not is told of among the names.
+        let Some(feature) = catalog.features.get(name) else { continue };
+        let before = findings.len();
+        validate(&feature.schema, wanted, &format!("spec.features.{name}"), findings);
+        if findings.len() == before {
+            merge(&mut features, &Map::from_iter([(name.clone(), wanted.clone())]));
         }
     }
     features

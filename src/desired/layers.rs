@@ -21,6 +21,16 @@ pub(super) struct Source<'a> {
     pub scope: &'a Scope<'a>,
 }
 
+/// The layers of a release, as far as they can be had.
+pub(super) struct Stack {
+    /// Low to high.
+    pub layers: Vec<Layer>,
+    /// Why the release can't be submitted.
+    pub problems: Vec<Finding>,
+    /// Whether no layer is missing: a wrong `unset` keeps a release from helm, and nobody from judging its values.
+    pub is_whole: bool,
+}
+
 /// The layers of release `name`, low to high, and what went wrong.
 ///
 /// # Errors
@@ -35,7 +45,11 @@ pub fn layers(
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
     let common = super::resolve::common(catalog, selection, facts);
     let scope = super::resolve::scope(&common, selection, facts, name);
-    let mut layers = Source { spec, catalog, selection, facts, service, name, release, scope: &scope }.layers()?;
+    let Stack { mut layers, problems, .. } =
+        Source { spec, catalog, selection, facts, service, name, release, scope: &scope }.layers();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     let per_node = super::per_node::layer(spec, catalog, name, &scope, &fold(&layers), &mut Vec::new());
     layers.extend(per_node);
     Ok(layers)
@@ -47,9 +61,8 @@ impl<'a> Source<'a> {
         overrides(self.spec, self.service, self.name)
     }
 
-    pub(super) fn layers(&self) -> Result<Vec<Layer>, Vec<Finding>> {
-        let mut layers = Vec::new();
-        let mut problems = Vec::new();
+    pub(super) fn layers(&self) -> Stack {
+        let (mut layers, mut problems, mut slips) = (Vec::new(), Vec::new(), Vec::new());
         self.catalogue(&mut layers, &mut problems);
         let presets = self.spec.presets.iter().filter_map(|name| self.catalog.presets.get(name));
         presets.for_each(|preset| self.fragments(&preset.fragments, &mut layers, &mut problems));
@@ -58,9 +71,11 @@ impl<'a> Source<'a> {
         }
         let chart = self.facts.charts.get(self.name).and_then(|chart| chart.as_ref().ok());
         layers.extend(images::layer(&self.spec.images, &layers, chart));
-        self.users(&mut layers, &mut problems);
+        self.users(&mut layers, &mut problems, &mut slips);
         layers.retain(|layer| !layer.is_empty());
-        if problems.is_empty() { Ok(layers) } else { Err(problems) }
+        let is_whole = problems.is_empty();
+        problems.extend(slips);
+        Stack { layers, problems, is_whole }
     }
 
     fn catalogue(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
@@ -154,13 +169,14 @@ impl<'a> Source<'a> {
         Finding { level: Level::Error, field, message }
     }
 
-    fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+    /// What the user says; a wrong `unset` is one of the `slips`, which leave every layer to be judged.
+    fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, slips: &mut Vec<Finding>) {
         let common = &self.spec.common;
-        user(&common.all, "spec.common", layers, problems);
+        user(&common.all, "spec.common", layers, slips);
         let group = self.catalog.services.get(self.service).map(|service| service.group);
         match group {
-            Some(Group::Infra) => user(&common.infra, "spec.common.infra", layers, problems),
-            Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, problems),
+            Some(Group::Infra) => user(&common.infra, "spec.common.infra", layers, slips),
+            Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, slips),
             None => {}
         }
         let Some(own) = self.own() else { return };
@@ -182,7 +198,7 @@ impl<'a> Source<'a> {
                 None => {}
             }
         }
-        user(&own.overrides, &field, layers, problems);
+        user(&own.overrides, &field, layers, slips);
     }
 }
 
@@ -202,13 +218,13 @@ pub(super) fn in_clear(values: &Values) -> Vec<Path> {
     written.chain(brought(values)).collect()
 }
 
-fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut Vec<Finding>) {
     let mut layer = Layer::new(Origin::Field(format!("{field}.values")), overrides.values.clone());
     layer.secret = in_clear(&overrides.values);
     for (index, text) in overrides.unset.iter().enumerate() {
         match Path::parse(text) {
             Ok(path) => layer.unset.push(path),
-            Err(error) => problems.push(Finding {
+            Err(error) => slips.push(Finding {
                 level: Level::Error,
                 field: format!("{field}.unset[{index}]"),
                 message: error.to_string(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::layers::Source;
+use super::layers::{Source, Stack};
 use super::{Blocked, ChartFact, Desired, DesiredRelease, Facts, Finding, Selection, claims, other_version};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
@@ -21,8 +21,10 @@ const EPOCH: &str = "1";
 pub struct Layered {
     /// What is wanted.
     pub desired: Desired,
-    /// The layers of each release, low to high; none of one whose layers can't be had.
+    /// The layers of each release, low to high; none of one of which a layer can't be had.
     pub layers: BTreeMap<String, Vec<Layer>>,
+    /// Those that can be had of a release of which another can't.
+    pub partial: BTreeMap<String, Vec<Layer>>,
     /// Why the layers of a release can't be had, once for all that have the same trouble.
     pub problems: BTreeSet<Finding>,
 }
@@ -45,9 +47,8 @@ pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
         let source = Source { spec, catalog, selection, facts, service, name, release, scope: &scope };
         let mut merged = source.merged(findings);
         whole.desired.releases.insert(name.clone(), source.desired(key.clone(), &mut merged, findings));
-        if merged.problems.is_empty() {
-            whole.layers.insert(name.clone(), merged.layers);
-        }
+        let kept = if merged.is_whole { &mut whole.layers } else { &mut whole.partial };
+        kept.insert(name.clone(), merged.layers);
         whole.problems.extend(merged.problems);
     }
     let idle = super::images::idle(&spec.images, &whole.desired, facts);
@@ -58,29 +59,29 @@ pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
 /// The layers of one release and what they come to.
 struct Merged {
     layers: Vec<Layer>,
+    /// Empty where a layer is missing.
     values: Values,
-    /// What keeps layers from being had; there is none of them then.
+    /// What keeps the release from helm.
     problems: Vec<Finding>,
+    /// Whether no layer is missing.
+    is_whole: bool,
 }
 
 impl Source<'_> {
     /// All layers, the per-node one last.
     fn merged(&self, findings: &mut Vec<Finding>) -> Merged {
-        let (mut layers, problems) = match self.layers() {
-            Ok(layers) => (layers, Vec::new()),
-            Err(problems) => (Vec::new(), problems),
-        };
+        let Stack { mut layers, problems, is_whole } = self.layers();
         match other_version(self.spec, self.catalog, self.name) {
             None => super::unknown::tell(&layers, &self.release.chart, self.catalog, findings),
             Some(version) => findings.extend(self.unchecked(version)),
         }
-        let mut values = fold(&layers);
+        let mut values = if is_whole { fold(&layers) } else { Values::new() };
         let per_node = super::per_node::layer(self.spec, self.catalog, self.name, self.scope, &values, findings);
         if let Some(per_node) = per_node {
             merge(&mut values, &per_node.values);
             layers.push(per_node);
         }
-        Merged { layers, values, problems }
+        Merged { layers, values, problems, is_whole }
     }
 
     /// Another version of the chart may know other keys.
@@ -116,7 +117,7 @@ impl Source<'_> {
             timeout: release.timeout,
             server_side: release.server_side,
             version: fact.map(|chart| chart.version.clone()),
-            chart_digest: fact.map(|chart| chart.digest.clone()),
+            chart_digest: fact.map(|chart| chart.digest.clone()).filter(|digest| !digest.is_empty()),
             imprint: fact.map(|chart| chart.imprint.clone()).filter(|imprint| !imprint.is_empty()),
             paused: own.is_some_and(|own| own.paused),
             managed: own.and_then(|own| own.managed).unwrap_or(true),
@@ -180,15 +181,17 @@ fn lacking(problems: &[Finding]) -> Blocked {
 }
 
 /// What the expressions of every release see.
-pub(super) fn common(catalog: &Catalog, selection: &Selection, facts: &Facts) -> Scope<'static> {
-    let mut variables = selection.variables.clone();
-    variables.insert("credentials".into(), json!(facts.credentials));
+pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
     let ceph = facts.ceph.as_ref().map(Declared::variables).unwrap_or_default();
-    variables.insert("ceph".into(), ceph.into());
-    variables.insert("facts".into(), super::written::variable(catalog, facts).into());
+    let variables = [
+        ("credentials", json!(facts.credentials)),
+        ("ceph", ceph.into()),
+        ("facts", super::written::variable(catalog, facts).into()),
+    ];
+    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let read =
         |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
-    Scope::with_secrets(&variables, facts.secrets.iter().filter_map(read).collect())
+    selection.scope.inner(&variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
 /// What those of one release see.

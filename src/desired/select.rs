@@ -6,21 +6,41 @@ use serde_json::{Map, Value, json};
 
 use super::certificates::certificates;
 use super::services::{self, Chosen};
-use super::{ExternalService, Finding, Selection, features, images, overrides, per_node, roles};
+use super::{ExternalService, Finding, Selection, features, images, names, overrides, per_node, readings, roles};
 use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::{Catalog, Level, did_you_mean};
+use crate::catalog::{Catalog, Check, Level};
 use crate::expr::{Expression, Scope, Template};
 use crate::observed::Key;
 use crate::values::Values;
 
-/// Says what a spec means.
+/// Says what a spec means, and everything that is wrong with it. Where a name is, whatever else is said holds for each name that may be meant.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
+    let mut selection = read(name, namespace, spec, catalog);
+    let mut findings = names::check(spec, catalog);
+    let mut readings = readings::of(spec, catalog).into_iter().map(|reading| read(name, namespace, &reading, catalog));
+    // An OpenStack release that nobody knows leaves expressions without what every other has.
+    if !catalog.openstack.contains_key(&spec.openstack_release)
+        && let Some(first) = readings.next()
+    {
+        selection.findings = first.findings;
+    }
+    for other in readings {
+        selection.findings.retain(|finding| other.findings.contains(finding));
+    }
+    if findings.iter().any(|finding| finding.level == Level::Error) {
+        selection.certificates.clear();
+    }
+    findings.append(&mut selection.findings);
+    Selection { findings, ..selection }
+}
+
+/// Says what a spec means but for names that the catalogue does not have.
+fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut findings = Vec::new();
-    names(spec, catalog, &mut findings);
     roles::check(spec, catalog, &mut findings);
     findings.extend(images::nameless(&spec.images));
     let features = features::merged(spec, catalog, &mut findings);
-    let Chosen { services, external, releases, variables, findings: found, notes, refusals } =
+    let Chosen { services, external, releases, variables, scope, findings: found, notes, refusals } =
         services::chosen(namespace, spec, catalog, &features, &mut findings);
     findings.extend(found);
     let mut selection = Selection {
@@ -34,6 +54,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
         releases,
         findings,
         variables,
+        scope,
     };
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
@@ -46,41 +67,6 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
 
 pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {
     Finding { level: Level::Error, field: field.into(), message: message.into() }
-}
-
-fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Finding {
-    let hint = did_you_mean(name, known.clone());
-    let list = known.into_iter().collect::<Vec<_>>().join(", ");
-    refused(field, format!("there is no {kind} {name:?}{hint}; there are {list}"))
-}
-
-fn names(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) {
-    let wanted = &spec.openstack_release;
-    if !catalog.openstack.contains_key(wanted) {
-        let known = catalog.openstack.keys().map(String::as_str);
-        findings.push(unknown("spec.openstackRelease".into(), "OpenStack release", wanted, known));
-    }
-    for (index, preset) in spec.presets.iter().enumerate() {
-        if !catalog.presets.contains_key(preset) {
-            let known = catalog.presets.keys().map(String::as_str);
-            findings.push(unknown(format!("spec.presets[{index}]"), "preset", preset, known));
-        }
-    }
-    for (service, overrides) in &spec.services {
-        let field = format!("spec.services.{service}");
-        let Some(entry) = catalog.services.get(service) else {
-            findings.push(unknown(field, "service", service, catalog.services.keys().map(String::as_str)));
-            continue;
-        };
-        for release in overrides.releases.keys().filter(|release| !entry.releases.contains_key(*release)) {
-            let known = entry.releases.keys().map(String::as_str);
-            findings.push(unknown(format!("{field}.releases.{release}"), "release", release, known));
-        }
-        for credential in overrides.credentials.keys().filter(|name| !entry.credentials.contains_key(*name)) {
-            let known = entry.credentials.keys().map(String::as_str);
-            findings.push(unknown(format!("{field}.credentials.{credential}"), "credential", credential, known));
-        }
-    }
 }
 
 /// What the spec says, else what the catalogue says, else the resource's namespace and the release's own name.
@@ -176,27 +162,40 @@ fn duplicates(selection: &mut Selection) {
 }
 
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
-    let scope = Scope::new(&selection.variables);
+    let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
     let all = presets.chain(catalog.features.values().flat_map(|feature| &feature.checks));
-    let is_refused = selection.is_refused();
+    let misshapen = misshapen(spec, &selection.findings);
     selection.findings.extend(contradictions(&spec.presets, catalog).into_iter().map(|(later, earlier, why)| {
         let [one, other] = [later, earlier].map(|index| &spec.presets[index]);
         let message = format!("`{one}` can't be beside `{other}` (spec.presets[{earlier}]): {why}");
         refused(format!("spec.presets[{later}]"), message)
     }));
-    if is_refused {
-        return;
-    }
-    for check in all {
-        if holds(Some(&check.when), &scope, &check.field, &mut selection.findings) {
-            let message = told(&check.message, &scope);
+    // What a feature says that was not taken as it is written is not known.
+    let asks = |check: &Check, feature: &String| {
+        let mut behind = check.when.source().split(feature.as_str()).skip(1);
+        behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
+    };
+    let is_judged = |check: &&Check| !misshapen.iter().any(|feature| asks(check, feature));
+    for check in all.filter(is_judged) {
+        if holds(Some(&check.when), scope, &check.field, &mut selection.findings) {
+            let message = told(&check.message, scope);
             selection.findings.push(Finding { level: check.level, field: check.field.clone(), message });
         }
     }
     if !selection.is_refused() {
-        selection.certificates = certificates(catalog, &scope, &mut selection.findings);
+        selection.certificates = certificates(catalog, scope, &mut selection.findings);
     }
+}
+
+/// The features that are refused for their values, as expressions name them.
+fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
+    let is_of = |finding: &Finding, field: &str| {
+        let below = finding.field.strip_prefix(field);
+        finding.level == Level::Error && below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
+    };
+    let named = spec.features.keys().map(|name| format!("features.{name}"));
+    named.filter(|name| findings.iter().any(|finding| is_of(finding, &format!("spec.{name}")))).collect()
 }
 
 /// Presets of a list that can't be beside each other: the place of the later one, that of the earlier one, and why with what to do.

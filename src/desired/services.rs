@@ -5,8 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::select::{holds, key, refused, variables};
 use super::{ExternalService, Finding};
 use crate::api::OpenStackDeploymentSpec;
@@ -25,6 +23,8 @@ pub(super) struct Chosen {
     pub releases: BTreeMap<String, Key>,
     /// What expressions see.
     pub variables: Values,
+    /// The same as they take it.
+    pub scope: Scope<'static>,
     /// What is wrong with the services themselves.
     pub findings: Vec<Finding>,
     /// What was added, and for whom.
@@ -95,7 +95,7 @@ fn round(
     let mut findings = Vec::new();
     let external = external(namespace, spec, catalog, enabled, &mut findings);
     let mut variables = variables(namespace, spec, catalog, features, enabled, &external);
-    let scope = Scope::new(&variables);
+    let mut scope = Scope::new(&variables);
     let services: BTreeSet<_> = enabled.iter().filter(|name| !external.contains_key(*name)).cloned().collect();
     let mut releases = BTreeMap::new();
     for service in &services {
@@ -105,18 +105,19 @@ fn round(
             }
         }
     }
-    if let Some(Value::Object(known)) = variables.get_mut("releases") {
-        for (name, release) in known {
+    if let Some(known) = variables.get_mut("releases") {
+        for (name, release) in known.as_object_mut().into_iter().flatten() {
             release["enabled"] = releases.contains_key(name).into();
         }
+        scope.set("releases", known);
     }
-    Chosen { services, external, releases, variables, findings, notes: Vec::new(), refusals: Vec::new() }
+    Chosen { services, external, releases, variables, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
 /// What the releases need beside what was named: at once, for their pods, or for being of use.
 fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> Needed {
     let mut needed = Needed::default();
-    let scope = Scope::new(&chosen.variables);
+    let scope = &chosen.scope;
     for service in &chosen.services {
         let entries = catalog.services.get(service).into_iter().flat_map(|service| &service.releases);
         for (name, release) in entries.filter(|(name, _)| chosen.releases.contains_key(*name)) {
@@ -126,7 +127,7 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
                 let is_there = chosen.external.contains_key(provider) || chosen.releases.contains_key(of);
                 let is_named = named.contains(provider);
                 let field = format!("spec.services.{service}");
-                if is_there && is_named || !holds(need.when.as_ref(), &scope, &field, &mut chosen.findings) {
+                if is_there && is_named || !holds(need.when.as_ref(), scope, &field, &mut chosen.findings) {
                     continue;
                 }
                 let say = |needers: &mut Needers| {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use cel::extractors::This;
 use cel::objects::Key;
-use cel::{Context, ExecutionError, Value};
+use cel::{Context, ExecutionError, FunctionContext, Value};
 
 use super::{from_json, network, to_json};
 
@@ -36,7 +36,7 @@ pub const FUNCTIONS: [&str; 11] =
 pub type Secrets = BTreeMap<(String, String), String>;
 
 /// Adds the functions to a context.
-pub(super) fn add(context: &mut Context<'_>, secrets: Secrets) {
+pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("join", join);
     context.add_function("split", split);
     context.add_function("toMap", to_map);
@@ -48,7 +48,12 @@ pub(super) fn add(context: &mut Context<'_>, secrets: Secrets) {
         .add_function("isAfter", |This(text): This<Arc<String>>, other: Arc<String>| network::is_after(&text, &other));
     context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
-    context.add_function(SECRET, move |reference: Value| secret(&secrets, &reference));
+    context.add_function(SECRET, |asked: &FunctionContext<'_, '_>, reference: Value| secret(asked.ptx, &reference));
+}
+
+/// The variable that holds a text out of a Secret; no expression can name it.
+pub(super) fn hidden(name: &str, key: &str) -> String {
+    format!("@{SECRET} {name}/{key}")
 }
 
 fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
@@ -116,15 +121,15 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
 }
 
 /// What is missing goes into the error by name: [`super::Error::Secret`] is made of it.
-fn secret(secrets: &Secrets, reference: &Value) -> Result<Value, ExecutionError> {
+fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {
         Some(Value::String(text)) => Ok(text.to_string()),
         _ => Err(ExecutionError::no_such_key(field)),
     };
-    let reference = (text("name")?, text("key")?);
-    match secrets.get(&reference) {
-        Some(text) => Ok(Value::String(text.clone().into())),
-        None => Err(ExecutionError::function_error(SECRET, format!("{}/{}", reference.0, reference.1))),
+    let (name, key) = (text("name")?, text("key")?);
+    match context.get_variable(hidden(&name, &key)) {
+        Some(text) => text.as_ref().try_into(),
+        None => Err(ExecutionError::function_error(SECRET, format!("{name}/{key}"))),
     }
 }

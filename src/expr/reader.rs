@@ -1,7 +1,10 @@
 //! The commonest of CEL, read by hand.
 //!
 //! cel's own parser is made of a grammar, which it learns anew in every process: that was a fifth of what `osdpl validate` computed. What this one
-//! reads becomes the very tree that that one makes of it; the rest (macros but `has`, maps, negative numbers, escapes, mistakes) is left to it.
+//! reads becomes the very tree that that one makes of it; the rest (`exists_one`, negative numbers, escapes, mistakes) is left to it.
+
+mod limits;
+mod macros;
 
 use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, Expr, ListExpr, LiteralValue, SelectExpr};
@@ -33,21 +36,12 @@ const WORDS: [&str; 4] = ["in", "true", "false", "null"];
 /// How deep expressions may stand in each other.
 const DEPTH: usize = 24;
 
-/// The longest expression, in bytes, the most operators in it, and how deep brackets and choices (`a ? b : c`) may stand in it: cel's parser calls itself for
-/// each, and a stack that runs out ends the process. Of ours the most are 2020, 207 and 25.
-const LONGEST: usize = 4096;
-const OPERATIONS: usize = 512;
-const DEEPEST: usize = 32;
-
 /// The tree of an expression.
 ///
 /// # Errors
 /// What cel says of one that is wrong, and one that is too long.
 pub(super) fn tree(source: &str) -> Result<IdedExpr, Error> {
-    if source.len() > LONGEST || operations(source) > OPERATIONS || deepest(source) > DEEPEST {
-        let problem = format!(
-            "it may have {LONGEST} bytes and {OPERATIONS} operators, with brackets and choices {DEEPEST} deep; write it shorter, or in parts"
-        );
+    if let Some(problem) = limits::problem(source) {
         return Err(Error::Syntax { expression: source.chars().take(40).chain(['…']).collect(), problem });
     }
     let problem = |errors: cel::ParseErrors| Error::Syntax {
@@ -56,26 +50,6 @@ pub(super) fn tree(source: &str) -> Result<IdedExpr, Error> {
     };
     let parsed = || Program::compile(source).map(|program| program.expression().clone()).map_err(problem);
     read(source).map_or_else(parsed, Ok)
-}
-
-/// How many operators, calls and selections there are, those in texts too; several of them in a row are one.
-fn operations(source: &str) -> usize {
-    let is_sign = |byte: u8| b"+-*/%<>=&|!?.[(".contains(&byte);
-    let bytes = source.as_bytes();
-    (0..bytes.len()).filter(|at| is_sign(bytes[*at]) && (*at == 0 || !is_sign(bytes[at - 1]))).count()
-}
-
-/// How deep brackets stand in each other, those in texts too, and as many more as there are choices.
-fn deepest(source: &str) -> usize {
-    let depths = source.bytes().scan(0_usize, |depth, byte| {
-        match byte {
-            b'(' | b'[' | b'{' => *depth += 1,
-            b')' | b']' | b'}' => *depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        Some(*depth)
-    });
-    depths.max().unwrap_or_default() + source.matches('?').count()
 }
 
 /// The same; `None` where it takes cel's own parser to read it.
@@ -152,13 +126,18 @@ impl<'a> Reader<'a> {
                 let name = self.name()?.to_owned();
                 let is_call = self.takes("(");
                 let id = self.next_id();
-                let expr = if is_call {
-                    let target = (!MACROS.contains(&name.as_str())).then(|| Box::new(operand))?;
-                    Expr::Call(CallExpr { func_name: name, target: Some(target), args: self.list(")")? })
+                if !is_call {
+                    let select = SelectExpr { operand: Box::new(operand), field: name, test: false };
+                    operand = IdedExpr { id, expr: Expr::Select(select) };
+                    continue;
+                }
+                let args = self.list(")")?;
+                operand = if MACROS.contains(&name.as_str()) {
+                    self.looped(&name, operand, args)?
                 } else {
-                    Expr::Select(SelectExpr { operand: Box::new(operand), field: name, test: false })
+                    let call = CallExpr { func_name: name, target: Some(Box::new(operand)), args };
+                    IdedExpr { id, expr: Expr::Call(call) }
                 };
-                operand = IdedExpr { id, expr };
             } else if self.takes("[") {
                 let id = self.next_id();
                 let index = self.expression()?;
@@ -178,6 +157,9 @@ impl<'a> Reader<'a> {
         if self.takes("[") {
             let id = self.next_id();
             return Some(IdedExpr { id, expr: Expr::List(ListExpr::new(self.list("]")?)) });
+        }
+        if self.takes("{") {
+            return self.map();
         }
         let next = self.after_space().chars().next()?;
         let literal = match next {

@@ -95,7 +95,8 @@ fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
         json!({"features": {"identity": {"ldap": [{"name": "corp", "password": {"name": "ldap", "key": "bind"}}]}}}),
     );
     let secrets = Secrets::from([(("ldap".to_owned(), "bind".to_owned()), "s3cret".to_owned())]);
-    let scope = Scope::with_secrets(&variables, secrets);
+    let outer = Scope::new(&variables);
+    let scope = outer.inner(&Map::new()).with_secrets(&secrets);
     let values = json!({"domains": "${keyed(features.identity.ldap.map(d, {'name': d.name, 'pass': secret(d.password)}), 'name')}",
                         "url": "u:${secret({'name': 'ldap', 'key': 'bind'})}@h"});
     let (values, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();

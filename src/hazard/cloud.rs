@@ -18,9 +18,11 @@ pub struct Cloud<'a> {
     pub selection: &'a Selection,
     /// What is known from outside.
     facts: &'a Facts,
-    /// The layers of each release, low to high; none of one whose layers can't be had.
+    /// The layers of each release, low to high; none of one of which a layer can't be had.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
-    /// The final values of the same releases; secrets inside.
+    /// Those that can be had of a release of which another can't: each says what it says by itself.
+    pub partial: &'a BTreeMap<String, Vec<Layer>>,
+    /// The final values of the releases in `layers`; secrets inside.
     pub values: BTreeMap<&'a str, &'a Values>,
 }
 
@@ -35,7 +37,7 @@ impl<'a> Cloud<'a> {
     ) -> Self {
         let releases = layered.desired.releases.iter().filter(|(name, _)| layered.layers.contains_key(*name));
         let values = releases.map(|(name, release)| (name.as_str(), &release.values)).collect();
-        Self { spec, catalog, selection, facts, layers: &layered.layers, values }
+        Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 
     /// The cluster that it runs in, as far as it is known.

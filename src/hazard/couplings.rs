@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{Cloud, Hazard, place};
 use crate::catalog::{Coupling, entry_name};
-use crate::expr::Scope;
 use crate::values::{Layer, Path, Values, get, trace};
 
 /// Something that a release is told.
@@ -27,9 +26,9 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Hazard> {
     if !cloud.layers.values().flatten().any(|layer| place(&layer.origin).is_some()) {
         return Vec::new();
     }
-    let scope = Scope::new(&cloud.selection.variables);
+    let scope = &cloud.selection.scope;
     let judge = |coupling: &Coupling| {
-        let expected = coupling.expected.as_ref().and_then(|expected| expected.evaluate(&scope).ok());
+        let expected = coupling.expected.as_ref().and_then(|expected| expected.evaluate(scope).ok());
         let servers: BTreeSet<&str> = cloud.layers.keys().map(|name| server_of(name, coupling, cloud)).collect();
         let of = |server| contradictions(coupling, &told(coupling, server, cloud), expected.as_ref());
         servers.into_iter().flat_map(of).collect::<Vec<_>>()

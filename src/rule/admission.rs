@@ -2,12 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Judged, Question, moved};
+use super::{Judged, Question};
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
-use crate::catalog::Level;
+use crate::catalog::{Catalog, Level};
+use crate::desired::{Finding, contradictions};
 
 /// How many warnings a client is shown; the API server cuts them all off at 4096 characters.
 const WARNINGS: usize = 8;
+
+/// The rules that judge by what the catalogue holds: a preset that is not known may set what is missing, and turn what is wrong into right.
+const BY_CATALOGUE: [&str; 2] = ["catalogue", "values"];
 
 /// The spec that a review asks about; `None` for one that is let through unjudged, or can't be read.
 pub fn asked(review: &Value) -> Option<OpenStackDeploymentSpec> {
@@ -20,18 +24,27 @@ fn is_judged(request: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_null() && (old.is_null() || object["spec"] != old["spec"])
 }
 
+/// The fields of presets that can't be beside others: nothing that may be added to the catalogue mends that.
+fn settled(presets: &Value, catalog: &Catalog) -> Vec<String> {
+    let presets: Vec<String> = serde_json::from_value(presets.clone()).unwrap_or_default();
+    let later = contradictions(&presets, catalog).into_iter().map(|(later, ..)| later);
+    later.map(|later| format!("spec.presets[{later}]")).collect()
+}
+
 impl Question<'_> {
     /// The answer to a review: what is refused is refused with all its findings, what is doubtful is let through with a warning.
     ///
     /// The API server has judged the schema and the CEL rules by then. What is being deleted, or keeps its spec, is let through: an operator that
     /// learns a new rule must not lock what stands. Where the catalogue may hold more than is known of it (not `is_whole`), what it is said to lack locks
-    /// nothing that stands either: that has become warnings, the first of them.
+    /// nothing that stands either, nor do values that come out of it: that has become warnings, the first of them.
     pub fn admission(&self, review: &Value, is_whole: bool) -> Value {
         let request = &review["request"];
         let found = self.judged(request);
         let is_lenient = !is_whole && !request["oldObject"].is_null();
-        let is_spared = |judged: &&Judged| is_lenient && judged.level == Level::Error && judged.rule == "catalogue";
-        let words = |judged: &Judged| format!("{}: {}", judged.field, judged.message);
+        let settled = settled(&request["object"]["spec"]["presets"], self.catalog);
+        let is_open = |judged: &Judged| BY_CATALOGUE.contains(&judged.rule) && !settled.contains(&judged.field);
+        let is_spared = |judged: &&Judged| is_lenient && judged.level == Level::Error && is_open(judged);
+        let words = |judged: &Judged| Finding::from(judged.clone()).to_string();
         let refused = found.iter().filter(|judged| judged.level == Level::Error && !is_spared(judged));
         let errors: Vec<String> = refused.map(words).collect();
         let spared = found.iter().filter(is_spared);
@@ -68,7 +81,7 @@ impl Question<'_> {
             }
         };
         let deployed = old["status"]["openstackRelease"]["deployed"].as_str();
-        let mut found = deployed.map(|deployed| moved(deployed, &deployment.spec, self.catalog)).unwrap_or_default();
+        let mut found = deployed.map(|deployed| self.moved(deployed, &deployment)).unwrap_or_default();
         found.extend(self.resource(&deployment));
         found.sort();
         found.dedup();

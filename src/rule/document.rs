@@ -116,7 +116,7 @@ impl Question<'_> {
             }
         };
         let deployed = object["status"]["openstackRelease"]["deployed"].as_str().zip(deployment.as_ref());
-        let moved = deployed.into_iter().flat_map(|(deployed, own)| moved(deployed, &own.spec, self.catalog));
+        let moved = deployed.into_iter().flat_map(|(deployed, own)| self.moved(deployed, own));
         let beyond = moved.chain(deployment.iter().flat_map(|deployment| self.resource(deployment)));
         for judged in beyond.filter_map(|judged| sound.judged(judged)) {
             // The catalogue's own words help more than a schema's.
@@ -150,6 +150,16 @@ impl Question<'_> {
             desired::select(name, namespace, &deployment.spec, self.catalog)
         });
         selected.into_iter().flat_map(|selection| selection.certificates).map(|certificate| certificate.name).collect()
+    }
+
+    /// What is wrong with the release of a resource where another one is deployed.
+    pub(super) fn moved(&self, deployed: &str, deployment: &OpenStackDeployment) -> Vec<Judged> {
+        let mut found = moved(deployed, &deployment.spec, self.catalog);
+        if !found.is_empty() {
+            let known = super::beside::values_from(&deployment.spec, named(deployment).1, self.beside);
+            found.extend(super::pinned_beside(deployed, &deployment.spec, &known));
+        }
+        found
     }
 
     /// What goes beyond the API server's own judgement: the catalogue's findings, by made-up facts, and our rules.
@@ -202,7 +212,7 @@ fn placed(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
 /// Every key that no chart knows by itself, where it stands; what is removed in vain is told as such.
 fn unknown_keys(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut found = Vec::new();
-    for (name, layers) in cloud.layers {
+    for (name, layers) in cloud.layers.iter().chain(cloud.partial) {
         let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
         for layer in layers.iter().filter(|_| cloud.tree(name).is_some()) {
             for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog) {

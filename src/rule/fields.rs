@@ -1,16 +1,16 @@
 //! Fields of a resource that the CRD does not know: the API server would refuse or drop them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::schema::below;
-use super::{Judged, metadata};
+use super::{Judged, keys_of, metadata};
 use crate::catalog::did_you_mean;
 
 /// What the API server reads of every resource, beside what its schema says.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// Every field of `object` that `schema`, the whole resource's, does not know.
-pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
+pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
     let mut found = Vec::new();
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
         if !COMMON.contains(&key.as_str()) {
@@ -43,11 +43,42 @@ fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Judged>) {
             (None, Value::Bool(true)) => {}
             (None, _) => {
                 if let Some(properties) = properties.filter(|_| !is_open) {
-                    found.push(unknown(field, &did_you_mean(key, properties.keys().map(String::as_str))));
+                    let near = || did_you_mean(key, properties.keys().map(String::as_str));
+                    found.push(unknown(field, &reference(key, value, properties).unwrap_or_else(near)));
                 }
             }
         }
     }
+}
+
+/// How containers name a Secret or a `ConfigMap`, and the kind that each is for.
+const REFERENCES: [(&str, &str); 4] = [
+    ("secretKeyRef", "Secret"),
+    ("secretRef", "Secret"),
+    ("configMapKeyRef", "ConfigMap"),
+    ("configMapRef", "ConfigMap"),
+];
+
+/// What is to stand in the place of a reference in the form of a container's, where the fields are those of a reference of ours.
+fn reference(key: &str, value: &Value, properties: &Map<String, Value>) -> Option<String> {
+    let (_, kind) = REFERENCES.iter().find(|(name, _)| *name == key).filter(|_| properties.contains_key("name"))?;
+    let own = |field: &str| value[field].as_str().map(|text| format!("{field}: {text}"));
+    let kind = properties.contains_key("kind").then(|| format!("kind: {kind}"));
+    let name = own("name").unwrap_or_else(|| "name: NAME".to_owned());
+    let fields = kind.into_iter().chain([name]).chain(own("key")).collect::<Vec<_>>().join(", ");
+    Some(format!(", did you mean {{{fields}}} without {key}?"))
+}
+
+/// Whether a field that is said to be lacking is one that stands below a reference in the form of a container's, which was told of.
+pub(super) fn stands_below(lacking: &Judged, told: &Judged) -> bool {
+    let (field, reference) = (keys_of(&lacking.field), keys_of(&told.field));
+    let (Some((field, above)), Some((reference, beside))) = (field.split_last(), reference.split_last()) else {
+        return false;
+    };
+    told.rule == "field"
+        && above == beside
+        && ["kind", "name", "key"].contains(&field.as_str())
+        && REFERENCES.iter().any(|(name, _)| name == reference)
 }
 
 #[cfg(test)]

@@ -1,11 +1,20 @@
 //! Moves from one OpenStack release to another.
 
+use std::collections::BTreeMap;
+
 use super::Judged;
-use crate::api::OpenStackDeploymentSpec;
+use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use crate::catalog::Catalog;
-use crate::values::{Path, get};
+use crate::desired::Unavailable;
+use crate::values::{Values, get};
 
 const FIELD: &str = "spec.openstackRelease";
+
+/// The OpenStack release that is deployed, where the spec of a resource moves to another.
+pub fn moves_from(deployment: &OpenStackDeployment) -> Option<&str> {
+    let deployed = deployment.status.as_ref()?.openstack_release.deployed.as_deref()?;
+    Some(deployed).filter(|deployed| *deployed != deployment.spec.openstack_release)
+}
 
 /// What is wrong with a spec's release where another one is deployed: database migrations go one way, and the upgrade's order is not built yet.
 pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Judged> {
@@ -24,13 +33,44 @@ pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) 
         FIELD,
         format!("{deployed} is deployed, and moving to {wanted} is not supported yet{way}; set it back to {deployed}"),
     )];
-    found.extend(pinned(spec).map(|field| {
-        let message = format!(
-            "these images are named outright, so that they stay what they are when spec.openstackRelease moves from {deployed} to {wanted}; take them out, or name those of {wanted}"
-        );
-        Judged::warning("image-pinned", field, message)
-    }));
+    found.extend(pinned(spec).map(|field| stays(field, "these images are", (deployed, wanted))));
     found
+}
+
+/// The same of images that the objects of `valuesFrom` name, as far as it is known what these hold.
+pub fn pinned_beside(
+    deployed: &str,
+    spec: &OpenStackDeploymentSpec,
+    known: &BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
+) -> Vec<Judged> {
+    let wanted = &spec.openstack_release;
+    if deployed == wanted {
+        return Vec::new();
+    }
+    let releases = spec.services.iter().flat_map(|(service, entry)| {
+        entry.releases.iter().map(move |(name, release)| (format!("spec.services.{service}.releases.{name}"), release))
+    });
+    let sources = releases.flat_map(|(field, release)| {
+        let sources = release.values_from.iter().enumerate();
+        sources.map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
+    });
+    let names = |source: &ValuesFrom| {
+        let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+        known.get(&(source.kind, source.name.clone(), key)).is_some_and(|held| held.as_ref().is_ok_and(names_images))
+    };
+    let named = sources.filter(|(_, source)| names(source));
+    named.map(|(field, _)| stays(field, "the images in it are", (deployed, wanted))).collect()
+}
+
+fn stays(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Judged {
+    let message = format!(
+        "{which} named outright, so that they stay what they are when spec.openstackRelease moves from {deployed} to {wanted}; take them out, or name those of {wanted}"
+    );
+    Judged::warning("image-pinned", field, message)
+}
+
+fn names_images(values: &Values) -> bool {
+    get(values, &["images", "tags"].into_iter().collect()).is_some()
 }
 
 /// The fields of the spec that name images.
@@ -47,8 +87,7 @@ fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = String> {
             .iter()
             .map(move |(name, release)| (format!("spec.services.{service}.releases.{name}"), &release.overrides.values))
     });
-    let tags: Path = ["images", "tags"].into_iter().collect();
-    let named = common.into_iter().chain(own).filter(move |(_, values)| get(values, &tags).is_some());
+    let named = common.into_iter().chain(own).filter(|(_, values)| names_images(values));
     named.map(|(field, _)| format!("{field}.values.images.tags"))
 }
 
@@ -90,5 +129,25 @@ mod tests {
             "image-pinned spec.services.front.releases.front.values.images.tags: these images are named outright, so that they stay what they are when \
              spec.openstackRelease moves from 2025.2 to 2026.1; take them out, or name those of 2026.1"
         );
+    }
+
+    #[test]
+    fn images_that_an_object_names_are_told_as_far_as_it_is_known() {
+        let from = |name: &str| json!({"kind": "ConfigMap", "name": name});
+        let own = json!({"front": {"valuesFrom": [from("unread"), from("plain"), from("pins")]}});
+        let spec = json!({"openstackRelease": "2026.1", "services": {"front": {"releases": own}}});
+        let held = |values: serde_json::Value| Ok(values.as_object().unwrap().clone());
+        let key = |name: &str| (ValuesKind::ConfigMap, name.to_owned(), "values.yaml".to_owned());
+        let known = BTreeMap::from([
+            (key("unread"), Err(Unavailable::Missing(String::new()))),
+            (key("plain"), held(json!({"images": {"pull_policy": "Always"}}))),
+            (key("pins"), held(json!({"images": {"tags": {"front": "x:1"}}}))),
+        ]);
+        let spec = serde_json::from_value(spec).unwrap();
+        let found = pinned_beside("2025.2", &spec, &known);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].field, "spec.services.front.releases.front.valuesFrom[2]");
+        assert!(found[0].message.starts_with("the images in it are named outright, so that they stay"), "{found:?}");
+        assert_eq!(pinned_beside("2026.1", &spec, &known), []);
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Judged, nulls};
+use super::Judged;
 use crate::catalog::schema::{Fault, Nulls, Problem, described, faults, said};
 use crate::desired::without_login;
 
@@ -28,12 +28,4 @@ pub fn judge(schema: &Value, value: &Value, field: &str) -> Vec<Judged> {
         Judged::error("schema", fault.field.clone(), message)
     });
     judged.collect()
-}
-
-/// What `schema`, the whole resource's, has against the spec of an object; what is not there and should be, and nulls, too.
-pub fn misshapen(schema: &Value, object: &Value) -> Vec<Judged> {
-    let mut whole = object.clone();
-    let mut found = nulls::take_out(schema, &mut whole);
-    found.extend(judge(&schema["properties"]["spec"], &whole["spec"], "spec"));
-    found
 }

@@ -29,6 +29,8 @@ impl Schemas {
             found.push(Judged::error("schema", "spec", "is required; say what is wanted"));
         }
         let said = schema::judge(&schema["properties"]["spec"], &whole["spec"], "spec");
+        let is_below = |judged: &Judged| found.iter().any(|told| fields::stands_below(judged, told));
+        let said: Vec<Judged> = said.into_iter().filter(|judged| !is_below(judged)).collect();
         found.extend(said.into_iter().map(|judged| self.with_releases(judged)));
         let is_told = |null: &Judged| found.iter().any(|known| known.field == null.field);
         let nulls: Vec<Judged> = nulls.into_iter().filter(|null| !is_told(null)).collect();

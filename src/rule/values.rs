@@ -15,9 +15,8 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     let named: BTreeSet<&str> = rules.iter().flat_map(|rule| &rule.releases).map(String::as_str).collect();
     let values =
         named.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
-    let mut variables = cloud.selection.variables.clone();
-    variables.insert("values".into(), Value::Object(values.collect()));
-    let scope = Scope::new(&variables);
+    let variables = [("values".to_owned(), Value::Object(values.collect()))].into_iter().collect();
+    let scope = cloud.selection.scope.inner(&variables);
     let are_there = |rule: &&Rule| rule.releases.iter().all(|name| cloud.values.contains_key(name.as_str()));
     let said = rules.iter().filter(are_there).filter_map(|rule| said(rule, cloud, &scope));
     said.chain(cloud.values.keys().flat_map(|release| even(cloud, release))).collect()

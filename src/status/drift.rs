@@ -8,7 +8,7 @@ use super::events::{About, event};
 use super::{Event, Report, children};
 use crate::api::{ChildStatus, DriftPolicy, ObjectDrift, REPAIR};
 use crate::drift::{Change, Drifted};
-use crate::plan::{Decision, Mending};
+use crate::plan::{Decision, Mending, Step};
 
 /// Each release by its name in the catalogue.
 pub type Children = BTreeMap<String, ChildStatus>;
@@ -26,16 +26,30 @@ pub fn tell(
     now: Timestamp,
 ) {
     let policy = report.desired.releases.get(name).map_or(DriftPolicy::Ignore, |release| release.drift);
-    let found = report.observed.drifted(&decision.key);
+    let known = before.map_or(&[][..], |before| before.drift.as_slice());
+    let found = report.observed.drifted(&decision.key).iter();
+    let found = found.filter(|drifted| !is_due(drifted, name, decision, report));
+    let found = found.map(|drifted| entry(drifted, known, now));
+    // What changes while our own helm is at the release is no news before its record tells what helm has done.
+    let at_work = report.observed.running.contains_key(&decision.key);
+    let found: Vec<_> = found.filter(|entry| !at_work || known.contains(entry)).collect();
     if policy == DriftPolicy::Ignore || found.is_empty() {
         return;
     }
-    let known = before.map_or(&[][..], |before| before.drift.as_slice());
-    child.drift = found.iter().take(LISTED).map(|drifted| entry(drifted, known, now)).collect();
+    child.drift = found.iter().take(LISTED).cloned().collect();
     let mut lines: Vec<String> = child.drift.iter().map(line).collect();
     lines.extend((LISTED..found.len()).map(|_| String::new()));
     let told = format!("{}{}", children::first(&lines), advice(name, decision));
     child.message = if child.message.is_empty() { told } else { format!("{}; {told}", child.message) };
+}
+
+/// Whether a Job is gone that the upgrade to come deletes in any case, and makes anew. Mostly that has deleted it already, and has not come to its
+/// record yet, or never will: nobody did that beside us.
+fn is_due(Drifted { id, change }: &Drifted, name: &str, decision: &Decision, report: &Report<'_>) -> bool {
+    let comes = !matches!(decision.step, Step::Ready | Step::Settle(_));
+    let is_job = *change == Change::Deleted && id.kind.kind == "Job" && id.namespace == decision.key.namespace;
+    let release = report.desired.releases.get(name);
+    comes && is_job && release.is_some_and(|release| release.plain_jobs.contains(&id.name))
 }
 
 /// What leaves no time was noticed when it was first told.

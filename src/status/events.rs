@@ -180,10 +180,15 @@ fn gone<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, Ch
         .collect()
 }
 
-/// Whether a record of it stands, though nothing is decided of it any more: it is let go, or nobody's.
+/// Whether a record of it stands, though nothing is decided of it any more: it is let go, or nobody's. What others call alike, anywhere in the cluster, is
+/// another release.
 fn stands(name: &str, report: &Report<'_>) -> bool {
     let mut seen = report.observed.releases.iter();
-    seen.any(|(key, seen)| seen.release.as_deref().unwrap_or(&key.name) == name && seen.status != "uninstalled")
+    seen.any(|(key, seen)| match seen.status.as_str() {
+        "uninstalled" => false,
+        _ if seen.is_ours() => seen.release.as_deref().unwrap_or(&key.name) == name,
+        _ => report.names.get(key).is_some_and(|known| known == name),
+    })
 }
 
 /// Its first record, however it stands by now: a fast helm is done before anyone looked.

@@ -64,6 +64,7 @@ fn reported_while(
         helm: "4.3".into(),
         desired: &Desired::default(),
         observed,
+        names: &[(Key::new("openstack", "x"), "front".to_owned())].into(),
         plan,
         findings,
         changes: &BTreeMap::new(),

@@ -1,11 +1,13 @@
 //! Looks after the objects of releases: what others did to them since helm was there.
 //!
 //! Of every kind that a manifest of the releases holds the metadata is watched, of objects with helm's label; other kinds are not, and of
-//! releases that nobody wants looked after none is. An object is kept as a few words ([`crate::drift::Trace`]). A watch may lag behind helm's
-//! record: what looks changed is read from the API server itself before it is told.
+//! releases that nobody wants looked after none is. An object is kept as a few words ([`crate::drift::Trace`]). Watches of objects and of helm's
+//! records tell in no order: what looks changed is read from the API server itself before it is told, and after it whether helm was at the release
+//! meanwhile. Where it was, nothing is told of the object until the watch has told of what helm did.
 
 mod check;
 mod head;
+mod record;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +37,7 @@ const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 /// How long a burst of changes is gathered before it is looked at.
 const BURST: Duration = Duration::from_millis(15);
 
-/// How often it is looked again where something could not be read.
+/// How often it is looked again where something could not be read, or where helm was at it and no watch tells of that.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// How many objects are read at a time.
@@ -95,7 +97,7 @@ impl Looker {
                     releases.iter().filter(|(key, seen)| is_cared(key, seen, attended.as_ref())).collect();
                 self.watch(&mut watches, &shared, &tolerated, &cared);
                 let suspects = shared.store().suspects(&cared, &self.options.scope);
-                look_again = checks.has_failures();
+                look_again = checks.is_unsettled();
                 if let Some(suspects) = suspects {
                     let (found, wanted) = checks.found(&cared, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);

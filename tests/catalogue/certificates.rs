@@ -1,11 +1,14 @@
 //! TLS inside of the cluster: each service that speaks to what asks for a certificate shows one, or is refused with it.
 
+use std::collections::BTreeSet;
+
+use osdpl::api::OpenStackDeploymentSpec;
 use osdpl::catalog::{Catalog, Level, Service};
-use osdpl::desired::{Desired, Known, known};
-use osdpl::values::Path;
+use osdpl::desired::{Certificate, Desired, Known, known, select};
+use osdpl::values::{Path, leaves};
 use serde_json::{Value, json};
 
-use crate::clouds::{at, catalogue, kit, resolved};
+use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
 /// Databases themselves, of which one is the cloud's and the other is apart from it.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
@@ -62,4 +65,94 @@ fn whoever_asks_keystone_knows_its_authority_or_is_refused() {
         let knows = cacert.flatten().is_some();
         assert!(knows || is_refused(&desired, "spec.features.tls.internal", service), "{release}");
     }
+}
+
+/// Clouds with certificates that are given, as much as there can be of them: for both, for the broker alone, for the database alone.
+fn given() -> Vec<Value> {
+    let kinds = [("manila", true, true), ("blazar", false, true), ("manila", true, false)];
+    let kinds = kinds.map(|(more, database, messaging)| {
+        let tls = json!({"given": true, "database": database, "messaging": messaging});
+        let features = json!({"tls": tls, "messaging": {"dedicated": ["nova", "barbican"]}});
+        let names = ["barbican", "octavia", "designate", "mariadb_backup", "prometheus_mysql_exporter", more];
+        let services = names.map(|name| (name.to_owned(), json!({"enabled": true}))).into_iter();
+        let services = services.collect::<serde_json::Map<_, _>>();
+        kit(&json!({"features": features, "services": services}))
+    });
+    kinds.into()
+}
+
+/// The certificates that a cloud takes.
+fn taken(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
+    let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
+    select("cloud", "openstack", &spec, catalog).certificates
+}
+
+/// The Secrets of certificates that releases' values name, as themselves or within a template; those that charts have by themselves included.
+fn named(desired: &Desired) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (name, release) in &desired.releases {
+        let shows = |path: &str| at(&release.values, path) == Some(&json!(true));
+        if shows("tls.oslo_db") || shows("tls.oslo_messaging") {
+            names.insert(format!("{name}-client"));
+        }
+        let is_image = |path: &Path| path.to_string().starts_with("images.");
+        for (_, value) in leaves(&release.values).into_iter().filter(|(path, _)| !is_image(path)) {
+            let text = value.to_string();
+            let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-').map(str::to_owned);
+            names.extend(words.filter(|word| word.ends_with("-client") || word.ends_with("-tls-direct")));
+        }
+    }
+    names
+}
+
+#[test]
+fn what_is_mounted_where_certificates_are_given_is_looked_at_and_nothing_else() {
+    let catalog = catalogue();
+    for spec in given() {
+        let desired = resolved(&catalog, &spec);
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{spec}");
+        let taken = taken(&catalog, &spec);
+        let looked_at: BTreeSet<_> = taken.iter().map(|certificate| certificate.name.clone()).collect();
+        assert_eq!(looked_at, named(&desired), "{spec}");
+        for certificate in &taken {
+            let server = certificate.name.strip_suffix("-tls-direct");
+            let hosts = server.map_or(Vec::new(), |server| {
+                ["", ".openstack", ".openstack.svc.cluster.local"].map(|end| format!("{server}{end}")).into()
+            });
+            assert_eq!(certificate.hosts, hosts, "{}", certificate.name);
+            assert!(certificate.brought && certificate.keys.key.is_some() && certificate.keys.authority.is_some());
+        }
+    }
+}
+
+/// cert-manager would write what it issues into the Secrets that are given.
+#[test]
+fn nobody_issues_what_is_given() {
+    let catalog = catalogue();
+    let nobody = json!({"group": "given.osdpl.dev", "kind": "Given", "name": "given"});
+    for mut spec in given() {
+        // That there is an issuer, too, which the others need, changes nothing.
+        for issuer in [Value::Null, json!({"name": "authority"})] {
+            spec["features"]["tls"]["issuer"] = issuer;
+            for (name, release) in &resolved(&catalog, &spec).releases {
+                let values = Value::Object(release.values.clone()).to_string();
+                assert!(!values.contains("\"Certificate\"") && !values.contains("authority"), "{name}: {values}");
+                for endpoint in ["oslo_db", "oslo_messaging"] {
+                    let path = format!("endpoints.{endpoint}.host_fqdn_override.default.tls.issuerRef");
+                    let asked = at(&release.values, &path);
+                    assert!(asked.is_none_or(|issuer| *issuer == nobody), "{name}: {asked:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_apis_certificates_are_issued_beside_given_ones() {
+    let catalog = catalogue();
+    let tls = json!({"given": true, "database": true, "issuer": {"name": "authority"}, "internal": {"enabled": true}});
+    let desired = resolved(&catalog, &kit(&json!({"features": {"tls": tls}})));
+    assert_eq!(refusals(&desired), Vec::<String>::new());
+    let issuer = at(&desired.releases["glance"].values, "extraObjects.tls_glance_api.spec.issuerRef");
+    assert_eq!(issuer, Some(&json!({"name": "authority", "kind": "ClusterIssuer"})));
 }

@@ -2,6 +2,8 @@
 
 #[path = "features/compute.rs"]
 mod compute;
+#[path = "features/images.rs"]
+mod images;
 #[path = "features/load_balancers.rs"]
 mod load_balancers;
 #[path = "features/network.rs"]

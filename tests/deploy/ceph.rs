@@ -83,7 +83,7 @@ pub fn busiest() -> Vec<Value> {
 }
 
 /// The Secrets and `ConfigMap`s that pods mount, with the keys that they ask of each; below any object.
-fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
+pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
     if let Some(volumes) = value["volumes"].as_array() {
         for volume in volumes {
             let sources = volume["projected"]["sources"].as_array().cloned().unwrap_or_else(|| vec![volume.clone()]);

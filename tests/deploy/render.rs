@@ -131,7 +131,12 @@ pub fn services() -> BTreeMap<String, Vec<Value>> {
 
 /// What osdpl would have helm create of one release, of a chart of the same name.
 pub fn release(name: &str, values: &Values) -> Vec<Value> {
-    rendered(name, &chart(name), values)
+    by(name, name, values)
+}
+
+/// What osdpl would have helm create of one release of this chart.
+pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
+    rendered(name, &self::chart(chart), values)
 }
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {

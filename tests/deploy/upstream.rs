@@ -1,6 +1,8 @@
 //! Every release of the catalogue, by upstream's charts (`CHARTS`; else the stand-ins): what helm makes of it, and that each credential stands wherever charts
 //! repeat it.
 
+#[path = "upstream/by_values.rs"]
+mod by_values;
 #[path = "upstream/rendered.rs"]
 mod rendered;
 

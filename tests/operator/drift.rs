@@ -1,12 +1,13 @@
 //! What others do to the objects of releases beside helm.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Service};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use osdpl::api::{ChildStatus, OpenStackDeployment, REPAIR, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{Told, services};
+use crate::cloud::{Told, services, with_values};
 use crate::world::{World, now, story};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
@@ -210,5 +211,32 @@ fn what_is_to_be_ignored_is_not_even_told() {
         world.apply(&spec).await;
         until_drift(world, "memcached", &[]).await;
         assert_eq!(told(world).await.len(), 1, "what was told before the last answer");
+    });
+}
+
+#[test]
+fn what_our_own_upgrade_does_is_no_drift_though_it_deletes_jobs_before_helm_has_begun() {
+    story("drift-own", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["mariadb", "powerdns"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+
+        world.hold_helm();
+        let values = json!({"conf": {"powerdns": {"loglevel": 5}}});
+        world.apply(&with_values(spec, "powerdns", values)).await;
+        let gone = |job: Option<&Job>| job.is_none_or(|job| job.metadata.deletion_timestamp.is_some());
+        world.until_object("the plain Job is deleted", "powerdns-db-init", gone).await;
+        // What it tells comes after whatever the deletion had to tell.
+        edit(world, "kubectl-edit", "exec false").await;
+        let cloud =
+            until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;
+        let child = cloud.child("powerdns");
+        assert_eq!((child.status.as_str(), child.revision, drift(&child)), ("deployed", Some(1), Vec::new()));
+
+        world.let_helm_begin().await;
+        let cloud = world.until_ready().await;
+        assert_eq!(cloud.child("powerdns").revision, Some(2));
+        assert_eq!(told(world).await.len(), 1, "{:#?}", told(world).await);
     });
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::World;
+use crate::world::{World, patience};
 
 /// A helm that writes down how it was called, and then is the real one: same process, same input.
 pub struct Recorder {
@@ -60,8 +60,10 @@ impl Recorder {
         let Self { program, log } = Self::existing(folder);
         // One write a line: several helms write at once.
         let script = format!(
-            "#!/bin/sh\nline=$(printf '\\037%s' \"$@\")\nprintf '%s%s\\n' $$ \"$line\" >>{log}\nenv >>{log}.environment\nexec {helm} \"$@\"\n",
+            "#!/bin/sh\nline=$(printf '\\037%s' \"$@\")\nprintf '%s%s\\n' $$ \"$line\" >>{log}\nenv >>{log}.environment\n\
+             if [ \"$1\" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi\nexec {helm} \"$@\"\n",
             log = log.display(),
+            hold = hold(folder).display(),
             helm = helm.display()
         );
         std::fs::write(&program, script).unwrap();
@@ -81,7 +83,28 @@ impl Recorder {
     }
 }
 
+/// The pipe that upgrades wait for, where it is there.
+fn hold(folder: &Path) -> PathBuf {
+    folder.join("hold")
+}
+
 impl World {
+    /// From now on an upgrade is a process that has done nothing yet, until [`World::let_helm_begin`].
+    pub fn hold_helm(&self) {
+        let made = Command::new("mkfifo").arg(hold(self.folder.path())).status().unwrap();
+        assert!(made.success());
+    }
+
+    /// Lets the upgrade that is held, or the next one, begin, and holds none after it.
+    pub async fn let_helm_begin(&self) {
+        let hold = hold(self.folder.path());
+        let begun = tokio::task::spawn_blocking(move || {
+            // Opening it waits for whoever reads.
+            std::fs::write(&hold, "\n").and_then(|()| std::fs::remove_file(&hold)).unwrap();
+        });
+        patience("an upgrade begins", begun).await.unwrap();
+    }
+
     /// helm 4 in someone else's hands, in the story's namespace.
     pub fn helm(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(self.cluster().helm(4).unwrap());

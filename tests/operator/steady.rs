@@ -115,3 +115,30 @@ fn nothing_is_started_or_written_for_a_minute_nor_when_the_operator_starts_again
         assert_eq!(events(world).await, told);
     });
 }
+
+#[test]
+fn a_spec_that_changes_while_no_operator_runs_is_told_as_unseen_and_one_that_asks_for_nothing_is_taken_without_a_word()
+{
+    story("restart", async |world| {
+        let mut spec = services(&SMALL);
+        let operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        poke(world, &mut spec).await;
+        assert!(operator.stop().await.success());
+
+        let (began, told) = (now(), events(world).await);
+        spec["deletionPolicy"] = json!("Purge");
+        world.apply(&spec).await;
+        let status = world.run(&["status"]);
+        let text = String::from_utf8(status.stdout).unwrap();
+        assert!(text.contains("\nnot yet seen by the operator: generation 3, seen 2"), "{text}");
+        assert_eq!(status.status.code(), Some(2), "{text}");
+
+        let _operator = world.operator().start().await;
+        world.until_ready().await;
+        poke(world, &mut spec).await;
+        was_quiet(world, began, 2, 2).await;
+        assert_eq!(events(world).await, told);
+    });
+}

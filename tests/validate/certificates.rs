@@ -63,3 +63,18 @@ fn certificates_inside_of_the_cluster_are_judged_where_they_are_given() {
     let found = said(features, &[stranger]);
     assert!(found.len() == 1 && found[0].contains("there is no ca.crt in it; add it"), "{found:?}");
 }
+
+#[test]
+fn certificates_of_the_database_and_its_clients_are_judged_where_they_are_given() {
+    let features = "    tls: {given: true, database: true}\n";
+    let host = "mariadb.openstack.svc.cluster.local";
+    let server = |names: &[&str]| secret("openstack", "mariadb-tls-direct", names);
+    assert_eq!(said(features, &[server(&["mariadb", "mariadb.openstack", host])]), Vec::<String>::new());
+    let found = said(features, &[server(&["mariadb", "mariadb.openstack"])]);
+    let place = "error spec.features.tls.given: Secret openstack/mariadb-tls-direct: tls.crt does not speak for";
+    assert!(found.len() == 1 && found[0].starts_with(&format!("{place} {host}: ")), "{found:?}");
+    let client = secret("openstack", "keystone-client", &["anybody"]);
+    assert_eq!(said(features, &[client.clone()]), Vec::<String>::new(), "nobody looks for its names");
+    let found = said(features, &[client.replace("  tls.key:", "  key:")]);
+    assert!(found.len() == 1 && found[0].contains("openstack/keystone-client: there is no tls.key in it"), "{found:?}");
+}

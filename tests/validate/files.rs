@@ -116,3 +116,15 @@ fn links_are_followed_once_and_what_is_no_text_is_told_so() {
     let (code, said, _) = validate(&[&format!("{place}/latin.txt")], "");
     assert!(code == 2 && said.contains(": it is no text in UTF-8; save it as such [resource]\n"), "{said}");
 }
+
+#[test]
+fn images_that_an_object_beside_the_cloud_names_stay_behind_where_the_release_moves() {
+    let own = "services: {keystone: {releases: {keystone: {valuesFrom: [{kind: ConfigMap, name: pins}]}}}}}\nstatus: {openstackRelease: {deployed: '2025.2'}}";
+    let cloud = SOUND.replace("[core]}", &format!("[core], {own}"));
+    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: pins}\ndata: {values.yaml: 'images: {tags: {keystone_api: a/b:c}}'}\n";
+    let (code, said, _) = validate(&[], &format!("{cloud}{map}"));
+    let told = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images in it are named outright, so that they stay what they are when spec.openstackRelease moves from 2025.2 to 2026.1; ";
+    assert!(code == 1 && said.contains(told), "{said}");
+    let (_, said, _) = validate(&[], &format!("{cloud}{}", map.replace("images:", "other:")));
+    assert!(!said.contains("named outright"), "{said}");
+}

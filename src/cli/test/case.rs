@@ -4,8 +4,8 @@ use anyhow::bail;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::syntax;
 use super::written::{self, Fault};
-use crate::expr::{self, Expression};
 use crate::values::{Path, Values, merge};
 use crate::yaml::{self, Located};
 
@@ -173,6 +173,11 @@ impl Suite {
 }
 
 impl Case {
+    /// Whether it changes the spec that it is about.
+    pub fn changes(&self) -> bool {
+        !self.presets.is_empty() || !self.with.is_empty()
+    }
+
     /// The spec with what the case changes.
     pub fn apply(&self, mut spec: Values) -> Values {
         merge(&mut spec, &self.with);
@@ -211,12 +216,8 @@ impl Expectation {
         if [refused, warns].into_iter().flatten().any(|words| words.trim().is_empty()) {
             return Err("anything that is said holds nothing; write some words of what is expected".into());
         }
-        if let Some(problem) = matches.as_ref().and_then(|pattern| expr::pattern_problem(pattern)) {
-            return Err(format!(
-                "`matches` is no regular expression: {problem}; correct it, with \\ before what is meant as it stands"
-            ));
-        }
-        holds.iter().try_for_each(|text| Expression::compile(text).map(drop).map_err(|error| error.to_string()))?;
+        matches.iter().try_for_each(|text| syntax::pattern(text))?;
+        holds.iter().try_for_each(|text| syntax::condition(text))?;
         path.iter().try_for_each(|path| Path::parse(path).map(drop).map_err(|error| error.to_string()))
     }
 }

@@ -6,12 +6,13 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::case::Expectation;
-use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level, did_you_mean};
+use crate::cli::common::Document;
 use crate::desired::{Desired, DesiredRelease, Known, known, other_version, redacted, resolve, select};
 use crate::expr::{self, Expression, Scope};
 use crate::observed::Site;
-use crate::rule::{Judged, Kind, Question, Schemas, made_up_beside};
+use crate::rule::{Judged, Kind, Question, Schemas, keys_of, made_up_beside};
 use crate::values::{Path, Values, get};
 
 /// What clouds are judged by.
@@ -20,9 +21,35 @@ pub struct Basis {
     pub schemas: Schemas,
 }
 
+/// The resource that a case is about.
+pub struct Subject {
+    /// As the case has it.
+    pub object: Value,
+    /// The file that it stands in; none where its spec stands in the case.
+    pub document: Option<Document>,
+    /// Whether the case changes what stands there.
+    pub is_changed: bool,
+}
+
+impl Subject {
+    /// A spec that stands in the case itself.
+    pub fn written(spec: Values) -> Self {
+        let object = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "namespace": "openstack"}, "spec": spec,
+        });
+        Self { object, document: None, is_changed: false }
+    }
+
+    fn beside(&self) -> &[Value] {
+        self.document.as_ref().map_or(&[], |document| document.beside.as_slice())
+    }
+}
+
 /// A cloud, by made-up credentials.
 pub struct Cloud {
     basis: Rc<Basis>,
+    subject: Subject,
     spec: Option<OpenStackDeploymentSpec>,
     desired: Desired,
     /// What is said of the resource: what `osdpl validate` says.
@@ -31,45 +58,39 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// A cloud of this spec; the resource that it was before has its name, and objects are beside it.
-    pub fn new(spec: Values, (before, beside): (Option<&OpenStackDeployment>, &[Value]), basis: Rc<Basis>) -> Self {
+    /// The cloud of this resource.
+    pub fn new(subject: Subject, basis: Rc<Basis>) -> Self {
         let Basis { catalog, schemas } = &*basis;
-        let metadata = before.map(|deployment| &deployment.metadata);
-        let or = |text: Option<&String>, usual: &str| text.cloned().unwrap_or_else(|| usual.to_owned());
-        let name = or(metadata.and_then(|metadata| metadata.name.as_ref()), "cloud");
-        let namespace = or(metadata.and_then(|metadata| metadata.namespace.as_ref()), "openstack");
-        let object = json!({
-            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
-            "metadata": {"name": name, "namespace": namespace}, "spec": spec,
-        });
+        let (object, beside) = (&subject.object, subject.beside());
         let question = Question { catalog, schemas, beside, site: &Site::default(), now: None };
-        let judged = question.document(Kind::OpenStackDeployment, &object);
+        let judged = question.document(Kind::OpenStackDeployment, object);
         let (mut desired, mut variables) = (Desired::default(), Values::new());
         // What has no sound shape is refused, and means nothing.
-        let spec = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(spec)).ok();
+        let spec = serde_json::from_value::<OpenStackDeploymentSpec>(object["spec"].clone()).ok();
         if let Some(spec) = &spec {
-            let selection = select(&name, &namespace, spec, catalog);
+            let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+            let selection = select(text("name"), text("namespace"), spec, catalog);
             if !selection.is_refused() {
                 desired = resolve(spec, catalog, &selection, &made_up_beside(spec, catalog, &selection, beside));
             }
             variables = selection.variables;
         }
-        Self { basis, spec, desired, judged, variables }
+        Self { basis, subject, spec, desired, judged, variables }
     }
 
-    /// Why it is refused.
+    /// Why it is refused, with the lines of its file where the case leaves that as it stands.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
-        self.said(Level::Error)
+        let document = self.subject.document.as_ref().filter(|_| !self.subject.is_changed);
+        let refused = self.judged.iter().filter(|judged| judged.level == Level::Error);
+        refused.map(move |judged| {
+            let keys = keys_of(&judged.field);
+            let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
+            place.unwrap_or_default() + &told(judged)
+        })
     }
 
     fn said(&self, level: Level) -> impl Iterator<Item = String> {
-        self.judged.iter().filter(move |judged| judged.level == level).map(|judged| {
-            if judged.field.is_empty() || judged.message.starts_with(&judged.field) {
-                judged.message.clone()
-            } else {
-                format!("{}: {}", judged.field, judged.message)
-            }
-        })
+        self.judged.iter().filter(move |judged| judged.level == level).map(told)
     }
 
     /// How an expectation fails; `None` where it holds.
@@ -133,6 +154,14 @@ impl Cloud {
             Err(error) => Some(format!("{name}: {error}")),
         })
     }
+}
+
+/// The field and what is said of it; a message that begins with its field needs it no second time.
+fn told(judged: &Judged) -> String {
+    if judged.field.is_empty() || judged.message.starts_with(&judged.field) {
+        return judged.message.clone();
+    }
+    format!("{}: {}", judged.field, judged.message)
 }
 
 /// Whether one of the texts has this part.

@@ -52,28 +52,44 @@ pub fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<
 /// server that fails now and then is asked every few seconds.
 const LASTS: SignedDuration = SignedDuration::from_mins(2);
 
-/// How the lookups of a host that has addresses went.
+/// What is said of lookups, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lookups {
-    /// Whether they are said to fail.
-    fails: bool,
+pub struct Steady<T> {
+    /// What is said of them.
+    said: T,
     /// Since when each has gone otherwise than that.
     otherwise: Option<Timestamp>,
 }
 
-impl Lookups {
+impl<T: PartialEq> Steady<T> {
     /// After one more. The first ever counts at once: it may have failed for long, before the operator started.
-    pub fn heard(before: Option<Self>, failed: bool, now: Timestamp) -> Self {
-        let agree = |fails| Self { fails, otherwise: None };
-        let Some(before) = before.filter(|before| before.fails != failed) else { return agree(failed) };
+    pub fn heard(before: Option<Self>, said: T, now: Timestamp) -> Self {
+        let agree = |said| Self { said, otherwise: None };
+        let Some(before) = before.filter(|before| before.said != said) else { return agree(said) };
         let since = before.otherwise.unwrap_or(now);
-        if now.duration_since(since) >= LASTS { agree(failed) } else { Self { otherwise: Some(since), ..before } }
+        if now.duration_since(since) >= LASTS { agree(said) } else { Self { otherwise: Some(since), ..before } }
+    }
+
+    /// What is said of them.
+    pub fn said(&self) -> &T {
+        &self.said
+    }
+}
+
+/// How the lookups of a host that has addresses went: whether they are said to fail.
+pub type Lookups = Steady<bool>;
+
+impl Lookups {
+    /// Whether a lookup that failed is worth a line of the log: the first, and the first after others that did not.
+    pub fn is_news(before: Option<Self>, now: Self) -> bool {
+        let fails = |lookups: Self| lookups.said != lookups.otherwise.is_some();
+        fails(now) && !before.is_some_and(fails)
     }
 
     /// What is said of the host, where they fail; always the same words, whatever each of them failed with.
     pub fn doubt(self, host: &str, addresses: &[IpAddr]) -> Option<String> {
         let last = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        self.fails.then(|| {
+        self.said.then(|| {
             format!(
                 "{host} has no address by the name server, or none that pods can reach; see to the name server, correct the name, or give an IP address; until it has one again, pods are led to {last} as before"
             )
@@ -114,6 +130,37 @@ mod tests {
         assert_eq!(said("+---------"), "+++++++++-");
         assert_eq!(said("-+-++-+++-"), "----------", "the same on the way back");
         assert_eq!(said("-+++++++++"), "---------+");
+    }
+
+    #[test]
+    fn why_lookups_fail_is_logged_once_of_those_that_fail_in_a_row() {
+        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+        let logged = |lookups: &str| {
+            let mut all = None;
+            let one = |(index, lookup): (usize, char)| {
+                let (before, now) = (all, at(15 * i64::try_from(index).unwrap()));
+                let heard = Lookups::heard(before, lookup == '-', now);
+                all = Some(heard);
+                if Lookups::is_news(before, heard) { '!' } else { '.' }
+            };
+            lookups.chars().enumerate().map(one).collect::<String>()
+        };
+        assert_eq!(logged("-----------"), "!..........");
+        assert_eq!(logged("+-----------"), ".!..........", "also when it is said from then on");
+        assert_eq!(logged("--++-++++++++++-"), "!...!..........!");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_host_keeps_its_words_while_they_come_in_turn() {
+        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+        let heard = |before, said: &'static str, seconds| Some(Steady::heard(before, said, at(seconds)));
+        let mut said = heard(None, "it has no address", 0);
+        for (times, words) in ["it took too long", "it has no address"].into_iter().cycle().take(40).enumerate() {
+            said = heard(said, words, 15 * i64::try_from(times).unwrap());
+            assert_eq!(said.unwrap().said(), &"it has no address");
+        }
+        said = heard(heard(said, "it took too long", 1000), "it took too long", 1120);
+        assert_eq!(said.unwrap().said(), &"it took too long", "that has lasted");
     }
 
     #[test]

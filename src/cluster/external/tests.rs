@@ -59,8 +59,8 @@ fn endpoints_say_whose_addresses_they_have() {
 #[test]
 fn what_may_be_another_thing_later_is_looked_at_again() {
     let looked = |host: &str, problem: Option<&str>| {
-        let (until, problem) = (Timestamp::UNIX_EPOCH, problem.map(str::to_owned));
-        Looked { external: external(host), addresses: Vec::new(), problem, lookups: None, until, is_remembered: false }
+        let problem = problem.map(str::to_owned);
+        Looked { problem, ..Looked::now(&external(host), None, Timestamp::UNIX_EPOCH) }
     };
     let again = |looked: Looked| told(&[("mariadb".to_owned(), looked)].into()).again;
     assert_eq!(again(looked("10.0.0.1", None)), None, "an address stays what it is");
@@ -74,11 +74,24 @@ fn what_may_be_another_thing_later_is_looked_at_again() {
 fn a_host_in_doubt_is_told_of_and_its_service_is_ready() {
     let until = Timestamp::UNIX_EPOCH;
     let (addresses, lookups) = (vec!["10.0.0.1".parse().unwrap()], Some(Lookups::heard(None, true, until)));
-    let looked =
-        Looked { external: external("db.example"), addresses, problem: None, lookups, until, is_remembered: false };
+    let looked = Looked { addresses, lookups, ..Looked::now(&external("db.example"), None, until) };
     let found = told(&[("mariadb".to_owned(), looked)].into());
     assert!(found.ready.contains("mariadb") && found.problems.is_empty(), "{found:?}");
     let told = found.doubts[0].to_string();
     let expected = "spec.services.mariadb.external.host: db.example has no address ";
     assert!(told.starts_with(expected) && told.ends_with("led to 10.0.0.1 as before"), "{told}");
+}
+
+#[tokio::test]
+async fn a_host_that_never_had_an_address_is_told_in_the_same_words_while_others_come_in_turn() {
+    let nothing = axum::Router::new();
+    let cluster = Cluster::new(kube::Client::new(nothing, "cloud"));
+    let wanted = external("127.0.0.1");
+    let words = "it took too long".to_owned();
+    let refused = Some(Steady::heard(None, words.clone(), crate::cluster::now()));
+    let before = Looked { refused, ..Looked::now(&wanted, None, Timestamp::UNIX_EPOCH) };
+    let looked = cluster.look("cloud", "mariadb", &wanted, Some(&before)).await;
+    assert_eq!(looked.problem, Some(format!("spec.services.mariadb.external.host: {words}")));
+    let first = cluster.look("cloud", "mariadb", &wanted, None).await.problem.unwrap();
+    assert!(first.contains("127.0.0.1 can't be reached from other hosts"), "{first}");
 }

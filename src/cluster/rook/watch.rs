@@ -166,7 +166,13 @@ impl Heard {
             }
             (Ok(watcher::Event::Delete(object)), Some(before)) => return before.remove(&object.name_any()).is_some(),
             (Ok(_), None) | (Err(_), Some(_)) => return false,
-            (Err(error), None) => Self::Refused(error.to_string()),
+            (Err(error), None) => {
+                let problem = error.to_string();
+                if matches!(self, Self::Refused(told) if *told == problem) {
+                    return false;
+                }
+                Self::Refused(problem)
+            }
         };
         *self = after;
         true
@@ -186,4 +192,23 @@ fn part(object: &DynamicObject) -> Value {
             "ceph": {"health": at("/status/ceph/health"), "fsid": at("/status/ceph/fsid")},
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn what_is_refused_again_and_again_is_news_once_and_what_was_heard_counts_until_something_else_is() {
+        let refused = |why: &str| Err(watcher::Error::WatchError(Box::new(Status::failure(why, "Forbidden"))));
+        let (mut heard, mut listed) = (Heard::default(), BTreeMap::new());
+        let mut hear = |event| heard.hear(event, &mut listed);
+        assert!(hear(refused("Rook is not there")) && !hear(refused("Rook is not there")));
+        assert!(hear(refused("that is forbidden")), "the words are others");
+        assert!(!hear(Ok(watcher::Event::Init)) && hear(Ok(watcher::Event::InitDone)));
+        assert!(!hear(refused("that is forbidden")), "a watch that breaks says nothing about objects");
+        assert!(matches!(heard, Heard::Objects(objects) if objects.is_empty()));
+    }
 }

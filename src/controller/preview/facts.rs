@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use super::leaving::is_leaving;
 use super::rights;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use crate::catalog::Catalog;
@@ -15,6 +16,7 @@ use crate::controller::named::{feature_secrets, references, values_from, written
 use crate::controller::{ChartSource, ceph};
 use crate::desired::{Blocked, ChartFact, Facts, Finding, Selection, claim_classes};
 use crate::observed::{Claim, Observed};
+use crate::rule;
 
 /// What the facts are for.
 pub struct Question<'a> {
@@ -38,6 +40,20 @@ pub struct Found {
     pub certificates: Vec<Finding>,
 }
 
+/// What is said of images in the objects that a spec names, where it moves from one OpenStack release, which is deployed, to another.
+pub async fn pinned(
+    cluster: &Cluster,
+    deployment: &OpenStackDeployment,
+    (spec, catalog, selection): (&OpenStackDeploymentSpec, &Catalog, &Selection),
+) -> Vec<Finding> {
+    let Some(deployed) = rule::moves_from(deployment).filter(|_| !is_leaving(deployment)) else { return Vec::new() };
+    let inputs = Inputs::new(cluster.client().clone(), Arc::new(Notify::new()));
+    inputs.watch(&references(spec, catalog, selection));
+    inputs.settled().await;
+    let held = values_from(&inputs, spec, &selection.namespace);
+    rule::pinned_beside(deployed, spec, &held).into_iter().map(Finding::from).collect()
+}
+
 impl Question<'_> {
     pub async fn facts(
         &self,
@@ -55,7 +71,7 @@ impl Question<'_> {
         let ceph = self.ceph(cluster, &inputs, unknown).await;
         let (helm_major, mut guessed) = self.helm(unknown);
         let charts = match charts {
-            Some(source) => self.obtained(source).await,
+            Some(source) => source.settled(spec, self.catalog, selection).await,
             None => self.told(&mut guessed, unknown),
         };
         let facts = Facts {
@@ -106,20 +122,6 @@ impl Question<'_> {
             unknown.push("the operator's helm: its status does not say the version yet".into());
         }
         (major.unwrap_or(4), guessed)
-    }
-
-    /// Charts out of a source of the caller's.
-    async fn obtained(&self, source: &ChartSource) -> BTreeMap<String, Result<ChartFact, Blocked>> {
-        source
-            .settled(|| {
-                let (facts, _) = source.facts(self.spec, self.catalog, self.selection);
-                let coming = |fact: &Result<_, Blocked>| {
-                    fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING)
-                };
-                let done = !facts.values().any(coming);
-                done.then_some(facts)
-            })
-            .await
     }
 
     /// Charts as the operator's status tells them.

@@ -1,14 +1,13 @@
 //! A resource that is being deleted, and one that is not.
 
-use std::collections::BTreeMap;
-
 use kube::ResourceExt;
 
 use crate::api::{DeletionPolicy, OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::Catalog;
+use crate::controller::gather::known;
 use crate::controller::leftovers::leftovers;
 use crate::controller::teardown::letting_go;
-use crate::desired::select;
+use crate::desired::{Selection, select};
 use crate::nodes::{self, Survey};
 use crate::observed::Observed;
 use crate::plan::Plan;
@@ -23,9 +22,9 @@ pub fn is_let_go(deployment: &OpenStackDeployment) -> bool {
     is_leaving(deployment) && deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)
 }
 
-/// What is done then, whatever the spec says. What helm is in the middle of and nobody has heard of yet has no name here.
-pub fn plan(observed: &Observed) -> Plan {
-    letting_go(observed, &BTreeMap::new())
+/// What is done then, whatever the spec says. What helm is in the middle of and nobody has heard of yet is called as the spec calls it.
+pub fn plan(observed: &Observed, selection: &Selection) -> Plan {
+    letting_go(observed, &known(selection))
 }
 
 /// What the spec means for the nodes, where they may be seen; on deletion the labels go once the releases are gone, where none stays that is not ours.
@@ -52,4 +51,25 @@ fn keeps_labels(
 ) -> bool {
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     leftovers(&select(&name, &namespace, spec, catalog), &seen.releases, catalog).needed.labels
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::observed::Key;
+    use crate::plan::tests::world::child;
+
+    #[test]
+    fn a_release_that_helm_makes_for_the_first_time_is_let_go_by_the_name_that_the_catalogue_has_for_it() {
+        let releases = json!({"horizon": {"name": "dashboard"}});
+        let spec =
+            json!({"openstackRelease": "2026.1", "presets": ["core"], "services": {"horizon": {"releases": releases}}});
+        let catalog = crate::files::catalog(None).unwrap();
+        let selection = select("cloud", "openstack", &serde_json::from_value(spec).unwrap(), &catalog);
+        let running = [(Key::new("openstack", "dashboard"), child("new"))].into();
+        let plan = plan(&Observed { running, ..Observed::default() }, &selection);
+        assert_eq!(plan.decisions.keys().collect::<Vec<_>>(), ["horizon"]);
+    }
 }

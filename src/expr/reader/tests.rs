@@ -2,7 +2,8 @@ use cel::Program;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{DEEPEST, LONGEST, OPERATIONS, read, tree};
+use super::limits::{DEEPEST, LONGEST, OPERATIONS};
+use super::{read, tree};
 use crate::expr::Template;
 
 /// What is read is what cel reads; whether it was read at all.
@@ -27,6 +28,15 @@ fn what_is_read_becomes_the_tree_that_cel_makes_of_it() {
         "a[b].c['d'][0] != true",
         "'a \"b\"' + \"it's\"",
         "inner in trueish",
+        "[a, b].exists(c, d[c].e)",
+        "a.b.all(c, c > 1) && !a.exists(c, c in b)",
+        "a.map(b, b.c)",
+        "a.map(b, b > 1, [b, 2])",
+        "a.filter(b, b[0] == 'x').map(b, b[1] + '.' + c) + (has(d.e) ? d.e : [])",
+        "a.exists(b, b.c.exists(d, d == b))",
+        "{}",
+        "{'a': 1, b: [2], 'c': {'d': e}}.a",
+        "a ? {'b': c ? d : e} : {}",
     ] {
         assert!(agrees(text), "{text}");
     }
@@ -66,9 +76,9 @@ fn what_may_be_written_fits_a_threads_stack() {
 #[test]
 fn the_rest_is_left_to_cel() {
     for text in [
-        "a.exists(b, b == 1)",
-        "a.map(b, b.c)",
-        "{'a': 1}",
+        "a.exists_one(b, b == 1)",
+        "a.exists(b.c, true)",
+        "a.map(b)",
         "a{b: 1}",
         "-1",
         "!!a",
@@ -130,5 +140,10 @@ proptest! {
     #[test]
     fn any_chain_is_read_as_cel_reads_it(first in "[ab]", rest in "( ?(==|!=|<=|>=|<|>|\\+|-|\\*|/|%|&&|\\|\\||in|\\.|\\?b:) ?(a|b|c\\(a,1\\)|d\\[0\\]|\\(a\\)|e)){1,8}") {
         agrees(&format!("{first}{rest}"));
+    }
+
+    #[test]
+    fn any_loop_is_read_as_cel_reads_it(name in "exists|all|map|filter|exists_one", list in "a|\\[a, 1\\]|a\\.b|\\{'a': b\\}", args in "(x|x\\.y|1|a)(, (x|x > 1|x\\.map\\(y, y\\)|\\{x: a\\})){0,3}", rest in "|\\.c|\\[0\\]| \\+ b") {
+        agrees(&format!("{list}.{name}({args}){rest}"));
     }
 }

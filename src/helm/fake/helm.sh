@@ -9,7 +9,8 @@ say() { printf '%s\n' "$*" >"$home/said"; }
 # Waits until the test lets one child go on.
 wait_for_go() { read -r _ <"$home/go"; }
 
-# Waits for a signal, without a process of its own that could outlive it.
+# Waits until a signal ends it. One that is trapped may not be heard: a shell looks for it before `read` begins, and it may come right after that.
+# A play with a trap waits by `wait`, which hears it in any case, for this in the background, begun before the trap is set.
 wait_for_ever() { read -r _ <>"$home/never"; }
 
 . "$home/play"

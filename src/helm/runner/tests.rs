@@ -55,18 +55,23 @@ fn upgrade(name: &str) -> Job {
     }
 }
 
+/// The next run that ends.
+async fn next_outcome(runner: &Runner) -> Outcome {
+    let mut changes = runner.changes();
+    loop {
+        let mut outcomes = runner.take_outcomes();
+        assert!(outcomes.len() < 2, "{outcomes:?}");
+        if let Some(outcome) = outcomes.pop() {
+            return outcome;
+        }
+        changes.changed().await.unwrap();
+    }
+}
+
 impl Theatre {
     /// The next run that ends.
     async fn outcome(&self) -> Outcome {
-        let mut changes = self.runner.changes();
-        loop {
-            let mut outcomes = self.runner.take_outcomes();
-            assert!(outcomes.len() < 2, "{outcomes:?}");
-            if let Some(outcome) = outcomes.pop() {
-                return outcome;
-            }
-            changes.changed().await.unwrap();
-        }
+        next_outcome(&self.runner).await
     }
 
     async fn run(&self, job: Job) -> Outcome {

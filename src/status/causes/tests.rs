@@ -29,6 +29,7 @@ fn with<T>(causes: Vec<Cause>, look: impl FnOnce(&Report<'_>) -> T) -> T {
         helm: String::new(),
         desired: &Desired::default(),
         observed: &Observed { causes, ..Observed::default() },
+        names: &std::collections::BTreeMap::new(),
         plan: &plan,
         findings: &[],
         changes: &std::collections::BTreeMap::new(),

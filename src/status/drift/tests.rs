@@ -1,5 +1,6 @@
 use super::*;
-use crate::drift::{Id, Write, kind};
+use crate::drift::{DriftSeen, Id, Write, kind};
+use crate::plan::tests::world::{self, World};
 
 const EARLY: Timestamp = Timestamp::constant(1_800_000_000, 0);
 const LATE: Timestamp = Timestamp::constant(1_800_000_100, 0);
@@ -42,4 +43,65 @@ fn each_change_is_told_once_and_object_by_object() {
         "{told:?}"
     );
     assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
+}
+
+/// A Job and a Service of a release are gone, by what is seen of its third revision.
+fn gone() -> World {
+    let object = |kind_: &str, version: &str, name: &str| Drifted {
+        id: Id { kind: kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },
+        change: Change::Deleted,
+    };
+    let objects = vec![object("Job", "batch/v1", "store-setup"), object("Service", "v1", "store")];
+    world::world().see("store", world::seen("deployed")).with(|world| {
+        let key = world.desired.releases["store"].key.clone();
+        world.observed.drift = std::sync::Arc::new([(key, DriftSeen { revision: 3, objects })].into());
+    })
+}
+
+/// What is told of its objects after this status.
+fn told(world: &World, before: Option<&ChildStatus>) -> ChildStatus {
+    let (plan, spec) = (world.plan(), crate::api::OpenStackDeploymentSpec::default());
+    let report = Report {
+        spec: &spec,
+        generation: 1,
+        helm: String::new(),
+        desired: &world.desired,
+        observed: &world.observed,
+        plan: &plan,
+        findings: &[],
+        changes: &BTreeMap::new(),
+        problems: &[],
+        ceph: None,
+        roles: &BTreeMap::new(),
+        rollouts: &crate::rollout::Rollouts::new(),
+        not_the_one: None,
+        deleting: None,
+    };
+    let mut child = ChildStatus::default();
+    tell(&mut child, before, "store", &plan.decisions["store"], &report, EARLY);
+    child
+}
+
+fn names(child: &ChildStatus) -> Vec<&str> {
+    child.drift.iter().map(|drift| drift.object.as_str()).collect()
+}
+
+#[test]
+fn what_changes_while_our_own_helm_is_at_a_release_is_told_once_helm_is_done_and_what_was_told_before_all_along() {
+    let at_rest = gone();
+    let known = told(&at_rest, None);
+    assert_eq!(names(&known), ["Job store-setup", "Service store"]);
+    let at_work = gone().with(|world| {
+        let key = world.desired.releases["store"].key.clone();
+        world.observed.running.insert(key, world::child("newer"));
+        world.desired.releases.get_mut("store").unwrap().inputs = "newer".into();
+    });
+    assert_eq!(told(&at_work, None), ChildStatus::default());
+    assert_eq!(names(&told(&at_work, Some(&known))), ["Service store"]);
+}
+
+#[test]
+fn a_job_that_the_upgrade_to_come_deletes_itself_is_missed_by_nobody() {
+    let waiting = gone().with(|world| world.desired.releases.get_mut("store").unwrap().inputs = "newer".into());
+    assert_eq!(names(&told(&waiting, None)), ["Service store"]);
 }

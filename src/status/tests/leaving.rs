@@ -18,4 +18,11 @@ fn a_release_is_said_to_be_gone_when_it_is_and_one_that_is_let_go_is_not() {
     assert_eq!(during(&Plan::default(), &observed).1, 0, "nothing is decided of it, and it stands");
     assert_eq!(during(&Plan::default(), &recorded("uninstalled")).1, 1);
     assert_eq!(during(&Plan::default(), &Observed::default()).1, 1);
+    let elsewhere = |seen: ReleaseSeen| {
+        let seen = ReleaseSeen { release: Some("front".into()), status: "deployed".into(), ..seen };
+        Observed { releases: [(Key::new("shop", "front"), seen)].into(), ..Observed::default() }
+    };
+    assert_eq!(during(&Plan::default(), &elsewhere(ReleaseSeen::default())).1, 1, "that one is another's");
+    let ours = ReleaseSeen { own_inputs: Some("old".into()), ..ReleaseSeen::default() };
+    assert_eq!(during(&Plan::default(), &elsewhere(ours)).1, 0);
 }

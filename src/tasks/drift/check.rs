@@ -1,4 +1,4 @@
-//! Reads what looks changed from the API server itself.
+//! Reads what looks changed from the API server itself: the object first, then whether a helm may have done it.
 
 #![allow(clippy::disallowed_methods, reason = "the shell's clock: when to try again")]
 
@@ -9,8 +9,8 @@ use std::time::Instant;
 use kube::Client;
 
 use super::store::is_deployed;
-use super::{Found, LOOK_AGAIN, Suspect, head};
-use crate::drift::{Drifted, Id, Tolerated, Trace, verdict};
+use super::{Found, LOOK_AGAIN, Suspect, head, record};
+use crate::drift::{Drifted, Id, Left, Tolerated, Trace, verdict};
 use crate::observed::{DriftSeen, Key, ReleaseSeen};
 use crate::tasks::problems::Problems;
 use crate::tasks::watch::said;
@@ -30,7 +30,8 @@ enum Answer {
     Awaited,
     /// What there is, `None` where it is not there.
     Seen(Option<Trace>),
-    Failed(Instant),
+    /// Nothing to judge by since then: something could not be read, or helm has been at the release since the watch has told of it.
+    Unsettled(Instant),
 }
 
 /// What came of a look.
@@ -49,9 +50,9 @@ impl Checks {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
-    /// Whether an object could not be read.
-    pub(super) fn has_failures(&self) -> bool {
-        self.by_object.values().any(|check| matches!(check.answer, Answer::Failed(_)))
+    /// Whether an object is to be looked at once more.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.by_object.values().any(|check| matches!(check.answer, Answer::Unsettled(_)))
     }
 
     /// What is found of the releases by now, and at most so many looks at suspects that were not looked at yet.
@@ -73,7 +74,7 @@ impl Checks {
         for suspect in suspects {
             let Some((_, seen)) = releases.iter().find(|(key, _)| **key == suspect.release) else { continue };
             if looks.len() < most && self.ask(suspect, seen.revision) {
-                looks.push(self.look(&suspect.id));
+                looks.push(self.look(suspect, seen));
             }
             if let (Some(drifted), Some(found)) = (self.judge(suspect, seen), found.get_mut(&suspect.release)) {
                 found.objects.push(drifted);
@@ -85,10 +86,13 @@ impl Checks {
     /// Whether that object has to be looked at; if so it counts as asked for.
     fn ask(&mut self, suspect: &Suspect, revision: i64) -> bool {
         let known = self.by_object.get(&suspect.id);
-        let needed = known.is_none_or(|check| match &check.answer {
-            Answer::Awaited => false,
-            Answer::Seen(_) => check.suspect != *suspect || check.revision != revision,
-            Answer::Failed(at) => at.elapsed() >= LOOK_AGAIN,
+        let needed = known.is_none_or(|check| {
+            let is_another = check.suspect != *suspect || check.revision != revision;
+            match &check.answer {
+                Answer::Awaited => false,
+                Answer::Seen(_) => is_another,
+                Answer::Unsettled(at) => is_another || at.elapsed() >= LOOK_AGAIN,
+            }
         });
         if needed {
             let check = Check { suspect: suspect.clone(), revision, answer: Answer::Awaited };
@@ -98,26 +102,37 @@ impl Checks {
     }
 
     fn judge(&self, suspect: &Suspect, seen: &ReleaseSeen) -> Option<Drifted> {
-        let check = self.by_object.get(&suspect.id)?;
+        let check = self.by_object.get(&suspect.id).filter(|check| check.revision == seen.revision)?;
         let Answer::Seen(trace) = &check.answer else { return None };
         let left = seen.body.as_ref()?.left.get(&suspect.id)?;
         let change = verdict(seen.since, left, trace.as_ref())?;
         Some(Drifted { id: suspect.id.clone(), change })
     }
 
-    fn look(&self, id: &Id) -> impl Future<Output = Looked> + Send + use<> {
-        let (api, id) = (head::api(id.kind, &id.namespace, &self.client), id.clone());
+    fn look(&self, suspect: &Suspect, seen: &ReleaseSeen) -> impl Future<Output = Looked> + Send + use<> {
+        let (client, release, id) = (self.client.clone(), suspect.release.clone(), suspect.id.clone());
         let (tolerated, problems) = (Arc::clone(&self.tolerated), self.problems.clone());
+        let (began, revision) = (seen.since, seen.revision);
+        let left = seen.body.as_ref().map(|body| Arc::clone(&body.left));
         async move {
             let what = format!("{} {}/{}", id.kind.kind, id.namespace, id.name);
-            let answer = match api.get_opt(&id.name).await {
-                Ok(head) => {
+            let look = async {
+                let head = head::api(id.kind, &id.namespace, &client).get_opt(&id.name).await?;
+                let trace = head.map(|head| Trace::read(&head.writers, &tolerated));
+                let left = left.as_ref().and_then(|left| left.get(&id));
+                let is_changed = |left: &Left| verdict(began, left, trace.as_ref()).is_some();
+                // What is as it was left needs no explanation.
+                let settled = !left.is_some_and(is_changed) || record::stands(&client, &release, revision).await?;
+                Ok(if settled { Answer::Seen(trace) } else { Answer::Unsettled(Instant::now()) })
+            };
+            let answer = match look.await {
+                Ok(answer) => {
                     problems.works(READING, &what);
-                    Answer::Seen(head.map(|head| Trace::read(&head.writers, &tolerated)))
+                    answer
                 }
                 Err(error) => {
                     problems.fails(READING, &what, said(&error));
-                    Answer::Failed(Instant::now())
+                    Answer::Unsettled(Instant::now())
                 }
             };
             Looked(id, answer)
@@ -131,3 +146,6 @@ impl Checks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,7 @@ impl Operator {
         let mut child = command.kill_on_drop(true).spawn()?;
         let pid = child.id().context("it has ended already")?;
         let operator = |child| Self { _child: child, address, pid };
+        // A probe is asked, as a kubelet does: the operator tells nobody else that it is ready. Nothing is measured before.
         for _ in 0..300 {
             if get(address, "/readyz").await.is_ok() {
                 return Ok(operator(child));

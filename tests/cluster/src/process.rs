@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 /// One process: its id and when it started, which together are never reused while the machine runs.
@@ -43,14 +45,20 @@ impl Process {
 
     /// Waits until it is gone, for processes that are not our children. `false` when it outlives `patience`.
     pub fn wait_until_gone(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
-        while self.is_alive() {
-            if Instant::now() > deadline {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        let Some(pid) = Pid::from_raw(self.pid) else { return true };
+        // Opened before it is looked who that is: so it is this very process whose end is awaited.
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return !self.is_alive() };
+        if !self.is_alive() {
+            return true;
         }
-        true
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+            match poll(&mut [PollFd::new(&handle, PollFlags::IN)], left.as_ref()) {
+                Err(Errno::INTR) => {}
+                ended => return ended.is_ok_and(|ended| ended > 0),
+            }
+        }
     }
 }
 
@@ -70,6 +78,8 @@ fn start_time(stat: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -89,5 +99,19 @@ mod tests {
         let me = Process::find(std::process::id()).unwrap();
         assert!(me.is_alive());
         assert!(!Process { started: me.started + 1, ..me }.is_alive());
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_awaited_also_of_one_that_nobody_has_waited_for() {
+        // It ends with its input.
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let process = Process::find(child.id()).unwrap();
+        assert!(!process.wait_until_gone(Duration::ZERO));
+        drop(child.stdin.take());
+        assert!(process.wait_until_gone(Duration::from_mins(1)));
+        child.wait().unwrap();
+        assert!(process.wait_until_gone(Duration::ZERO));
+        let other = Process { started: process.started + 1, ..Process::find(std::process::id()).unwrap() };
+        assert!(other.wait_until_gone(Duration::ZERO), "a namesake is not waited for");
     }
 }

@@ -35,7 +35,8 @@ use world::{Touched, World};
 pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
 /// Patches under way at once; enough for a burst of pods, few enough to leave the API server to others.
 const PATCHES: usize = 32;
-/// How long after a failed patch the world is judged again.
+/// How long after a failed patch the world is judged again. What made it fail mostly was an API server that is away or busy, and no watch tells
+/// when it is not any more.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Watches and judges until the process ends.

@@ -2,17 +2,24 @@
 
 use super::*;
 
+/// A helm with a child that traps nothing: a signal ends that at any time, and helm, which goes on, tells.
+const WITH_CHILD: &str = "wait_for_ever & trap : TERM; say started; while kill -0 $! 2>/dev/null; do wait $!; done; \
+                          say \"grandchild is gone\"; wait_for_go; exit 1";
+
 #[tokio::test]
 async fn a_stop_reaches_the_whole_group_and_is_seen_in_the_table() {
-    let play = "trap 'wait_for_go; exit 1' TERM; (trap 'say grandchild; exit' TERM; say started; wait_for_ever) & wait";
-    let mut theatre = theatre(play).await;
+    let mut theatre = theatre(WITH_CHILD).await;
     theatre.runner.start(upgrade("nova")).unwrap();
     assert!(!theatre.runner.stop(&key("other"), Stop::Asked));
     theatre.stage.hear().await;
     assert!(theatre.runner.stop(&key("nova"), Stop::Asked));
     assert!(theatre.runner.stop(&key("nova"), Stop::Shutdown), "asking twice is no error");
     assert_eq!(theatre.runner.table()[&key("nova")].stopping, Some(Stop::Asked));
-    assert_eq!(theatre.stage.hear().await, "grandchild");
+    let runner = theatre.runner.clone();
+    tokio::select! {
+        said = theatre.stage.hear() => assert_eq!(said, "grandchild is gone"),
+        outcome = next_outcome(&runner) => panic!("helm ended before its child: {outcome:?}"),
+    }
     theatre.stage.go().await;
     let outcome = theatre.outcome().await;
     assert_eq!(outcome.exit, Exit::Stopped { why: Stop::Asked, killed: false });
@@ -38,7 +45,7 @@ async fn a_run_that_takes_too_long_is_stopped() {
 
 #[tokio::test]
 async fn a_helm_that_is_through_when_the_stop_comes_has_succeeded() {
-    let mut theatre = theatre("trap 'exit 0' TERM; say started; wait_for_ever").await;
+    let mut theatre = theatre("wait_for_ever & trap 'exit 0' TERM; say started; wait").await;
     theatre.runner.start(upgrade("nova")).unwrap();
     theatre.stage.hear().await;
     theatre.runner.stop(&key("nova"), Stop::Asked);
@@ -77,7 +84,7 @@ async fn an_operator_with_one_child() {
 
 #[tokio::test]
 async fn children_end_with_an_operator_that_is_killed() {
-    let mut stage = Stage::of("trap 'say terminated; exit 1' TERM; say \"$*\"; wait_for_ever");
+    let mut stage = Stage::of("wait_for_ever & trap 'kill $!; say terminated; exit 1' TERM; say \"$*\"; wait");
     let arguments =
         ["--exact", "helm::runner::tests::endings::an_operator_with_one_child", "--ignored", "--test-threads=1"];
     #[allow(clippy::disallowed_methods, reason = "the test is its own operator")]

@@ -13,7 +13,8 @@ use crate::{Error, client, kubeconfig, pki, stages};
 
 /// How long a program may take to answer. Generous: machines that also compile are slow.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How often it is asked.
+/// How often it is asked. There is nothing to wait on: to whoever started it (`sd_notify(3)`) the API server tells when it listens, long before it is
+/// ready, and etcd nothing of its health; both answer when they are asked for it, as a kubelet does.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Starts everything and returns when pods can be created.

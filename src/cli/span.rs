@@ -1,0 +1,88 @@
+//! Spans of time, as kubectl takes them.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A span of time: `90`, `90s`, `5m`, `1h30m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(Duration);
+
+/// The units by how many seconds they have, the longest first.
+const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
+
+impl Span {
+    /// So many seconds.
+    pub const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+
+    /// The same as the runtime takes it.
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+/// Reads a span.
+pub fn span(text: &str) -> Result<Span, String> {
+    parse(text).map(Span::seconds).ok_or_else(|| {
+        "this is no span of time; write hours, minutes and seconds such as 60s, 5m or 1h30m, or seconds alone such as 60".to_owned()
+    })
+}
+
+/// The seconds of a text; each unit stands there once at most, the longer one first.
+fn parse(text: &str) -> Option<u64> {
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let (mut rest, mut seconds) = (text, 0_u64);
+    for (unit, length) in UNITS {
+        let Some((number, after)) = rest.split_once(unit) else { continue };
+        seconds = seconds.checked_add(number.parse::<u64>().ok()?.checked_mul(length)?)?;
+        rest = after;
+    }
+    (rest.is_empty() && !text.is_empty()).then_some(seconds)
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.as_secs();
+        for (unit, length) in UNITS {
+            let is_last = length == 1 && self.0.is_zero();
+            if rest >= length || is_last {
+                write!(formatter, "{}{unit}", rest / length)?;
+                rest %= length;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_kubectl_takes_them_and_shown_so() {
+        for (text, seconds, shown) in [
+            ("60", 60, "1m"),
+            ("60s", 60, "1m"),
+            ("5m", 300, "5m"),
+            ("1h30m", 5400, "1h30m"),
+            ("0", 0, "0s"),
+            ("1h5s", 3605, "1h5s"),
+        ] {
+            let read = span(text).unwrap();
+            assert_eq!((read, read.to_string().as_str()), (Span::seconds(seconds), shown), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_span_is_refused_with_the_form() {
+        for text in
+            ["", "x", "5 m", "m", "-1", "1.5h", "30m1h", "5m5", "5d", "99999999999999999999s", "9999999999999999999h"]
+        {
+            let refused = span(text).unwrap_err();
+            assert!(refused.contains("write hours, minutes and seconds such as 60s, 5m or 1h30m"), "{text}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Names that the catalogue does not have.
+
+use super::Finding;
+use super::select::refused;
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, did_you_mean};
+
+fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Finding {
+    let hint = did_you_mean(name, known.clone());
+    let list = known.into_iter().collect::<Vec<_>>().join(", ");
+    refused(field, format!("there is no {kind} {name:?}{hint}; there are {list}"))
+}
+
+/// Every name in a spec that the catalogue does not have, with the one that is near, and all that there are.
+pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let wanted = &spec.openstack_release;
+    if !catalog.openstack.contains_key(wanted) {
+        let known = catalog.openstack.keys().map(String::as_str);
+        findings.push(unknown("spec.openstackRelease".into(), "OpenStack release", wanted, known));
+    }
+    for (index, preset) in spec.presets.iter().enumerate() {
+        if !catalog.presets.contains_key(preset) {
+            let known = catalog.presets.keys().map(String::as_str);
+            findings.push(unknown(format!("spec.presets[{index}]"), "preset", preset, known));
+        }
+    }
+    for (service, overrides) in &spec.services {
+        let field = format!("spec.services.{service}");
+        let Some(entry) = catalog.services.get(service) else {
+            findings.push(unknown(field, "service", service, catalog.services.keys().map(String::as_str)));
+            continue;
+        };
+        for release in overrides.releases.keys().filter(|release| !entry.releases.contains_key(*release)) {
+            let known = entry.releases.keys().map(String::as_str);
+            findings.push(unknown(format!("{field}.releases.{release}"), "release", release, known));
+        }
+        for credential in overrides.credentials.keys().filter(|name| !entry.credentials.contains_key(*name)) {
+            let known = entry.credentials.keys().map(String::as_str);
+            findings.push(unknown(format!("{field}.credentials.{credential}"), "credential", credential, known));
+        }
+    }
+    let features = spec.features.keys().filter(|name| !catalog.features.contains_key(*name));
+    findings.extend(features.map(|name| {
+        unknown(format!("spec.features.{name}"), "feature", name, catalog.features.keys().map(String::as_str))
+    }));
+    findings
+}

@@ -1,0 +1,162 @@
+//! What a spec may mean that has names which the catalogue does not have.
+//!
+//! `presets: [cmpute]` says that some preset is wanted, and not which: a check that asks for what a preset gives would be wrong to complain. So the spec
+//! is read once for every name that may be meant, and what is said of each of these readings is said whatever the name comes to be.
+
+use serde_json::Value;
+
+use crate::api::OpenStackDeploymentSpec as Spec;
+use crate::catalog::schema::{Nulls, faults};
+use crate::catalog::{Catalog, nearest};
+
+/// The specs that one with unknown names may mean, the plainest first; none of one whose names are known.
+pub(super) fn of(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
+    let releases = releases(spec, catalog);
+    let base = releases.last().unwrap_or(spec);
+    let mut readings = presets(base, catalog);
+    readings.extend(services(base, catalog));
+    readings.extend(features(base, catalog));
+    if !readings.is_empty() {
+        readings.push(with_nearest(base, catalog));
+    }
+    releases.into_iter().rev().chain(readings).collect()
+}
+
+/// With each OpenStack release that there is, where the spec's own is none.
+fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
+    if catalog.openstack.contains_key(&spec.openstack_release) {
+        return Vec::new();
+    }
+    catalog.openstack.keys().map(|release| Spec { openstack_release: release.clone(), ..spec.clone() }).collect()
+}
+
+/// With each preset that is not named yet in the place of each that is none.
+fn presets(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
+    let mut readings = Vec::new();
+    for place in (0..spec.presets.len()).filter(|place| !catalog.presets.contains_key(&spec.presets[*place])) {
+        for preset in catalog.presets.keys().filter(|preset| !spec.presets.contains(preset)) {
+            let mut reading = spec.clone();
+            reading.presets[place].clone_from(preset);
+            readings.push(reading);
+        }
+    }
+    readings
+}
+
+/// With every service enabled of which nothing is said, where one is named that there is not: checks ask for one that is lacking, and there is one more.
+fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
+    spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
+    let mut reading = spec.clone();
+    for service in catalog.services.keys() {
+        reading.services.entry(service.clone()).or_default().enabled.get_or_insert(true);
+    }
+    Some(reading)
+}
+
+/// With what is said of each feature that there is not said of each that takes it, and of which nothing is said yet.
+fn features(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
+    let mut readings = Vec::new();
+    for (_, wanted) in spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name)) {
+        let takes = |schema: &Value| faults(schema, wanted, "", Nulls::Kept).is_empty();
+        let free = catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
+        for (other, _) in free.filter(|(_, feature)| takes(&feature.schema)) {
+            let mut reading = spec.clone();
+            reading.features.insert(other.clone(), wanted.clone());
+            readings.push(reading);
+        }
+    }
+    readings
+}
+
+/// With the nearest name in the place of each that there is not: what is most likely meant.
+fn with_nearest(spec: &Spec, catalog: &Catalog) -> Spec {
+    let mut reading = spec.clone();
+    for preset in reading.presets.iter_mut().filter(|preset| !catalog.presets.contains_key(*preset)) {
+        if let Some(near) = nearest(preset, catalog.presets.keys().map(String::as_str)) {
+            near.clone_into(preset);
+        }
+    }
+    for (name, said) in spec.services.iter().filter(|(name, _)| !catalog.services.contains_key(*name)) {
+        if let Some(near) = nearest(name, catalog.services.keys().map(String::as_str)) {
+            reading.services.entry(near.to_owned()).or_insert_with(|| said.clone());
+        }
+    }
+    for (name, said) in spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name)) {
+        if let Some(near) = nearest(name, catalog.features.keys().map(String::as_str)) {
+            reading.features.entry(near).or_insert_with(|| said.clone());
+        }
+    }
+    reading
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::catalog::Catalog;
+    use crate::catalog::tests::files;
+    use crate::desired::select;
+
+    const SHADE: &str = r"feature: shade
+description: Its shade.
+schema: {type: object, properties: {depth: {type: integer}}}
+default: {}
+checks:
+- {level: error, field: spec.features.shade.depth, message: is too deep, when: has(features.shade.depth) && features.shade.depth > 3}
+- {level: error, field: spec.features.shade, message: asks for blue, when: has(features.shade.depth) && features.colour.name != 'blue'}
+- {level: error, field: spec.features.shade, message: is none of t1, when: has(features.shade.depth) && openstack.tag == 't1'}
+- {level: error, field: spec.features.shade, message: asks for extra, when: has(features.shade.depth) && !services.extra.enabled}
+";
+    const SKY: &str =
+        "preset: sky\ndescription: A blue one.\nservices: [store, front]\nfeatures: {colour: {name: blue}}\n";
+    const EXTRA: &str = "service: extra\ndescription: One more.\ngroup: openstack\nreleases:\n  extra: {components: {extra/api: Deployment}}\n";
+
+    /// What is said but for what the services need.
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+    fn said(spec: Value) -> Vec<String> {
+        let added =
+            [("values/features/shade.yaml", SHADE), ("presets/sky.yaml", SKY), ("values/services/extra.yaml", EXTRA)];
+        let catalog = Catalog::load(&files(&added)).unwrap();
+        let mut whole =
+            json!({"openstackRelease": "2026.1", "presets": ["small"], "features": {"shade": {"depth": 5}}});
+        crate::values::merge(whole.as_object_mut().unwrap(), spec.as_object().unwrap());
+        let selection = select("cloud", "openstack", &serde_json::from_value(whole).unwrap(), &catalog);
+        assert!(selection.is_refused() && selection.certificates.is_empty());
+        selection.findings.iter().map(ToString::to_string).collect()
+    }
+
+    const DEEP: &str = "spec.features.shade.depth: is too deep";
+    const BLUE: &str = "spec.features.shade: asks for blue";
+    const OLD: &str = "spec.features.shade: is none of t1";
+    const LACKS: &str = "spec.features.shade: asks for extra";
+
+    #[test]
+    fn checks_that_no_preset_could_answer_are_told_beside_one_that_there_is_not() {
+        assert_eq!(said(json!({})), [DEEP, BLUE, OLD, LACKS], "the others are told where all names are known");
+        let refused = "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are sky, small";
+        assert_eq!(said(json!({"presets": ["smal"]})), [refused, DEEP, OLD, LACKS], "sky is blue");
+    }
+
+    #[test]
+    fn a_service_or_a_feature_that_there_is_not_may_be_the_one_that_is_lacking() {
+        let service = said(json!({"services": {"one-more": {"enabled": true}}}));
+        assert_eq!(service[1..], [DEEP, BLUE, OLD], "{}", service[0]);
+        let feature = said(json!({"features": {"paint": {"name": "blue"}}}));
+        assert_eq!(feature[1..], [DEEP, OLD, LACKS], "{}", feature[0]);
+        let other = said(json!({"features": {"paint": {"nonsense": 1}}}));
+        assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no feature takes it: {}", other[0]);
+    }
+
+    #[test]
+    fn an_openstack_release_that_there_is_not_leaves_what_holds_for_every_one() {
+        let said = said(json!({"openstackRelease": "2062.1"}));
+        assert_eq!(said[1..], [DEEP, BLUE, OLD, LACKS], "{}", said[0]);
+    }
+
+    #[test]
+    fn what_asks_a_feature_of_the_wrong_shape_is_not_judged_and_the_rest_is() {
+        let said = said(json!({"features": {"colour": {"name": "green"}}}));
+        assert!(said[0].starts_with("spec.features.colour.name: \"green\" is not one of"), "{said:?}");
+        assert_eq!(said[1..], [DEEP, OLD, LACKS]);
+    }
+}

@@ -1,0 +1,82 @@
+//! What upstream's charts make of values that are to have them do what they have no switch for: of certificates that are given, and of a claim beside cinder.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::ceph::mounts;
+use crate::clouds::{kit, refusals, resolved};
+use crate::{render, shipped};
+
+/// What helm makes of each release of a kit with this.
+fn rendered(change: &Value) -> BTreeMap<String, Vec<Value>> {
+    let desired = resolved(&shipped(), &kit(change));
+    assert_eq!(refusals(&desired), Vec::<String>::new(), "{change}");
+    let releases = desired.releases.into_iter();
+    releases.map(|(name, release)| (name.clone(), render::by(&name, &release.chart, &release.values))).collect()
+}
+
+#[test]
+#[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
+fn certificates_that_are_given_are_mounted_and_issued_by_nobody() {
+    let on = json!({"enabled": true});
+    for (database, messaging, more) in [(true, true, "manila"), (false, true, "blazar")] {
+        let tls = json!({"given": true, "database": database, "messaging": messaging});
+        let features = json!({"tls": tls, "messaging": {"dedicated": ["nova"]}});
+        let services = json!({"barbican": on, "octavia": on, "designate": on, "mariadb_backup": on,
+            "prometheus_mysql_exporter": on, more: on});
+        let documents = rendered(&json!({"features": features, "services": services}));
+        let made: Vec<_> = documents.values().flatten().filter(|document| document["kind"] == "Certificate").collect();
+        assert!(made.iter().all(|made| made["spec"]["issuerRef"]["group"] == "given.osdpl.dev"), "{made:#?}");
+
+        let mut mounted = BTreeMap::new();
+        documents.values().flatten().for_each(|document| mounts(document, &mut mounted));
+        let is_certificate = |name: &str| name.ends_with("-client") || name.ends_with("-tls-direct");
+        let mounted: BTreeSet<_> =
+            mounted.into_keys().map(|(_, name)| name).filter(|name| is_certificate(name)).collect();
+        let clients =
+            ["barbican", "cinder", "designate", "glance", "heat", "keystone", "neutron", "nova", "octavia", more];
+        let of_database = ["horizon-client", "mariadb-tls-direct", "placement-client", "powerdns-client"];
+        let of_database = of_database.map(str::to_owned).into_iter().filter(|_| database);
+        let brokers = ["rabbitmq-tls-direct", "rabbitmq-nova-tls-direct"].map(str::to_owned);
+        let expected = clients.map(|name| format!("{name}-client")).into_iter().chain(of_database).chain(brokers);
+        assert_eq!(mounted, expected.collect(), "database: {database}");
+    }
+}
+
+/// helm keeps an object of the same name in the next revision, and changes nothing about one that says the same.
+#[test]
+#[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
+fn the_claim_of_images_stays_the_same_when_cinder_joins_it() {
+    let glance = |backends: Value| {
+        let images = json!({"backends": backends, "claimSize": "7Gi"});
+        rendered(&json!({"features": {"images": images}})).remove("glance").unwrap()
+    };
+    let pvc = json!({"type": "pvc", "default": true});
+    let (alone, beside) = (glance(json!([pvc])), glance(json!([pvc, {"type": "cinder"}])));
+    let claim = |documents: &[Value]| {
+        let named = |document: &&Value| {
+            document["kind"] == "PersistentVolumeClaim" && document["metadata"]["name"] == "glance-images"
+        };
+        documents.iter().filter(named).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(claim(&alone).len(), 1, "the chart makes it");
+    assert_eq!(claim(&beside), claim(&alone));
+
+    let pod = |documents: &[Value]| {
+        let deployment = documents.iter().find(|document| document["kind"] == "Deployment").unwrap();
+        deployment["spec"]["template"]["spec"].clone()
+    };
+    let at = |pod: &Value| {
+        let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap().clone();
+        let paths: BTreeSet<_> = mounts.iter().map(|mount| mount["mountPath"].to_string()).collect();
+        assert_eq!(paths.len(), mounts.len(), "Kubernetes refuses a second mount at a path: {mounts:#?}");
+        let mount = mounts.into_iter().find(|mount| mount["mountPath"] == "/var/lib/glance/images").unwrap();
+        let volumes = pod["volumes"].as_array().unwrap();
+        volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap()["persistentVolumeClaim"].clone()
+    };
+    let (alone, beside) = (pod(&alone), pod(&beside));
+    assert_eq!(at(&alone), json!({"claimName": "glance-images"}));
+    assert_eq!(at(&beside), at(&alone), "images are where glance noted them");
+    assert_eq!((&alone["hostIPC"], &beside["hostIPC"]), (&Value::Null, &json!(true)));
+}
