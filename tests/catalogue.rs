@@ -23,6 +23,8 @@ mod cross_cutting;
 mod digests;
 #[path = "catalogue/features.rs"]
 mod features;
+#[path = "catalogue/ha.rs"]
+mod ha;
 #[path = "catalogue/keys.rs"]
 mod keys;
 #[path = "catalogue/rotation.rs"]

@@ -120,9 +120,12 @@ pub(super) fn variables(
         "storageClass": spec.storage_class.as_deref().unwrap_or("general"),
         "pullPolicy": spec.images.pull_policy,
         "roles": spec.nodes.roles.keys().collect::<Vec<_>>(),
+        "mirrors": spec.images.mirrors.keys().collect::<Vec<_>>(),
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
+        // What a Ceph tells of itself comes with the facts.
+        "ceph": {},
     }) else {
         return Map::new();
     };

@@ -100,6 +100,12 @@ pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written:
     )
 }
 
+/// The same with this text at a Secret's key.
+pub fn resolved_reading(catalog: &Catalog, spec: &Value, name: &str, key: &str, text: &str) -> Desired {
+    let secrets = [((name.to_owned(), key.to_owned()), Ok(text.to_owned()))].into();
+    resolved_from(catalog, spec, Facts { helm_major: 4, secrets, ..Facts::default() })
+}
+
 fn resolved_from(catalog: &Catalog, spec: &Value, mut facts: Facts) -> Desired {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, catalog);
@@ -109,7 +115,7 @@ fn resolved_from(catalog: &Catalog, spec: &Value, mut facts: Facts) -> Desired {
     }
     for field in &selection.secrets {
         let text = format!("the-{}-{}", field.name, field.key);
-        facts.secrets.insert((field.name.clone(), field.key.clone()), Ok(text));
+        facts.secrets.entry((field.name.clone(), field.key.clone())).or_insert(Ok(text));
     }
     resolve(&spec, catalog, &selection, &facts)
 }

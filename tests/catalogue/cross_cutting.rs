@@ -6,7 +6,7 @@ use osdpl::desired::redacted;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::clouds::{at, catalogue, kit, refusals, resolved};
+use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_reading};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,5 +105,23 @@ fn each_check_speaks() {
         let spec = kit(&json!({"features": features, "services": services}));
         let said: Vec<String> = resolved(&catalog, &spec).findings.iter().map(ToString::to_string).collect();
         assert!(said.iter().any(|said| said.starts_with(&text)), "{features}: {text}\n{said:#?}");
+    }
+}
+
+/// It goes through two readers: the chart's template and YAML.
+#[test]
+fn a_password_in_a_clouds_yaml_is_the_one_of_the_secret_whatever_it_is() {
+    let cloud = json!({"secretName": "orc", "username": "bob", "passwordSecret": {"name": "bob", "key": "password"}});
+    let spec = kit(&json!({"features": {"serviceAccounts": {"clouds": [cloud]}}}));
+    for password in ["plain", "a\\b\\n", "a\"b: c", "{{ .Values }}{{{", "two\nlines", "`e` '{"] {
+        let desired = resolved_reading(&catalogue(), &spec, "bob", "password", password);
+        assert_eq!(refusals(&desired), Vec::<String>::new());
+        let objects = at(&desired.releases["keystone"].values, "extraObjects").unwrap().as_object().unwrap();
+        let text = objects.values().find_map(|object| object["stringData"]["clouds.yaml"].as_str()).unwrap();
+        // What the template makes of it; nothing else in it may be a template's.
+        let parts: Vec<&str> = text.split("{{`{{`}}").collect();
+        assert!(!parts.concat().contains("{{"), "{text}");
+        let read: Value = osdpl::yaml::parse("clouds.yaml", &parts.join("{{")).unwrap();
+        assert_eq!(read["clouds"]["openstack"]["auth"]["password"], password);
     }
 }

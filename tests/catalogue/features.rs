@@ -8,6 +8,8 @@ mod images;
 mod load_balancers;
 #[path = "features/network.rs"]
 mod network;
+#[path = "features/outside.rs"]
+mod outside;
 #[path = "features/services.rs"]
 mod services;
 #[path = "features/storage.rs"]

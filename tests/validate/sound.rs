@@ -37,10 +37,7 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
             let storage = if presets.contains(&"storage") { ceph } else { json!({"backend": "pvc"}) };
             // What cinder and octavia can do nothing without.
             let image = json!({"url": "https://images.example.org/amphora.qcow2", "checksum": format!("sha256:{}", "0".repeat(64))});
-            let balancers = match network {
-                "ovn" => json!({"providers": ["ovn"]}),
-                _ => json!({"providers": ["amphora"], "amphora": {"image": image}}),
-            };
+            let balancers = json!({"providers": ["amphora"], "amphora": {"image": image}});
             let mut features = json!({"network": {"backend": network}, "storage": storage, "loadBalancer": balancers});
             if !presets.contains(&"storage") {
                 features["volumes"] = json!({"backends": [{"name": "shelf", "type": "nfs", "host": "nfs.example.org", "path": "/volumes"}]});

@@ -68,14 +68,6 @@ fn load_balancers_are_of_what_exists() {
                 json!({"loadBalancer": {"providers": ["amphora"], "amphora": pair}}),
                 &[("octavia", "conf.octavia.controller_worker.loadbalancer_topology", json!("ACTIVE_STANDBY"))],
             ),
-            (
-                json!({"loadBalancer": {"providers": ["ovn"]}, "network": {"backend": "ovn"}}),
-                &[
-                    ("octavia", "conf.octavia.api_settings.default_provider_driver", json!("ovn")),
-                    ("octavia", "conf.octavia.driver_agent.enabled_provider_agents", json!("ovn")),
-                    ("octavia", "manifests.daemonset_worker", json!(false)),
-                ],
-            ),
         ],
     );
 }
@@ -177,12 +169,12 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             with("octavia", json!({"loadBalancer": {"providers": ["amphora"]}})),
             "spec.features.loadBalancer.amphora.image",
-            &["no image for them", "name ovn"],
+            &["no image for them", "imageOwner"],
         ),
         (
-            with("octavia", json!({"loadBalancer": {"providers": ["ovn"]}})),
+            with("octavia", json!({"loadBalancer": {"providers": ["ovn"]}, "network": {"backend": "ovn"}})),
             "spec.features.loadBalancer.providers",
-            &["network.backend is ovs", "choose the backend ovn"],
+            &["built without ovn-octavia-provider", "neither the sockets", "name amphora"],
         ),
         (
             with("octavia", json!({"loadBalancer": {"amphora": amphora()}})),

@@ -78,6 +78,8 @@ fn faults(piece: &Piece) -> Vec<String> {
                 faults.push(format!("{place}: two renders differ; pin what is random in its values"));
             }
             faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{place}: everybody knows {leak}")));
+            let folders = unmade(&manifest).into_iter();
+            faults.extend(folders.map(|folder| format!("{place}: its pods wait for {folder}, which others make")));
         }
     }
     faults.extend(render(Program::Helm3).err().map(|complaint| format!("{place}: helm 3: {complaint}")));
@@ -91,6 +93,17 @@ fn leaks(manifest: &str) -> BTreeSet<String> {
     let decoded = tokens.filter_map(|token| String::from_utf8(STANDARD.decode(token).ok()?).ok());
     let texts = decoded.chain([manifest.to_owned()]);
     texts.flat_map(|text| text.lines().filter(|line| is_known(line)).map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// The folders below `/run` that pods of a manifest ask of their node and do not make themselves.
+fn unmade(manifest: &str) -> BTreeSet<String> {
+    let typed = |kind: &str| {
+        let lines: Vec<&str> = manifest.lines().map(str::trim).collect();
+        let pairs = lines.windows(2).filter(|pair| pair[1] == format!("type: {kind}"));
+        pairs.filter_map(|pair| Some(pair[0].strip_prefix("path: ")?.to_owned())).collect::<BTreeSet<_>>()
+    };
+    let asked = typed("Directory").into_iter().filter(|path| path.starts_with("/run/"));
+    asked.filter(|path| !typed("DirectoryOrCreate").contains(path)).collect()
 }
 
 /// Whether a line holds a secret of upstream's: one of the literal ones, or a word after the name of a secret.
@@ -165,4 +178,12 @@ fn what_everybody_knows_is_found_below_base64_too_and_a_type_of_login_is_none() 
     for line in good {
         assert_eq!(leaks(&line), BTreeSet::new(), "{line}");
     }
+}
+
+#[test]
+fn a_folder_that_others_make_is_found() {
+    let volume = |kind: &str| format!("  - hostPath:\n      path: /run/openvswitch\n      type: {kind}\n");
+    assert_eq!(unmade(&volume("Directory")).len(), 1);
+    assert_eq!(unmade(&(volume("Directory") + &volume("DirectoryOrCreate"))), BTreeSet::new());
+    assert_eq!(unmade(&volume("Directory").replace("/run/openvswitch", "/lib/modules")), BTreeSet::new());
 }

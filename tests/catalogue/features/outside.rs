@@ -1,0 +1,160 @@
+//! What pods ask of their node, and of servers outside of the cluster.
+
+use osdpl::ceph::{self, Declared, Gateway};
+use serde_json::{Value, json};
+
+use super::{says, sets};
+use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_with};
+
+/// A cloud of manila with these features and nodes, and what its release has at a path.
+fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
+    let spec = json!({"services": {"manila": {"enabled": true}}, "features": features, "nodes": nodes});
+    let desired = resolved(&catalogue(), &kit(&spec));
+    assert_eq!(refusals(&desired), Vec::<String>::new(), "{spec}");
+    move |path| at(&desired.releases["manila"].values, path).cloned().unwrap_or_default()
+}
+
+/// The chart asks for the switch's folder on every node, and in a cloud of shares alone nobody makes it.
+#[test]
+fn the_folder_of_the_switch_is_made_where_shares_are_served() {
+    let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
+    let mounted = |mounts: &Value| mounts.as_array().unwrap().iter().any(|mount| mount["name"] == "switch");
+    let place = "pod.mounts.manila_share.manila_share";
+    for features in [
+        json!({"storage": ceph}),
+        json!({"storage": ceph, "shares": {"highlyAvailable": true}}),
+        json!({"storage": ceph, "shares": {"highlyAvailable": true}, "tls": {"database": true, "issuer": {"name": "corp"}}}),
+    ] {
+        let value = manila(&features, &json!({}));
+        let volumes = value(&format!("{place}.volumes"));
+        assert_eq!(volumes[0]["hostPath"], json!({"path": "/run/openvswitch", "type": "DirectoryOrCreate"}));
+        assert!(mounted(&value(&format!("{place}.volumeMounts"))), "kubelet leaves out what nobody mounts: {features}");
+    }
+}
+
+#[test]
+fn servers_of_shares_are_plugged_into_a_switch_of_their_nodes() {
+    let generic =
+        json!({"shares": {"backends": [{"name": "generic", "type": "generic", "image": "server", "flavor": "100"}]}});
+    let roles = json!({"roles": {"control-plane": {"names": ["c1"]}, "compute": {"names": ["n1"]}}});
+    let label = "labels.share.node_selector_key";
+    assert_eq!(manila(&generic, &roles)(label), "openvswitch");
+    assert_eq!(manila(&generic, &json!({}))(label), Value::Null, "nodes are labelled by hand");
+    assert_eq!(manila(&json!({}), &roles)(label), Value::Null, "nothing is plugged in");
+}
+
+#[test]
+fn volumes_over_iscsi_reach_all_that_attach_them() {
+    let other = json!({"name": "array", "type": "other", "iscsi": true, "secret": "array-account", "options": {"volume_driver": "a.b.C"}});
+    let lvm = json!({"name": "fast", "type": "lvm", "volumeGroup": "vg0"});
+    let iscsi: &[super::Set] = &[
+        ("cinder", "conf.enable_iscsi", json!(true)),
+        ("nova", "conf.enable_iscsi", json!(true)),
+        ("cinder", "pod.useHostNetwork", json!({"volume": true, "backup": true})),
+        ("cinder", "pod.security_context.cinder_backup.container.cinder_backup.privileged", json!(true)),
+        ("cinder", "pod.security_context.cinder_backup.container.cinder_backup.runAsUser", json!(42424)),
+    ];
+    let backup = json!({"type": "nfs", "share": "10.0.0.3:/b"});
+    sets(&[
+        (json!({"volumes": {"backends": [lvm], "backup": backup}}), iscsi),
+        (json!({"volumes": {"backends": [other], "backup": backup}}), iscsi),
+    ]);
+}
+
+#[test]
+fn passwords_of_drivers_stand_in_no_values() {
+    let volumes = json!({"name": "array", "type": "other", "secret": "account", "options": {"volume_driver": "a.b.C"}});
+    let shares = json!({"name": "filer", "type": "other", "protocol": "NFS", "secret": "account",
+                        "options": {"share_driver": "a.b.C", "driver_handles_share_servers": "false"}});
+    let file = |name: &str| json!({"secret": {"name": "account", "items": [{"key": "backend.conf", "path": name}]}});
+    let connection = |name: &str| json!({"secret": {"name": name}});
+    let services = json!({"manila": {"enabled": true}, "mariadb_operator": {"enabled": true}});
+    for declarative in [false, true] {
+        let features = json!({"volumes": {"backends": [volumes]}, "shares": {"backends": [shares]}, "database": {"declarative": declarative}});
+        let desired = resolved(&catalogue(), &kit(&json!({"services": services, "features": features})));
+        let sources = |release: &str, pod: &str| {
+            at(&desired.releases[release].values, &format!("pod.etcSources.{pod}")).cloned().unwrap_or_default()
+        };
+        let beside =
+            |name: &str, file: Value| if declarative { json!([connection(name), file]) } else { json!([file]) };
+        assert_eq!(sources("cinder", "cinder_volume"), beside("cinder-db-conn", file("array.conf")));
+        assert_eq!(sources("manila", "manila_share"), beside("manila-db-conn", file("filer.conf")));
+    }
+    let told =
+        |feature: &str, backend: Value| json!({"services": services, "features": {feature: {"backends": [backend]}}});
+    let nfs = json!({"name": "files", "type": "nfs", "host": "10.0.0.3", "path": "/v", "secret": "account"});
+    let generic = json!({"name": "generic", "type": "generic", "image": "i", "flavor": "1", "secret": "account"});
+    says(&[
+        (told("volumes", nfs), "spec.features.volumes.backends", &["belong to a place of type other", "remove them"]),
+        (told("shares", generic), "spec.features.shares.backends", &["belongs to a place of type other", "remove it"]),
+    ]);
+}
+
+#[test]
+fn a_vlan_of_the_floating_network_is_one_that_neutron_takes() {
+    let ranges = "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges";
+    let floating = |more: Value| {
+        let mut network = json!({"vlan": 7, "subnet": {"cidr": "203.0.113.0/24"}});
+        network.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        network
+    };
+    let physnet = json!([{"name": "lab", "bridge": "br-lab", "vlanRanges": ["10:20", "30:40"]}]);
+    sets(&[
+        (json!({"network": {"floatingNetwork": floating(json!({}))}}), &[("neutron", ranges, json!("external"))]),
+        (
+            json!({"network": {"floatingNetwork": floating(json!({"physicalNetwork": "external"})), "providerNetworks": physnet}}),
+            &[("neutron", ranges, json!("external,lab:10:20,lab:30:40"))],
+        ),
+        (
+            json!({"network": {"floatingNetwork": floating(json!({"physicalNetwork": "lab"})), "providerNetworks": physnet}}),
+            &[("neutron", ranges, json!("lab:10:20,lab:30:40"))],
+        ),
+    ]);
+}
+
+#[test]
+fn servers_outside_fetch_zones_from_where_they_reach_them() {
+    let masters = json!([{"host": "192.0.2.9", "port": 53}, {"host": "2001:db8::1"}]);
+    let spec = |bind: Value| {
+        let service = json!({"nameServers": ["ns1.example.org."], "bind": bind});
+        json!({"services": {"designate": {"enabled": true}}, "features": {"dnsService": service}})
+    };
+    let bind = json!({"servers": [{"host": "10.0.0.5"}], "secret": "rndc"});
+    let mut reached = bind.clone();
+    reached["masters"] = masters;
+    let desired = resolved(&catalogue(), &kit(&spec(reached)));
+    assert_eq!(refusals(&desired), Vec::<String>::new());
+    assert!(!desired.findings.iter().any(|finding| finding.field.contains("dnsService")), "{:?}", desired.findings);
+    let text = at(&desired.releases["designate"].values, "conf.pools").unwrap().as_str().unwrap();
+    let pools: Value = osdpl::yaml::parse("pools", text).unwrap();
+    let masters = json!([{"host": "192.0.2.9", "port": 53}, {"host": "2001:db8::1", "port": 5354}]);
+    assert_eq!(pools[0]["targets"][0]["masters"], masters);
+    let field = "spec.features.dnsService.bind.masters";
+    says(&[(spec(bind), field, &["only nodes of the cluster reach", "name in masters"])]);
+}
+
+#[test]
+fn the_public_certificate_has_the_name_of_gateways_that_the_chart_runs() {
+    let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();
+    let held = [("bootstrap-rgw.key".to_owned(), key)].into();
+    let store = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}});
+    let gate = json!({"enabled": true, "gateway": {"name": "gate", "namespace": "gateways"}});
+    let tls = json!({"public": {"secretName": "public", "issuer": {"name": "acme"}, "names": ["more.example.org"]}});
+    let names = |gateway: Gateway| {
+        let ceph = Declared::of(Ok(ceph::example())).with_gateway(Some(Ok(gateway)));
+        let features = json!({"storage": store, "publicEndpoints": gate, "tls": tls});
+        let services = json!({"ceph_rgw": {"enabled": true}});
+        let spec = kit(&json!({"publicDomain": "example.org", "features": features, "services": services}));
+        let desired = resolved_with(&catalogue(), &spec, ceph);
+        assert_eq!(refusals(&desired), Vec::<String>::new());
+        let names = at(&desired.releases["keystone"].values, "extraObjects.certificate_public.spec.dnsNames");
+        names.unwrap().as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let run = |public| Gateway::external("openstack/ceph", &held).unwrap().with_public(public).unwrap();
+    let others = names(ceph::example_gateway());
+    assert!(others.contains(&"more.example.org".to_owned()), "{others:?}");
+    let added = |gateway: Gateway| names(gateway).into_iter().filter(|name| !others.contains(name)).collect::<Vec<_>>();
+    assert_eq!(added(run(None)), ["swift.example.org"]);
+    assert_eq!(added(run(Some("https://objects.example.net"))), ["objects.example.net"]);
+    assert_eq!(added(run(Some("https://192.0.2.5"))), Vec::<String>::new(), "an address is no name");
+}

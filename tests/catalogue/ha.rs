@@ -1,0 +1,54 @@
+//! What the preset `ha` makes three, and what it leaves alone.
+
+use serde_json::{Value, json};
+
+use crate::clouds::{at, catalogue, kit, refusals, resolved};
+
+fn ha(change: &Value) -> osdpl::desired::Desired {
+    let mut spec = json!({"presets": ["core", "ha"]});
+    spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+    resolved(&catalogue(), &kit(&spec))
+}
+
+/// Several would announce each zone, and bring the same instance up, as often.
+#[test]
+fn who_elects_nobody_stays_alone_and_has_no_budget() {
+    let desired = ha(&json!({"services": {"designate": {"enabled": true}, "masakari": {"enabled": true}}}));
+    assert_eq!(refusals(&desired), Vec::<String>::new());
+    for (release, alone, three, budgets) in [
+        ("designate", "producer", "worker", &["api", "central", "mdns", "worker"][..]),
+        ("masakari", "masakari_engine", "masakari_api", &["api"]),
+    ] {
+        let values = &desired.releases[release].values;
+        assert_eq!(at(values, &format!("pod.replicas.{alone}")), None, "the chart's own");
+        assert_eq!(at(values, &format!("pod.replicas.{three}")), Some(&json!(3)));
+        let objects = at(values, "extraObjects").unwrap().as_object().unwrap();
+        let named: Vec<_> = objects.keys().filter_map(|name| name.strip_prefix("disruption_budget_")).collect();
+        assert_eq!(named, budgets, "{release}");
+    }
+}
+
+#[test]
+fn glance_is_three_where_no_claim_keeps_it_on_a_node() {
+    let ring = json!({"values": {"ring": {"devices": [{"name": "sdb1", "weight": 100}]}}});
+    let swift = json!({"enabled": true, "releases": {"swift": ring}});
+    let backends = |kinds: &[&str]| {
+        let kinds: Vec<_> =
+            kinds.iter().enumerate().map(|(at, kind)| json!({"type": kind, "default": at == 0})).collect();
+        json!({"images": {"backends": kinds}})
+    };
+    for (features, pods) in [
+        (json!({}), None),
+        (backends(&["pvc"]), None),
+        (backends(&["swift", "pvc"]), None),
+        (backends(&["swift"]), Some(3)),
+        (json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}}), Some(3)),
+    ] {
+        let desired = ha(&json!({"services": {"swift": swift}, "features": features}));
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
+        let replicas = at(&desired.releases["glance"].values, "pod.replicas.api");
+        assert_eq!(replicas, pods.map(|pods| json!(pods)).as_ref(), "{features}");
+        let told = desired.findings.iter().any(|finding| finding.message.starts_with("glance stays one pod"));
+        assert_eq!(told, pods.is_none(), "{features}: {:#?}", desired.findings);
+    }
+}
