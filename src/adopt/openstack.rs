@@ -41,7 +41,7 @@ pub(super) fn runs(known: &Known<'_>, catalog: &Catalog) -> Runs {
 /// The tags of all images; an image that is named by its digest alone has none.
 fn tags_of(known: &Known<'_>) -> Vec<String> {
     let at: Path = ["images", "tags"].into_iter().collect();
-    let images = known.releases.values().flat_map(|found| get(&found.seen, &at).and_then(Value::as_object));
+    let images = known.releases.values().filter_map(|found| get(&found.seen, &at).and_then(Value::as_object));
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;

@@ -45,7 +45,7 @@ fn known(value: &Value, path: &Path) -> Value {
             Value::Object(map.iter().map(|(key, value)| (key.clone(), known(value, &path.child(key)))).collect())
         }
         Value::Bool(_) | Value::Number(_) if !secretive(path, value) => value.clone(),
-        Value::String(text) if (is_short(text) || is_image(path)) && !secretive(path, value) => {
+        Value::String(text) if is_image(path) || is_short(text) && !secretive(path, value) => {
             Value::from(format!("{TEXT}{text}"))
         }
         Value::Array(list) if !list.is_empty() => list.iter().map(|item| entry(item, path)).collect(),
@@ -53,7 +53,7 @@ fn known(value: &Value, path: &Path) -> Value {
     }
 }
 
-/// What `spec.images` rewrites is known whole.
+/// What `spec.images` rewrites is known whole, and is no secret, though it be that of a Job for credentials.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }

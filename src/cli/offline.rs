@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::common::read;
 use super::document::Document;
+use super::validate::now;
 use crate::api::OpenStackDeployment;
 use crate::catalog::{Catalog, Level};
 use crate::desired::{Blocked, ChartFact, Desired, Facts, Finding, Selection, select};
@@ -31,14 +32,17 @@ fn errors(findings: &[Finding]) -> usize {
 impl Offline {
     /// # Errors
     /// Where the resource is refused ([`Refused`]): every finding has been told.
-    pub fn of(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {
+    pub fn of(document: &Document, catalog: &Catalog, site: &Site) -> anyhow::Result<Self> {
         Self::meant(document, catalog, site)?.told(document)
     }
 
     /// The same where these are its charts.
     pub fn with_charts(mut self, catalog: &Catalog, charts: BTreeMap<String, Result<ChartFact, Blocked>>) -> Self {
         self.facts.charts = charts;
+        let before = std::mem::take(&mut self.desired.findings);
         self.desired = rule::resolve(&self.deployment.spec, catalog, &self.selection, &self.facts);
+        let found = &mut self.desired.findings;
+        found.extend(before.into_iter().filter(|finding| !found.contains(finding)).collect::<Vec<_>>());
         self
     }
 
@@ -57,7 +61,7 @@ impl Offline {
     /// # Errors
     /// Where it has no sound shape, or selects nothing: every finding has been told.
     pub fn explained(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
-        let meant = Self::meant(document, catalog, Site::default())?;
+        let meant = Self::meant(document, catalog, &Site::default())?;
         match errors(&meant.desired.findings) {
             0 => {}
             count => eprintln!("note: the resource is refused: {count} error(s), which `osdpl validate` tells"),
@@ -85,9 +89,9 @@ impl Offline {
     ///
     /// # Errors
     /// Where it has no sound shape, or selects nothing: every finding has been told.
-    pub fn meant(document: &Document, catalog: &Catalog, site: Site) -> anyhow::Result<Self> {
+    pub fn meant(document: &Document, catalog: &Catalog, site: &Site) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
-        let judged = Judged::new(document, catalog, &schemas, &site);
+        let judged = Judged::new(document, catalog, &schemas, site);
         let deployment = judged.deployment()?;
         let (name, namespace) = (deployment.metadata.name.clone(), deployment.metadata.namespace.clone());
         let spec = &deployment.spec;
@@ -96,8 +100,10 @@ impl Offline {
             refuse(judged.findings(), Some(document))?;
         }
         let mut facts = rule::made_up_beside(spec, catalog, &selection, &document.beside);
-        facts.site = site;
-        let desired = rule::resolve(spec, catalog, &selection, &facts);
+        facts.site = site.clone();
+        let mut desired = rule::resolve(spec, catalog, &selection, &facts);
+        // The file says more than its spec: what is deployed, and certificates beside it.
+        desired.findings = judged.findings();
         Ok(Self { deployment, selection, facts, desired })
     }
 }
@@ -126,7 +132,7 @@ struct Judged<'a> {
 
 impl<'a> Judged<'a> {
     fn new(document: &'a Document, catalog: &'a Catalog, schemas: &'a Schemas, site: &'a Site) -> Self {
-        Self { document, question: Question { catalog, schemas, beside: &document.beside, site, now: None } }
+        Self { document, question: Question { catalog, schemas, beside: &document.beside, site, now: Some(now()) } }
     }
 
     fn is_sound(&self) -> bool {

@@ -86,7 +86,7 @@ impl Arguments {
 
     /// What the file alone means, with the charts that were named.
     async fn offline(&self, document: &Document, catalog: &Catalog) -> anyhow::Result<Offline> {
-        let mut meant = Offline::meant(document, catalog, self.site.site())?;
+        let mut meant = Offline::meant(document, catalog, &self.site.site())?;
         if self.place.source().is_some() {
             let charts = ChartSource::new(self.place.open().await?, &Arc::default());
             let charts = charts.settled(&meant.deployment.spec, catalog, &meant.selection).await;

@@ -104,7 +104,7 @@ impl<'a> Bases<'a> {
         let named = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
         let Some(named) = named else {
             let spec = case.spec.clone().context("it names no cloud: give it `spec`, or `file`")?;
-            return Ok(Cloud::new(Subject::written(case.apply(spec)), self.with(Vec::new())?));
+            return Ok(Cloud::new(Subject::written(&case.apply(spec)), self.with(Vec::new())?));
         };
         // Beside the file of cases, wherever that is called from.
         let path = file.parent().unwrap_or(Path::new("")).join(named);

@@ -82,7 +82,7 @@ impl Arguments {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the clock of the command line: what has run out by now")]
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }
 

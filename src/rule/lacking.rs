@@ -54,11 +54,10 @@ impl<'a> Lacking<'a> {
             }
             ("catalogue", _) => self.checks().any(|check| is_of(judged, check) && self.reads(check)),
             ("no-effect", ["spec", "services", service, ..]) => self.reaches(service),
-            ("no-effect", _) => true,
+            ("no-effect", _) | (_, ["spec", "presets"]) => true,
             // What is said of a value that is not the user's own is said of what brings it.
             (_, ["spec", "services", service]) => self.reaches(service),
             (_, ["spec", "features", name]) => self.presets || self.features.iter().any(|lacks| lacks.name == *name),
-            (_, ["spec", "presets"]) => true,
             _ => false,
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::Judged;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use crate::catalog::Catalog;
@@ -9,6 +11,8 @@ use crate::desired::Unavailable;
 use crate::values::{Values, get};
 
 const FIELD: &str = "spec.openstackRelease";
+/// How many tags one warning names.
+const NAMED: usize = 5;
 
 /// The OpenStack release that is deployed, where the spec of a resource moves to another.
 pub fn moves_from(deployment: &OpenStackDeployment) -> Option<&str> {
@@ -33,7 +37,9 @@ pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) 
         FIELD,
         format!("{deployed} is deployed, and moving to {wanted} is not supported yet{way}; set it back to {deployed}"),
     )];
-    found.extend(pinned(spec).map(|field| stays(field, "these images are", (deployed, wanted))));
+    found.extend(
+        pinned(spec).map(|(field, tags)| stays(field, &format!("the images of {tags} are"), (deployed, wanted))),
+    );
     found
 }
 
@@ -54,12 +60,15 @@ pub fn pinned_beside(
         let sources = release.values_from.iter().enumerate();
         sources.map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
     });
-    let names = |source: &ValuesFrom| {
+    let held = |source: &ValuesFrom| {
         let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
-        known.get(&(source.kind, source.name.clone(), key)).is_some_and(|held| held.as_ref().is_ok_and(names_images))
+        known.get(&(source.kind, source.name.clone(), key))?.as_ref().ok()
     };
-    let named = sources.filter(|(_, source)| names(source));
-    named.map(|(field, _)| stays(field, "the images in it are", (deployed, wanted))).collect()
+    let told = sources.filter_map(|(field, source)| {
+        let tags = behind(held(source)?, wanted)?;
+        Some(stays(field, &format!("the images of {tags} in it are"), (deployed, wanted)))
+    });
+    told.collect()
 }
 
 fn stays(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Judged {
@@ -69,12 +78,22 @@ fn stays(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Judged
     Judged::warning("image-pinned", field, message)
 }
 
-fn names_images(values: &Values) -> bool {
-    get(values, &["images", "tags"].into_iter().collect()).is_some()
+/// The tags whose images are not those of the wanted release by their names.
+fn behind(values: &Values, wanted: &str) -> Option<String> {
+    let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
+    let is_behind = |image: &Value| image.as_str().is_some_and(|image| !image.contains(wanted));
+    let names: Vec<&str> = tags.iter().filter(|(_, image)| is_behind(image)).map(|(tag, _)| tag.as_str()).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let shown = names.get(..NAMED.min(names.len()))?.join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(shown),
+        (false, more) => Some(format!("{shown} and {more} more")),
+    }
 }
 
-/// The fields of the spec that name images.
-fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = String> {
+/// The fields of the spec that name images of other releases, with the tags.
+fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, String)> {
     let common = [
         ("spec.common", &spec.common.all.values),
         ("spec.common.infra", &spec.common.infra.values),
@@ -87,8 +106,10 @@ fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = String> {
             .iter()
             .map(move |(name, release)| (format!("spec.services.{service}.releases.{name}"), &release.overrides.values))
     });
-    let named = common.into_iter().chain(own).filter(|(_, values)| names_images(values));
-    named.map(|(field, _)| format!("{field}.values.images.tags"))
+    let all = common.into_iter().chain(own);
+    all.filter_map(|(field, values)| {
+        Some((format!("{field}.values.images.tags"), behind(values, &spec.openstack_release)?))
+    })
 }
 
 #[cfg(test)]
@@ -126,7 +147,7 @@ mod tests {
         let told = told("2025.2", spec);
         assert_eq!(
             told[1],
-            "image-pinned spec.services.front.releases.front.values.images.tags: these images are named outright, so that they stay what they are when \
+            "image-pinned spec.services.front.releases.front.values.images.tags: the images of front are named outright, so that they stay what they are when \
              spec.openstackRelease moves from 2025.2 to 2026.1; take them out, or name those of 2026.1"
         );
     }
@@ -147,7 +168,12 @@ mod tests {
         let found = pinned_beside("2025.2", &spec, &known);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].field, "spec.services.front.releases.front.valuesFrom[2]");
-        assert!(found[0].message.starts_with("the images in it are named outright, so that they stay"), "{found:?}");
+        assert!(
+            found[0].message.starts_with("the images of front in it are named outright, so that they stay"),
+            "{found:?}"
+        );
         assert_eq!(pinned_beside("2026.1", &spec, &known), []);
+        let own = BTreeMap::from([(key("pins"), held(json!({"images": {"tags": {"front": "x:2026.1-noble"}}})))]);
+        assert_eq!(pinned_beside("2025.2", &spec, &own), [], "it moves along");
     }
 }

@@ -195,7 +195,10 @@ fn what_holds_on_some_nodes_alone_is_told_with_the_nodes_and_its_line() {
     let line = "  on nodes n1, n2 = \"custom\", from cloud.yaml:12 (spec.nodes.overrides[0].releases.nova.values)\n";
     assert!(mode.contains(line), "{mode}");
     let hidden = explain(&["conf.nova.libvirt.my_password"]);
-    assert!(hidden.starts_with("nova conf.nova.libvirt.my_password is set for some nodes alone, and has no default\n"), "{hidden}");
+    assert!(
+        hidden.starts_with("nova conf.nova.libvirt.my_password is set for some nodes alone, and has no default\n"),
+        "{hidden}"
+    );
     assert!(
         hidden.contains("  on nodes rack in (a) = \"<redacted>\", from cloud.yaml:15 (spec.nodes.overrides[1]"),
         "{hidden}"

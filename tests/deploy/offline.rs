@@ -303,3 +303,21 @@ fn unknown_keys_of_a_plan_stand_each_on_its_own_line_as_validate_tells_them() {
     let fields = plan["findings"].as_array().unwrap().iter().filter_map(|finding| finding["field"].as_str());
     assert!(fields.into_iter().any(|field| field == format!("{own}.values.pod.replicass")), "{plan}");
 }
+
+#[test]
+fn what_is_deployed_is_asked_by_whatever_reads_a_file() {
+    let file = format!("{HEAD}status: {{openstackRelease: {{deployed: '2024.1'}}}}\n");
+    for arguments in [
+        &["plan", "--offline", "-f", "cloud.yaml"][..],
+        &["render", "-f", "cloud.yaml", "--placeholders", "keystone"],
+        &["validate", "cloud.yaml"],
+    ] {
+        let output = run(&file, arguments, None);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(
+            said.contains("2024.1 is deployed, and moving to 2026.1 is not supported yet"),
+            "{arguments:?}: {said}"
+        );
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    }
+}

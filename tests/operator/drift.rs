@@ -226,7 +226,7 @@ fn what_our_own_upgrade_does_is_no_drift_though_it_deletes_jobs_before_helm_has_
         let values = json!({"conf": {"powerdns": {"loglevel": 5}}});
         world.apply(&with_values(spec, "powerdns", values)).await;
         let gone = |job: Option<&Job>| job.is_none_or(|job| job.metadata.deletion_timestamp.is_some());
-        world.until_object("the plain Job is deleted", "powerdns-db-init", gone).await;
+        Box::pin(world.until_object("the plain Job is deleted", "powerdns-db-init", gone)).await;
         // What it tells comes after whatever the deletion had to tell.
         edit(world, "kubectl-edit", "exec false").await;
         let cloud =

@@ -35,7 +35,7 @@ fn instead(wanted: &str, value: &Value, schema: &Value) -> String {
             let words = if *is { "y, yes, on and true" } else { "n, no, off and false" };
             format!("YAML reads {words} so where they stand without quotes: put in quotes what is meant")
         }
-        ("string", Value::Number(_)) if takes(schema, value.to_string().into()) => {
+        ("string", Value::Number(_)) if takes(schema, &value.to_string().into()) => {
             format!("put it in quotes: \"{value}\"")
         }
         ("string", Value::Array(items)) if joined(items, schema).is_some() => {
@@ -51,11 +51,11 @@ fn instead(wanted: &str, value: &Value, schema: &Value) -> String {
         },
         ("boolean", _) => "write one of the two".to_owned(),
         ("integer" | "number", Value::String(text)) => match text.parse::<i64>() {
-            Ok(number) if takes(schema, number.into()) => format!("write {text}, without quotes"),
+            Ok(number) if takes(schema, &number.into()) => format!("write {text}, without quotes"),
             _ => "write one, without quotes".to_owned(),
         },
         ("integer" | "number", _) => "write one".to_owned(),
-        ("array", Value::String(text)) if is_word(text) && takes(schema, vec![value.clone()].into()) => {
+        ("array", Value::String(text)) if is_word(text) && takes(schema, &vec![value.clone()].into()) => {
             format!("write [{text}]")
         }
         ("array", Value::Object(_)) => "begin each entry with \"- \"".to_owned(),
@@ -70,8 +70,8 @@ fn instead(wanted: &str, value: &Value, schema: &Value) -> String {
 }
 
 /// Whether the schema has nothing against what a value was most likely meant as.
-fn takes(schema: &Value, meant: Value) -> bool {
-    faults(schema, &meant, "", Nulls::Kept).is_empty()
+fn takes(schema: &Value, meant: &Value) -> bool {
+    faults(schema, meant, "", Nulls::Kept).is_empty()
 }
 
 /// The one text that a list of texts may have been meant as, where its pattern takes them with commas.

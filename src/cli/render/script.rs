@@ -264,7 +264,9 @@ mod tests {
         let files = ["keystone.yaml", "nova.yaml", "nova.manifest.yaml"];
         for (manifests, left) in [(MANIFESTS, [true, false, false]), ("", [true, false, true])] {
             write(NAME, &format!("{BEGIN}openstack/cloud\n{manifests}all=' keystone nova '\n"));
-            files.iter().for_each(|name| write(name, "x: 1\n"));
+            for name in files {
+                write(name, "x: 1\n");
+            }
             assert_eq!(clear(&["keystone"]), Ok(vec!["nova".to_owned()]));
             assert_eq!(files.map(|name| folder.has(name)), left, "manifests of others are theirs");
         }

@@ -33,7 +33,7 @@ pub struct Subject {
 
 impl Subject {
     /// A spec that stands in the case itself.
-    pub fn written(spec: Values) -> Self {
+    pub fn written(spec: &Values) -> Self {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": "cloud", "namespace": "openstack"}, "spec": spec,

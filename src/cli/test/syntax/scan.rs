@@ -13,11 +13,14 @@ pub enum Token<'a> {
     Sign(Mark<'a>),
 }
 
+/// A part with where it begins.
+pub type Placed<'a> = (usize, Token<'a>);
+
 /// Of two that begin alike the longer one first.
 const SIGNS: [&str; 17] = ["==", "!=", "<=", ">=", "&&", "||", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ","];
 
 /// The parts of a text, each with where it begins, as far as it can be read; and why it can't be read on, and where.
-pub fn tokens(text: &str) -> (Vec<(usize, Token<'_>)>, Option<(usize, String)>) {
+pub fn tokens(text: &str) -> (Vec<Placed<'_>>, Option<(usize, String)>) {
     let mut found = Vec::new();
     let mut rest = text;
     loop {

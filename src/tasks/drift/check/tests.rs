@@ -14,7 +14,9 @@ use crate::release::Status;
 
 /// What the API server has: whether the Service is there, and the release's records.
 #[derive(Clone, Default)]
-struct Truth(Arc<Mutex<(bool, Vec<(i64, Status)>)>>);
+struct Truth(Arc<Mutex<(bool, Records)>>);
+
+type Records = Vec<(i64, Status)>;
 
 impl Truth {
     fn is(&self, service: bool, records: &[(i64, Status)]) {
