@@ -36,9 +36,8 @@ use std::collections::BTreeSet;
 
 use clouds::{at, catalogue, clouds, files, refusals, resolved};
 use osdpl::catalog::{Catalog, Files, Text};
-use osdpl::credentials;
 use osdpl::desired::{Known, known};
-use osdpl::values;
+use osdpl::{credentials, values};
 use serde_json::{Value, json};
 
 #[test]

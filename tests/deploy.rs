@@ -19,6 +19,8 @@ mod expected;
 mod explain;
 #[path = "deploy/image.rs"]
 mod image;
+#[path = "deploy/judged.rs"]
+mod judged;
 #[path = "deploy/offline.rs"]
 mod offline;
 #[path = "deploy/operator.rs"]

@@ -169,7 +169,7 @@ fn images_that_an_object_beside_the_cloud_names_stay_behind_where_the_release_mo
     let cloud = SOUND.replace("[core]}", &format!("[core], {own}"));
     let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: pins}\ndata: {values.yaml: 'images: {tags: {keystone_api: a/b:c}}'}\n";
     let (code, said, _) = validate(&[], &format!("{cloud}{map}"));
-    let told = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images in it are named outright, so that they stay what they are when spec.openstackRelease moves from 2025.2 to 2026.1; ";
+    let told = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images of keystone_api in it are named outright, so that they stay what they are when spec.openstackRelease moves from 2025.2 to 2026.1; ";
     assert!(code == 1 && said.contains(told), "{said}");
     let (_, said, _) = validate(&[], &format!("{cloud}{}", map.replace("images:", "other:")));
     assert!(!said.contains("named outright"), "{said}");
