@@ -38,15 +38,6 @@ impl Run {
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.pid).unwrap(), signal).unwrap();
     }
-
-    /// SIGSTOP, and all of it stands still: whoever is no parent is told of that by `/proc` alone (`proc_pid_stat(5)`, `T`).
-    pub fn stop(&self) {
-        self.signal(Signal::STOP);
-        let stat = format!("/proc/{}/stat", self.pid);
-        while !std::fs::read_to_string(&stat).unwrap().rsplit(')').next().unwrap().starts_with(" T") {
-            std::thread::yield_now();
-        }
-    }
 }
 
 impl Recorder {

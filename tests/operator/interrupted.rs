@@ -30,12 +30,12 @@ async fn until_hook(world: &World, release: &str, job: &str) {
     world.until(&what, |cloud| at(cloud.child(release).hook).then_some(())).await;
 }
 
-/// SIGKILL for helm and operator, and neither has time for a last word: a stopped helm does not see that its parent died.
+/// SIGKILL for helm and operator, and neither has time for a last word: an operator that stands still does not see that its helm dies.
 fn kill_both(world: &World, operator: Operator) {
     let helm = world.helm_runs().pop().unwrap();
-    helm.stop();
-    operator.kill();
+    operator.freeze();
     helm.signal(Signal::KILL);
+    operator.kill();
 }
 
 async fn record_status(world: &World, release: &str, revision: u32) -> Option<String> {

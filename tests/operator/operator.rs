@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::helm::Recorder;
 use crate::world::{World, patience};
@@ -124,6 +124,13 @@ impl Operator {
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// SIGSTOP, and all of it stands still: it hears of nothing any more.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_child(&self.child)), stopped).unwrap();
     }
 
     /// SIGKILL, and its end.
