@@ -105,6 +105,22 @@ mod tests {
         ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap()).into()
     }
 
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
+    }
+
+    /// What `tell` says after each lookup, one every 15 s, of which `+` works and `-` fails.
+    fn after_each(lookups: &str, tell: impl Fn(Option<Lookups>, Lookups) -> char) -> String {
+        let mut all = None;
+        let one = |(index, lookup): (usize, char)| {
+            let before = all;
+            let heard = Lookups::heard(before, lookup == '-', at(15 * i64::try_from(index).unwrap()));
+            all = Some(heard);
+            tell(before, heard)
+        };
+        lookups.chars().enumerate().map(one).collect()
+    }
+
     #[test]
     fn a_name_server_that_fails_takes_nothing_away() {
         let failed = || Err("db.example has no address".to_owned());
@@ -115,16 +131,9 @@ mod tests {
 
     #[test]
     fn a_name_server_that_fails_is_told_of_when_that_lasts_and_no_longer_when_it_has_worked_as_long() {
-        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
-        // Whether it is said to fail after each lookup: every 15 s one, of which `+` works and `-` fails.
+        // Whether it is said to fail after each lookup.
         let said = |lookups: &str| {
-            let mut all = None;
-            let one = |(index, lookup): (usize, char)| {
-                let heard = Lookups::heard(all, lookup == '-', at(15 * i64::try_from(index).unwrap()));
-                all = Some(heard);
-                if heard.doubt("db.example", &known()).is_some() { '-' } else { '+' }
-            };
-            lookups.chars().enumerate().map(one).collect::<String>()
+            after_each(lookups, |_, heard| if heard.doubt("db.example", &known()).is_some() { '-' } else { '+' })
         };
         assert_eq!(said("+-+--+---+"), "++++++++++", "now and then is nothing");
         assert_eq!(said("+---------"), "+++++++++-");
@@ -134,16 +143,8 @@ mod tests {
 
     #[test]
     fn why_lookups_fail_is_logged_once_of_those_that_fail_in_a_row() {
-        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
         let logged = |lookups: &str| {
-            let mut all = None;
-            let one = |(index, lookup): (usize, char)| {
-                let (before, now) = (all, at(15 * i64::try_from(index).unwrap()));
-                let heard = Lookups::heard(before, lookup == '-', now);
-                all = Some(heard);
-                if Lookups::is_news(before, heard) { '!' } else { '.' }
-            };
-            lookups.chars().enumerate().map(one).collect::<String>()
+            after_each(lookups, |before, heard| if Lookups::is_news(before, heard) { '!' } else { '.' })
         };
         assert_eq!(logged("-----------"), "!..........");
         assert_eq!(logged("+-----------"), ".!..........", "also when it is said from then on");
@@ -152,7 +153,6 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_host_keeps_its_words_while_they_come_in_turn() {
-        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
         let heard = |before, said: &'static str, seconds| Some(Steady::heard(before, said, at(seconds)));
         let mut said = heard(None, "it has no address", 0);
         for (times, words) in ["it took too long", "it has no address"].into_iter().cycle().take(40).enumerate() {
