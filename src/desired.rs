@@ -91,8 +91,6 @@ pub struct Selection {
     /// What is wrong, or should be known; any of [`Level::Error`] forbids to go on.
     pub findings: Vec<Finding>,
     /// What expressions see, without credentials.
-    pub variables: Values,
-    /// The same as expressions take it.
     pub scope: Scope<'static>,
 }
 

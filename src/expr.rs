@@ -9,17 +9,19 @@ pub mod network;
 mod pattern;
 mod reader;
 mod scalar;
+mod scope;
 mod ssh;
 
 pub use functions::{FUNCTIONS, Secrets};
 pub use pattern::{matches, pattern_problem};
 pub use scalar::Template;
+pub use scope::Scope;
 
 use std::fmt;
 use std::sync::OnceLock;
 
-use cel::{Context, IdedExpr};
-use serde_json::{Map, Value};
+use cel::IdedExpr;
+use serde_json::Value;
 
 /// A CEL expression.
 pub struct Expression {
@@ -29,6 +31,8 @@ pub struct Expression {
 
 struct Compiled {
     tree: IdedExpr,
+    /// What is asked for, where that is all that the expression does.
+    chain: Option<reader::Chain>,
     is_secret: bool,
 }
 
@@ -135,7 +139,11 @@ impl Expression {
     /// When a key is missing, types do not fit, or the result is nothing that JSON can hold.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
-        let result = cel::Value::resolve(&self.compiled()?.tree, &scope.0).map_err(|error| match &error {
+        let Compiled { tree, chain, .. } = self.compiled()?;
+        if let Some(value) = chain.as_ref().and_then(|chain| scope.named(chain)) {
+            return Ok(value.clone());
+        }
+        let result = cel::Value::resolve(tree, scope.context()).map_err(|error| match &error {
             cel::ExecutionError::FunctionError { function, message } if function == functions::SECRET => {
                 let (name, key) = message.split_once('/').unwrap_or((message, ""));
                 Error::Secret { expression: self.source.to_string(), name: name.to_owned(), key: key.to_owned() }
@@ -157,6 +165,9 @@ impl Expression {
 
     /// Whether the result holds a secret: whatever touches a credential or a Secret does.
     pub fn is_secret(&self) -> bool {
+        if let Some(compiled) = self.compiled.get() {
+            return compiled.is_secret;
+        }
         // Most name neither, and need not be compiled to be asked.
         let may_be = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be && self.compiled().is_ok_and(|compiled| compiled.is_secret)
@@ -184,61 +195,12 @@ fn compile(source: &str) -> Result<Compiled, Error> {
     }
     let is_secret = names.has_variable(CREDENTIALS) || names.has_function(functions::SECRET);
     drop(names);
-    Ok(Compiled { tree, is_secret })
+    Ok(Compiled { chain: reader::Chain::of(&tree), tree, is_secret })
 }
 
 impl fmt::Debug for Expression {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Expression({:?})", self.source)
-    }
-}
-
-/// The values of the variables.
-pub struct Scope<'outer>(Context<'outer>);
-
-impl Scope<'static> {
-    /// A scope with these variables and no Secrets.
-    pub fn new(variables: &Map<String, Value>) -> Self {
-        let mut context = Context::default();
-        functions::add(&mut context);
-        fill(&mut context, variables);
-        Self(context)
-    }
-
-    /// Sets one variable anew.
-    pub fn set(&mut self, name: &str, value: &Value) {
-        self.0.add_variable_from_value(name, from_json(value));
-    }
-}
-
-impl Scope<'_> {
-    /// A scope with these variables before those of this one: what all have in common is made once.
-    pub fn inner(&self, variables: &Map<String, Value>) -> Scope<'_> {
-        let mut context = self.0.new_inner_scope();
-        fill(&mut context, variables);
-        Scope(context)
-    }
-
-    /// The same, with what `secret(…)` reads.
-    #[must_use]
-    pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
-        for ((name, key), text) in secrets {
-            self.0.add_variable_from_value(functions::hidden(name, key), text.as_str());
-        }
-        self
-    }
-}
-
-/// Values may be secrets.
-impl fmt::Debug for Scope<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Scope(…)")
-    }
-}
-
-fn fill(context: &mut Context<'_>, variables: &Map<String, Value>) {
-    for (name, value) in variables {
-        context.add_variable_from_value(name.as_str(), from_json(value));
     }
 }
 

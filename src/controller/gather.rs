@@ -245,7 +245,7 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
 
 /// The catalogue's names of releases, wanted or not.
 pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
-    let all = selection.variables.get("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
+    let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
     all.map(|(name, release)| {
         let text = |field: &str| release[field].as_str().unwrap_or_default().to_owned();
         (Key::new(text("namespace"), text("name")), name.clone())

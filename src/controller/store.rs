@@ -54,7 +54,7 @@ fn keystone(store: &Store, selection: &Selection, facts: &Facts) -> Option<Keyst
     let namespace = &selection.releases.get("keystone")?.namespace;
     let service = format!("http://keystone-api.{namespace}.svc.cluster.local:5000");
     let endpoints = selection.features.get("publicEndpoints").filter(|feature| feature["enabled"] == true);
-    let domain = selection.variables.get("spec").and_then(|spec| spec["publicDomain"].as_str());
+    let domain = selection.scope.variable("spec").and_then(|spec| spec["publicDomain"].as_str());
     let name = endpoints.zip(domain).filter(|(_, domain)| !domain.is_empty()).map(|(feature, domain)| {
         let scheme = feature["scheme"].as_str().unwrap_or("https");
         format!("{scheme}://keystone.{domain}")

@@ -42,7 +42,7 @@ pub fn layers(
 ) -> Result<Vec<Layer>, Vec<Finding>> {
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
     let common = super::resolve::common(catalog, selection, facts);
-    let scope = super::resolve::scope(&common, selection, facts, name);
+    let scope = super::resolve::scope(&common, facts, name);
     let Stack { mut layers, problems, .. } =
         Source { spec, catalog, selection, facts, service, name, release, scope: &scope }.layers();
     if !problems.is_empty() {
@@ -90,11 +90,11 @@ impl<'a> Source<'a> {
     fn fragments(&self, fragments: &[Fragment], layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         for fragment in fragments {
             let Some(body) = fragment.body(self.name) else { continue };
-            let field = format!("{} {}", self.stands(&fragment.file), fragment.field);
+            let field = format_args!("{} {}", self.stands(&fragment.file), fragment.field);
             let when = fragment.when.as_ref();
             if let Some(problem) = when.and_then(|when| self.unwritten(when.source())) {
                 problems.push(problem);
-            } else if super::select::holds(when, self.scope, &field, problems) {
+            } else if super::select::holds(when, self.scope, field, problems) {
                 self.body(body, &fragment.file, &fragment.field, layers, problems);
             }
         }

@@ -43,7 +43,7 @@ pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
     let common = common(catalog, selection, facts);
     for (name, key) in &selection.releases {
         let Some((service, release)) = catalog.release(name) else { continue };
-        let scope = scope(&common, selection, facts, name);
+        let scope = scope(&common, facts, name);
         let source = Source { spec, catalog, selection, facts, service, name, release, scope: &scope };
         let mut merged = source.merged(findings);
         whole.desired.releases.insert(name.clone(), source.desired(key.clone(), &mut merged, findings));
@@ -191,19 +191,19 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let read =
         |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
-    selection.scope.inner(&variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
+    selection.scope.inner(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
 /// What those of one release see.
-pub(super) fn scope<'a>(common: &'a Scope<'_>, selection: &Selection, facts: &Facts, name: &str) -> Scope<'a> {
-    let release = selection.variables.get("releases").and_then(|releases| releases.get(name)).cloned();
+pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
+    let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);
-    if let Some((class, spec)) = claims::kept(&facts.claim_classes, name).zip(selection.variables.get("spec")) {
+    if let Some((class, spec)) = claims::kept(&facts.claim_classes, name).zip(common.variable("spec")) {
         let mut spec = spec.clone();
         spec["storageClass"] = json!(class);
         variables.insert("spec".into(), spec);
     }
-    common.inner(&variables)
+    common.inner(variables)
 }
 
 /// The values with everything secret replaced, for people.

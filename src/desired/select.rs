@@ -40,7 +40,7 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     roles::check(spec, catalog, &mut findings);
     findings.extend(images::nameless(&spec.images));
     let features = features::merged(spec, catalog, &mut findings);
-    let Chosen { services, external, releases, variables, scope, findings: found, notes, refusals } =
+    let Chosen { services, external, releases, scope, findings: found, notes, refusals } =
         services::chosen(namespace, spec, catalog, &features, &mut findings);
     findings.extend(found);
     let mut selection = Selection {
@@ -53,7 +53,6 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
         external,
         releases,
         findings,
-        variables,
         scope,
     };
     duplicates(&mut selection);
@@ -137,10 +136,17 @@ pub(super) fn is_added(place: &str) -> bool {
     place.starts_with("ConfigMap ")
 }
 
-pub(super) fn holds(when: Option<&Expression>, scope: &Scope, field: &str, findings: &mut Vec<Finding>) -> bool {
+/// Whether a condition holds; where that can't be said, nothing is made of it, and the finding names the `field`.
+pub(super) fn holds(
+    when: Option<&Expression>,
+    scope: &Scope,
+    field: impl ToString,
+    findings: &mut Vec<Finding>,
+) -> bool {
     when.is_none_or(|when| {
         when.holds(scope).unwrap_or_else(|error| {
-            let mistake = if is_added(field) { "correct the expression" } else { "report the catalogue's mistake" };
+            let field = field.to_string();
+            let mistake = if is_added(&field) { "correct the expression" } else { "report the catalogue's mistake" };
             findings.push(refused(field, format!("{error}; set the field it needs, or {mistake}")));
             false
         })

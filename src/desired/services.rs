@@ -22,8 +22,6 @@ pub(super) struct Chosen {
     /// The releases, with their identity.
     pub releases: BTreeMap<String, Key>,
     /// What expressions see.
-    pub variables: Values,
-    /// The same as they take it.
     pub scope: Scope<'static>,
     /// What is wrong with the services themselves.
     pub findings: Vec<Finding>,
@@ -94,8 +92,7 @@ fn round(
 ) -> Chosen {
     let mut findings = Vec::new();
     let external = external(namespace, spec, catalog, enabled, &mut findings);
-    let mut variables = variables(namespace, spec, catalog, features, enabled, &external);
-    let mut scope = Scope::new(&variables);
+    let mut scope = Scope::new(variables(namespace, spec, catalog, features, enabled, &external));
     let services: BTreeSet<_> = enabled.iter().filter(|name| !external.contains_key(*name)).cloned().collect();
     let mut releases = BTreeMap::new();
     for service in &services {
@@ -105,13 +102,13 @@ fn round(
             }
         }
     }
-    if let Some(known) = variables.get_mut("releases") {
+    if let Some(mut known) = scope.variable("releases").cloned() {
         for (name, release) in known.as_object_mut().into_iter().flatten() {
             release["enabled"] = releases.contains_key(name).into();
         }
         scope.set("releases", known);
     }
-    Chosen { services, external, releases, variables, scope, findings, notes: Vec::new(), refusals: Vec::new() }
+    Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
 /// What the releases need beside what was named: at once, for their pods, or for being of use.

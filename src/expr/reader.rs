@@ -36,6 +36,27 @@ const WORDS: [&str; 4] = ["in", "true", "false", "null"];
 /// How deep expressions may stand in each other.
 const DEPTH: usize = 24;
 
+/// A variable and what is asked of it: `releases.nova.namespace`.
+pub(super) struct Chain {
+    pub variable: String,
+    pub fields: Vec<String>,
+}
+
+impl Chain {
+    /// The chain that an expression is; `None` where it is anything else.
+    pub fn of(tree: &IdedExpr) -> Option<Self> {
+        match &tree.expr {
+            Expr::Ident(name) => Some(Self { variable: name.clone(), fields: Vec::new() }),
+            Expr::Select(SelectExpr { operand, field, test: false }) => {
+                let mut chain = Self::of(operand)?;
+                chain.fields.push(field.clone());
+                Some(chain)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The tree of an expression.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ fn map(value: Value) -> Values {
 }
 
 fn evaluated(values: Value) -> (Value, Vec<String>) {
-    let scope = Scope::new(&map(json!({
+    let scope = Scope::new(map(json!({
         "spec": {"region": "R1", "replicas": 3, "presets": ["compute"]},
         "credentials": {"nova": {"database": "s3cret"}},
         "features": {"network": {"backend": "ovn"}},
@@ -49,8 +49,23 @@ fn wrong_expressions_say_what_is_wrong() {
 }
 
 #[test]
+fn names_alone_come_to_what_cel_makes_of_them() {
+    let known = json!({"spec": {"none": null, "flag": true, "whole": 3, "part": 1.5, "text": "x", "list": [1, "a"], "map": {"a": {}}}});
+    let outer = Scope::new(map(json!({"features": known, "release": {"name": "outer"}})));
+    let scope = outer.inner(map(json!({"release": {"name": "inner"}})));
+    let chains = ["none", "flag", "whole", "part", "text", "list", "map", "map.a", "map.b", "text.a.b", "none.a"];
+    let chains = chains.map(|name| format!("features.spec.{name}"));
+    for chain in chains.iter().map(String::as_str).chain(["features", "release.name", "release.other", "facts.a"]) {
+        let evaluated = |text: &str| Expression::compile(text).unwrap().evaluate(&scope);
+        let problem = |error: Error| error.to_string().split_once("can't").map(|(_, problem)| problem.to_owned());
+        let (own, theirs) = (evaluated(chain), evaluated(&format!("[{chain}][0]")));
+        assert_eq!(own.map_err(problem), theirs.map_err(problem), "{chain}");
+    }
+}
+
+#[test]
 fn failures_never_print_values() {
-    let scope = Scope::new(&map(json!({"credentials": {"nova": {"database": "s3cret"}}})));
+    let scope = Scope::new(map(json!({"credentials": {"nova": {"database": "s3cret"}}})));
     for text in ["${credentials.nova.database + 1}", "${credentials.nova.missing}", "${int(credentials.nova.database)}"]
     {
         let (_, error) = Template::compile(map(json!({"a": text}))).unwrap().evaluate(&scope).unwrap_err();
@@ -65,7 +80,7 @@ fn comprehension_variables_are_known() {
 }
 
 fn failed(expression: &str, variables: Value) -> Error {
-    Expression::compile(expression).unwrap().evaluate(&Scope::new(&map(variables))).unwrap_err()
+    Expression::compile(expression).unwrap().evaluate(&Scope::new(map(variables))).unwrap_err()
 }
 
 #[test]
@@ -95,8 +110,8 @@ fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
         json!({"features": {"identity": {"ldap": [{"name": "corp", "password": {"name": "ldap", "key": "bind"}}]}}}),
     );
     let secrets = Secrets::from([(("ldap".to_owned(), "bind".to_owned()), "s3cret".to_owned())]);
-    let outer = Scope::new(&variables);
-    let scope = outer.inner(&Map::new()).with_secrets(&secrets);
+    let outer = Scope::new(variables);
+    let scope = outer.inner(Values::new()).with_secrets(&secrets);
     let values = json!({"domains": "${keyed(features.identity.ldap.map(d, {'name': d.name, 'pass': secret(d.password)}), 'name')}",
                         "url": "u:${secret({'name': 'ldap', 'key': 'bind'})}@h"});
     let (values, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();
@@ -106,7 +121,7 @@ fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
 
 #[test]
 fn a_list_with_a_secret_anywhere_in_it_is_secret_as_a_whole() {
-    let scope = Scope::new(&map(json!({"credentials": {"a": {"b": "s3cret"}}, "spec": {"region": "R"}})));
+    let scope = Scope::new(map(json!({"credentials": {"a": {"b": "s3cret"}}, "spec": {"region": "R"}})));
     let secret = "${credentials.a.b}";
     let values =
         json!({"in": {"map": [{"deep": [{"a": secret}, {"b": "${spec.region}"}]}, secret]}, "after": {"x": secret}});

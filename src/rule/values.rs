@@ -24,7 +24,7 @@ pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a
     let values =
         named.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
     let variables = [("values".to_owned(), Value::Object(values.collect()))].into_iter().collect();
-    cloud.selection.scope.inner(&variables)
+    cloud.selection.scope.inner(variables)
 }
 
 /// The servers of a release that decide by majority, where there is an even number of them.

@@ -54,7 +54,7 @@ pub struct Cloud {
     desired: Desired,
     /// What is said of the resource: what `osdpl validate` says.
     judged: Vec<Judged>,
-    variables: Values,
+    scope: Scope<'static>,
 }
 
 impl Cloud {
@@ -64,7 +64,7 @@ impl Cloud {
         let (object, beside) = (&subject.object, subject.beside());
         let question = Question { catalog, schemas, beside, site: &Site::default(), now: None };
         let judged = question.document(Kind::OpenStackDeployment, object);
-        let (mut desired, mut variables) = (Desired::default(), Values::new());
+        let (mut desired, mut scope) = (Desired::default(), Scope::new(Values::new()));
         // What has no sound shape is refused, and means nothing.
         let spec = serde_json::from_value::<OpenStackDeploymentSpec>(object["spec"].clone()).ok();
         if let Some(spec) = &spec {
@@ -73,9 +73,9 @@ impl Cloud {
             if !selection.is_refused() {
                 desired = resolve(spec, catalog, &selection, &made_up_beside(spec, catalog, &selection, beside));
             }
-            variables = selection.variables;
+            scope = selection.scope;
         }
-        Self { basis, subject, spec, desired, judged, variables }
+        Self { basis, subject, spec, desired, judged, scope }
     }
 
     /// Why it is refused, with the lines of its file where the case leaves that as it stands.
@@ -145,10 +145,9 @@ impl Cloud {
     }
 
     fn condition(&self, name: &str, release: &DesiredRelease, condition: &str) -> anyhow::Result<Option<String>> {
-        let mut variables = self.variables.clone();
-        variables.insert("values".to_owned(), Value::Object(release.values.clone()));
+        let values = [("values".to_owned(), Value::Object(release.values.clone()))];
         let expression = Expression::compile(condition)?;
-        Ok(match expression.holds(&Scope::new(&variables)) {
+        Ok(match expression.holds(&self.scope.inner(values.into_iter().collect())) {
             Ok(true) => None,
             Ok(false) => Some(format!("{name}: expected that `{condition}` holds, and it does not")),
             Err(error) => Some(format!("{name}: {error}")),

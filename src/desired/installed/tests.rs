@@ -90,7 +90,7 @@ fn a_release_is_where_the_catalogue_has_it_unless_the_spec_says_otherwise() {
     let (selection, _) = selected(json!({}));
     assert_eq!(selection.releases["store"], key("data/store"));
     assert_eq!(selection.releases["front"], key("openstack/front"));
-    assert_eq!(selection.variables["releases"]["store"]["namespace"], "data");
+    assert_eq!(selection.scope.variable("releases").unwrap()["store"]["namespace"], "data");
     let (selection, spec) = selected(json!({"store": {"releases": {"store": {"namespace": "mine"}}}}));
     assert_eq!(selection.releases["store"], key("mine/store"));
     let releases = [(key("data/store"), seen(Some("store"), "store"))].into();

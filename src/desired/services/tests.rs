@@ -48,7 +48,7 @@ fn what_a_service_needs_becomes_part_of_the_cloud_and_is_said_with_everyone_who_
         selection.releases.keys().collect::<Vec<_>>(),
         ["extra", "front", "middle", "paint", "store", "top", "wall"]
     );
-    assert_eq!(selection.variables["services"]["extra"]["enabled"], true);
+    assert_eq!(selection.scope.variable("services").unwrap()["extra"]["enabled"], true);
     assert!(!selection.is_refused());
     assert_eq!(
         said(&selection),
