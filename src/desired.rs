@@ -16,6 +16,7 @@ mod names;
 mod needs;
 mod nulls;
 mod order;
+mod passed;
 mod per_node;
 mod readings;
 mod resolve;

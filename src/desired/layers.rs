@@ -1,6 +1,6 @@
 //! The layers of one release, low to high.
 
-use super::{Facts, Finding, Selection, Unavailable, images, overrides};
+use super::{Facts, Finding, Selection, Unavailable, images, overrides, passed};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
 use crate::expr::Scope;
@@ -16,6 +16,8 @@ pub(super) struct Source<'a> {
     pub service: &'a str,
     pub name: &'a str,
     pub release: &'a Release,
+    /// What the user has written into features in clear.
+    pub passwords: &'a [String],
     pub scope: &'a Scope<'a>,
 }
 
@@ -43,8 +45,9 @@ pub fn layers(
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
     let common = super::resolve::common(catalog, selection, facts);
     let scope = super::resolve::scope(&common, facts, name);
+    let passwords = &passed::passwords(&selection.features);
     let Stack { mut layers, problems, .. } =
-        Source { spec, catalog, selection, facts, service, name, release, scope: &scope }.layers();
+        Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope }.layers();
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -103,7 +106,13 @@ impl<'a> Source<'a> {
     fn body(&self, body: &Body, file: &str, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         let origin = Origin::File { file: file.to_owned(), field: field.to_owned() };
         match body.layer(origin, self.scope) {
-            Ok(layer) => layers.push(layer),
+            Ok(mut layer) => {
+                layer.secret.extend(passed::places(&layer, self.passwords));
+                if self.catalog.added.contains_key(file) {
+                    layer.secret.extend(in_clear(&layer.values));
+                }
+                layers.push(layer);
+            }
             Err((path, error)) => problems.push(self.problem(format!("{} {field}.{path}", self.stands(file)), &error)),
         }
     }

@@ -41,10 +41,11 @@ pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
+    let passwords = &super::passed::passwords(&selection.features);
     for (name, key) in &selection.releases {
         let Some((service, release)) = catalog.release(name) else { continue };
         let scope = scope(&common, facts, name);
-        let source = Source { spec, catalog, selection, facts, service, name, release, scope: &scope };
+        let source = Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope };
         let mut merged = source.merged(findings);
         whole.desired.releases.insert(name.clone(), source.desired(key.clone(), &mut merged, findings));
         let kept = if merged.is_whole { &mut whole.layers } else { &mut whole.partial };

@@ -5,7 +5,9 @@ use std::fmt::Debug;
 use osdpl::catalog::{Text, file};
 use osdpl::yaml;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::clouds::{at, catalogue, kit, resolved};
 
 /// Both forms are of this shape, and equal.
 fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
@@ -41,4 +43,27 @@ fn what_is_wrong_with_a_file_that_is_built_in_has_its_line() {
     };
     let error = text.read::<file::Preset>("presets/x.yaml").unwrap_err();
     assert!(error.to_string().starts_with("presets/x.yaml:3:1: unknown field `service`"), "{error}");
+}
+
+/// Scripts for WSGI servers went from one OpenStack release to the next, and charts name one or the other: `setup.cfg` of each branch has the scripts.
+#[test]
+fn servers_of_apis_are_started_by_what_their_release_has() {
+    let module = |name: &str| (json!(format!("{name}.wsgi.api:application")), Some(Value::Null));
+    let script = |name: &str| (Value::Null, Some(json!(format!("/var/lib/openstack/bin/{name}"))));
+    let charts_own = (json!("the chart's"), None);
+    for (service, by_release) in [
+        ("designate", [charts_own.clone(), module("designate"), module("designate")]),
+        ("magnum", [charts_own.clone(), charts_own.clone(), module("magnum")]),
+        ("manila", [script("manila-wsgi"), charts_own.clone(), charts_own.clone()]),
+        ("octavia", [script("octavia-wsgi"), charts_own.clone(), charts_own.clone()]),
+    ] {
+        for (release, (module, file)) in ["2025.1", "2025.2", "2026.1"].into_iter().zip(by_release) {
+            let spec = kit(&json!({"openstackRelease": release, "services": {service: {"enabled": true}}}));
+            let desired = resolved(&catalogue(), &spec);
+            let uwsgi = at(&desired.releases[service].values, &format!("conf.{service}_api_uwsgi.uwsgi"));
+            let of = |key: &str| uwsgi.and_then(|uwsgi| uwsgi.get(key)).cloned();
+            let expected = file.clone().map(|_| module);
+            assert_eq!((of("module"), of("wsgi-file")), (expected, file), "{service} {release}");
+        }
+    }
 }

@@ -52,3 +52,17 @@ fn glance_is_three_where_no_claim_keeps_it_on_a_node() {
         assert_eq!(told, pods.is_none(), "{features}: {:#?}", desired.findings);
     }
 }
+
+/// Of the proxies of consoles the chart has the one that is chosen.
+#[test]
+fn the_console_that_is_chosen_is_three_and_has_the_budget() {
+    for console in ["novnc", "spice", "serial"] {
+        let desired = ha(&json!({"features": {"compute": {"console": console}}}));
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{console}");
+        let values = &desired.releases["nova"].values;
+        assert_eq!(at(values, &format!("pod.replicas.{console}proxy")), Some(&json!(3)));
+        let budget = at(values, "extraObjects.disruption_budget_novncproxy").unwrap();
+        assert_eq!(budget["metadata"]["name"], format!("nova-{console}proxy"));
+        assert_eq!(budget["spec"]["selector"]["matchLabels"]["component"], format!("{console}-proxy"));
+    }
+}

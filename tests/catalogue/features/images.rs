@@ -172,10 +172,10 @@ fn what_images_can_t_be_is_refused_with_cause_and_remedy() {
         ),
         (images(json!({"backends": [{"type": "swift"}]})), field, &["object store", "enable the service swift"]),
         (
-            json!({"presets": ["compute", "storage", "ha"], "features": {"images": {"backends": [{"type": "pvc"}]},
+            json!({"presets": ["compute", "storage", "medium"], "features": {"images": {"backends": [{"type": "pvc"}]},
                    "storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}}}}}),
             field,
-            &["`ha`", "one node only", "choose ceph or swift"],
+            &["`medium`", "one node only", "choose ceph or swift"],
         ),
         (
             json!({"features": {"images": {"claimSize": "1Gi"}, "storage": {"backend": "local"}}}),

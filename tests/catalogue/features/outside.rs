@@ -67,7 +67,6 @@ fn passwords_of_drivers_stand_in_no_values() {
     let shares = json!({"name": "filer", "type": "other", "protocol": "NFS", "secret": "account",
                         "options": {"share_driver": "a.b.C", "driver_handles_share_servers": "false"}});
     let file = |name: &str| json!({"secret": {"name": "account", "items": [{"key": "backend.conf", "path": name}]}});
-    let connection = |name: &str| json!({"secret": {"name": name}});
     let services = json!({"manila": {"enabled": true}, "mariadb_operator": {"enabled": true}});
     for declarative in [false, true] {
         let features = json!({"volumes": {"backends": [volumes]}, "shares": {"backends": [shares]}, "database": {"declarative": declarative}});
@@ -75,10 +74,11 @@ fn passwords_of_drivers_stand_in_no_values() {
         let sources = |release: &str, pod: &str| {
             at(&desired.releases[release].values, &format!("pod.etcSources.{pod}")).cloned().unwrap_or_default()
         };
-        let beside =
-            |name: &str, file: Value| if declarative { json!([connection(name), file]) } else { json!([file]) };
-        assert_eq!(sources("cinder", "cinder_volume"), beside("cinder-db-conn", file("array.conf")));
-        assert_eq!(sources("manila", "manila_share"), beside("manila-db-conn", file("filer.conf")));
+        let connection = declarative.then(|| json!({"secret": {"name": "cinder-db-conn"}}));
+        let beside: Vec<Value> = connection.into_iter().chain([file("array.conf")]).collect();
+        assert_eq!(sources("cinder", "cinder_volume"), json!(beside));
+        // manila's chart declares no database.
+        assert_eq!(sources("manila", "manila_share"), json!([file("filer.conf")]));
     }
     let told =
         |feature: &str, backend: Value| json!({"services": services, "features": {feature: {"backends": [backend]}}});
@@ -157,4 +157,18 @@ fn the_public_certificate_has_the_name_of_gateways_that_the_chart_runs() {
     assert_eq!(added(run(None)), ["swift.example.org"]);
     assert_eq!(added(run(Some("https://objects.example.net"))), ["objects.example.net"]);
     assert_eq!(added(run(Some("https://192.0.2.5"))), Vec::<String>::new(), "an address is no name");
+}
+
+#[test]
+fn machines_that_boot_reach_the_api_that_they_call_back() {
+    let provisioning = json!({"interface": "eth3", "physicalNetwork": "external", "cidr": "172.24.6.0/24", "gateway": "172.24.6.1",
+                              "start": "172.24.6.100", "end": "172.24.6.200"});
+    let policies = json!({"enabled": true, "nodes": ["10.0.0.0/24"]});
+    let features = json!({"bareMetal": {"provisioning": provisioning}, "networkPolicies": policies});
+    let spec = json!({"services": {"ironic": {"enabled": true}}, "features": features});
+    let desired = resolved(&catalogue(), &kit(&spec));
+    let ingress = at(&desired.releases["ironic"].values, "network_policy.ironic.spec.ingress").unwrap();
+    let networks: Vec<_> =
+        ingress[0]["from"].as_array().unwrap().iter().filter_map(|peer| peer["ipBlock"]["cidr"].as_str()).collect();
+    assert_eq!(networks, ["10.0.0.0/24", "172.24.6.0/24"]);
 }

@@ -1,10 +1,11 @@
 //! The feature volumes, and the gateways of storage.
 
 use osdpl::ceph::{self, Declared, Gateway};
+use osdpl::values::{Path, get};
 use serde_json::{Value, json};
 
 use super::{says, sets};
-use crate::clouds::{at, catalogue, kit, refusals, resolved_with};
+use crate::clouds::{at, catalogue, kit, refusals, resolved, resolved_with};
 
 #[test]
 fn volumes_and_backups_go_where_they_are_told() {
@@ -158,4 +159,18 @@ fn gateways_that_the_chart_runs_are_public_where_the_cloud_is() {
         let names = found("extraObjects.object_store_route.spec.hostnames");
         assert_eq!(names.get(0).cloned().unwrap_or_default(), host, "and what leads there");
     }
+}
+
+/// Options of a driver are the user's own text, and passwords in them are shown by nobody, wherever they land.
+#[test]
+fn a_password_among_options_is_hidden() {
+    let options = json!({"volume_driver": "a.b.C", "san_login": "admin", "san_password": "hunter2"});
+    let places = json!([{"name": "array", "type": "other", "options": options, "default": true}]);
+    let desired = resolved(&catalogue(), &kit(&json!({"features": {"volumes": {"backends": places}}})));
+    let cinder = &desired.releases["cinder"];
+    let path = |key: &str| Path::parse(&format!("conf.backends.array.{key}")).unwrap();
+    assert_eq!(get(&cinder.values, &path("san_password")), Some(&json!("hunter2")));
+    let is_hidden = |key: &str| cinder.secret.iter().any(|hidden| hidden.covers(&path(key)));
+    assert!(is_hidden("san_password"));
+    assert!(!is_hidden("san_login"));
 }
