@@ -10,6 +10,7 @@ mod pattern;
 mod reader;
 mod scalar;
 mod ssh;
+mod syntax;
 
 pub use functions::{FUNCTIONS, Secrets};
 pub use pattern::{matches, pattern_problem};
