@@ -1,5 +1,6 @@
 //! The command line: the operator, and the tools around it. One file a subcommand.
 
+mod above;
 mod added;
 mod adopt;
 mod approve;
@@ -23,6 +24,7 @@ mod place;
 mod plan;
 mod preset;
 mod render;
+mod said;
 mod site;
 mod span;
 mod status;
@@ -145,8 +147,7 @@ pub fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("osdpl: {error:#}");
-        let is_unread = error.chain().any(<dyn std::error::Error>::is::<common::Unread>);
-        if is_unread { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
+        if common::is_unread(&error) { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
     })
 }
 
@@ -175,6 +176,12 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }
 
+/// Says why a command came to nothing, whatever the reason.
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("osdpl: {error:#}");
+    ExitCode::FAILURE
+}
+
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Operator(arguments) => arguments.run().await,
@@ -192,8 +199,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Detach(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
-        Command::Why(arguments) => arguments.run().await,
-        Command::Wait(arguments) => arguments.run().await,
+        // Code 2 says something of the cloud there.
+        Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| failed(&error))),
+        Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| failed(&error))),
         Command::Charts(arguments) => arguments.run().await.map(|()| ExitCode::SUCCESS),
         Command::Completions(arguments) => Ok(arguments.run(Arguments::command())),
     }

@@ -11,6 +11,7 @@ mod reader;
 mod scalar;
 mod scope;
 mod ssh;
+mod syntax;
 
 pub use functions::{FUNCTIONS, Secrets};
 pub use pattern::{matches, pattern_problem};

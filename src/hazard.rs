@@ -25,12 +25,15 @@ pub struct Hazard {
     pub message: String,
 }
 
+/// The kind of a value of another type than what it replaces.
+pub const TYPE_CHANGED: &str = "type-changed";
+
 /// The kinds of hazard, each with a line for people.
 pub const KINDS: [(&str, &str); 8] = [
     ("no-effect", "An override changes something."),
     ("preset-repeated", "An override does not repeat what a preset of the spec sets."),
     ("list-replaced", "A list that replaces another loses none of its entries: helm merges maps, never lists."),
-    ("type-changed", "An override has the type that the chart, or the layer below, has."),
+    (TYPE_CHANGED, "An override has the type that the chart, or the layer below, has."),
     ("null-map", "A null or `unset` takes away no map of the chart's whose keys its templates read."),
     ("null-nothing", "A null or `unset` removes something that is there."),
     ("contradiction", "What several charts must be told alike is told alike."),

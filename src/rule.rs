@@ -44,6 +44,7 @@ pub use made_up::{made_up, made_up_beside};
 pub use place::keys_of;
 pub use release::{moved, moves_from, pinned_beside};
 pub use report::{Finding as Reported, Named, Report, Summary, other_kinds, report};
+pub use served::read_spec;
 
 use std::collections::BTreeSet;
 
@@ -99,7 +100,9 @@ pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
     found.extend(hazards.map(|found| Judged::warning(found.kind, found.field, found.message)));
     found.extend(values::judge(cloud));
     found.extend(certificate::written(cloud, now));
-    found.extend(replicas::judge(cloud));
+    let counts = replicas::judge(cloud);
+    found.retain(|told| !counts.iter().any(|count| count.covers(told)));
+    found.extend(counts.into_iter().map(|count| count.judged));
     found.extend(cron::judge(cloud));
     found.extend(connections::judge(cloud));
     found.extend(domain::judge(cloud.spec));

@@ -13,6 +13,8 @@ mod failing;
 mod rollouts;
 mod verdict;
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::jiff::Timestamp;
 
 pub use events::{About, Event, forgotten, mapping, not_forgotten, restored, retained};
@@ -39,25 +41,59 @@ pub struct Report<'a> {
     /// What is.
     pub observed: &'a Observed,
     /// What the spec calls releases, wanted or not.
-    pub names: &'a std::collections::BTreeMap<Key, String>,
+    pub names: &'a BTreeMap<Key, String>,
     /// What is done about it.
     pub plan: &'a Plan,
     /// What is wrong with the spec, or should be known about it.
     pub findings: &'a [Finding],
     /// The values that changes which wait for approval would change, by release.
-    pub changes: &'a std::collections::BTreeMap<String, Vec<String>>,
+    pub changes: &'a BTreeMap<String, Vec<String>>,
     /// Troubles that belong to no release: a watch that is refused, an API that does not answer.
     pub problems: &'a [String],
     /// The Ceph that the spec declares; none where it declares none.
     pub ceph: Option<&'a Declared>,
     /// Who plays which role.
-    pub roles: &'a std::collections::BTreeMap<String, RoleStatus>,
+    pub roles: &'a BTreeMap<String, RoleStatus>,
     /// How far rollouts of the data plane are.
-    pub rollouts: &'a crate::rollout::Rollouts,
+    pub rollouts: &'a rollout::Rollouts,
     /// The older resource that rules, when this one does not.
     pub not_the_one: Option<String>,
     /// Whether the resource is being deleted; what is still to do after the releases are gone.
     pub deleting: Option<String>,
+}
+
+/// What nobody knows anything of.
+static NAMES: BTreeMap<Key, String> = BTreeMap::new();
+static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
+static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
+static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
+
+impl<'a> Report<'a> {
+    /// One of which nothing is known but this.
+    pub fn new(
+        spec: &'a OpenStackDeploymentSpec,
+        generation: i64,
+        (desired, observed): (&'a Desired, &'a Observed),
+        plan: &'a Plan,
+    ) -> Self {
+        Self {
+            spec,
+            generation,
+            helm: String::new(),
+            desired,
+            observed,
+            names: &NAMES,
+            plan,
+            findings: &[],
+            changes: &CHANGES,
+            problems: &[],
+            ceph: None,
+            roles: &ROLES,
+            rollouts: &ROLLOUTS,
+            not_the_one: None,
+            deleting: None,
+        }
+    }
 }
 
 /// The next status, and what changed in it that people should hear of.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
+#[path = "deploy/alike.rs"]
+mod alike;
 #[path = "deploy/by_hand.rs"]
 mod by_hand;
 #[path = "deploy/ceph.rs"]

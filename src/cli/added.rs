@@ -7,14 +7,14 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-use super::common::{CatalogOption, read, readable};
+use super::common::{CatalogOption, called, read, readable};
 use crate::catalog::{Addition, Catalog, Extended, LABEL, extend};
 use crate::cluster::{addition, additions};
 use crate::rule::{Content, objects, split};
 use crate::yaml::without_literals;
 
 /// The namespace of a resource that names none.
-const USUAL: &str = "openstack";
+pub const USUAL: &str = "openstack";
 
 /// What is done about a `ConfigMap` that is wrong.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub fn in_file_within(file: &Path, namespace: Option<&str>) -> anyhow::Result<Ve
 
 /// The same, where what names no namespace is in this one.
 fn in_file_of(file: &Path, usual: &str) -> anyhow::Result<Vec<Addition>> {
-    in_texts_of([(file.display().to_string().as_str(), read(file)?.as_str())], usual, Wrong::Refused)
+    in_texts_of([(called(file).as_str(), read(file)?.as_str())], usual, Wrong::Refused)
 }
 
 /// The same in several files, each by its name: those of the namespaces of the resources in all of them, or of none. What is no `ConfigMap` is left out: whoever
@@ -97,7 +97,8 @@ pub fn in_texts<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> anyh
     in_texts_of(files, USUAL, Wrong::Told)
 }
 
-fn in_texts_of<'a>(
+/// The same, where what names no namespace is in this one.
+pub fn in_texts_of<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     usual: &str,
     wrong: Wrong,

@@ -116,6 +116,17 @@ pub fn unknown(catalog: &Catalog, release: &str) -> anyhow::Error {
     )
 }
 
+/// A file as people are told of it.
+pub fn called(path: &Path) -> String {
+    if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
+}
+
+/// Whether something came to nothing because a file, or a folder, could not be read.
+pub fn is_unread(error: &anyhow::Error) -> bool {
+    let is_of_catalogue = |error: &files::Error| matches!(error, files::Error::Read { .. });
+    error.chain().any(|error| error.is::<Unread>() || error.downcast_ref().is_some_and(is_of_catalogue))
+}
+
 /// A file that can't be read: whichever command was to read it ends with code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {place}: {why}")]

@@ -10,6 +10,7 @@ use clap::Args;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+use super::common::Unread;
 use crate::catalog::did_you_mean;
 use crate::yaml;
 
@@ -136,9 +137,7 @@ fn looked_at() -> (Vec<PathBuf>, &'static str) {
 fn unread(file: &Path, error: KubeconfigError) -> anyhow::Error {
     let place = file.display().to_string();
     match error {
-        KubeconfigError::ReadConfig(error, _) => {
-            anyhow!("the kubeconfig {place} can't be read: {error}; name another with --kubeconfig")
-        }
+        KubeconfigError::ReadConfig(error, _) => Unread::new(format_args!("the kubeconfig {place}"), &error).into(),
         other => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let said = other.to_string();
@@ -194,7 +193,7 @@ mod tests {
     #[tokio::test]
     async fn a_kubeconfig_that_is_of_no_use_is_named_with_what_to_do_and_nothing_of_it_shows() {
         for (text, context, told) in [
-            ("", None, "the kubeconfig FILE can't be read: No such file"),
+            ("", None, "reading the kubeconfig FILE: there is no such file; name one that is there"),
             ("token: hunter2\na: [", None, "this is no kubeconfig: FILE:2:4: unclosed bracket '['; correct it"),
             ("contexts: hunter2\n", None, "this is no kubeconfig: FILE: failed to parse"),
             (KUBECONFIG, None, "the kubeconfig FILE has no current context: name one with --context; it has lab"),

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::common::read;
+use super::common::{called, read};
 use crate::api::OpenStackDeployment;
-use crate::rule::{Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, split};
+use crate::rule::{Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, read_spec, split};
 use crate::yaml::without_literals;
 
 /// The document of a file that holds a resource.
@@ -64,7 +64,7 @@ impl Document {
     /// # Errors
     /// Where there is none of this name, too.
     pub fn named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
-        Self::of(&path.display().to_string(), &read(path)?, name)
+        Self::of(&called(path), &read(path)?, name)
     }
 
     pub(super) fn of(place: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
@@ -101,9 +101,20 @@ impl Document {
     /// # Errors
     /// Where it can't be read all the same; that it names another namespace than it is meant to be in.
     pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
-        let parsed: Result<OpenStackDeployment, _> = serde_json::from_value(self.object());
-        let deployment = parsed
-            .map_err(|error| anyhow!("{}: {}; correct it", self.line([]), without_literals(&error.to_string())))?;
+        let object = self.object();
+        // The rest of its metadata is the API server's, and its status the operator's.
+        let own = ["name", "namespace", "labels", "annotations"];
+        let metadata: Value = own.map(|key| (key.to_owned(), object["metadata"][key].clone())).into_iter().collect();
+        let status = object.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
+        let unread = |field: &'static str| {
+            move |error: serde_json::Error| {
+                let why = without_literals(&error.to_string());
+                anyhow!("{}: {field}: it can't be read: {why}; correct it", self.line([field]))
+            }
+        };
+        let spec = read_spec(&object).map_err(unread("spec"))?;
+        let metadata = serde_json::from_value(metadata).map_err(unread("metadata"))?;
+        let deployment = OpenStackDeployment { metadata, spec, status };
         if let (Some(own), Some(asked)) = (&deployment.metadata.namespace, &self.namespace)
             && own != asked
         {
@@ -133,6 +144,11 @@ impl Document {
     /// The namespace of the resource.
     pub fn namespace(&self) -> String {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The file that it stands in, for people.
+    pub fn file(&self) -> &str {
+        &self.stands.place
     }
 
     /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.

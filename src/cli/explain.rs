@@ -56,20 +56,13 @@ struct Cloud {
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        let namespace = &self.resource.namespace;
-        let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.report(None))?;
-        let document = document.map(|document| document.within(namespace.clone()));
+        let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.report())?;
+        let document = document.map(|document| document.within(self.resource.namespace.clone()));
         let standing = if document.is_none() { Some(self.find().await?) } else { None };
-        let (added, wrong) = match (&self.file, &standing) {
-            (Some(file), _) => (in_file_within(file, namespace.as_deref())?, Wrong::Refused),
-            (None, Some((client, deployment))) => {
-                (in_cluster(client, &deployment.namespace().unwrap_or_default()).await, Wrong::Told)
-            }
-            (None, None) => (Vec::new(), Wrong::Told),
-        };
-        let Extended { catalog, files: texts, .. } = self.catalog.extended(&added, wrong)?;
+        let extended = self.extended(standing.as_ref()).await.inspect_err(|_| self.report());
+        let Extended { catalog, files: texts, .. } = extended?;
         let cloud = match (&document, standing) {
-            (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report(Some(&catalog)))?,
+            (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report())?,
             (None, standing) => self.standing(standing.context("no resource was read")?, &catalog).await?,
         };
         let (release, path) = match self.words.as_slice() {
@@ -109,13 +102,23 @@ impl Arguments {
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
+    /// The catalogue with what `ConfigMap`s add to it, those beside the resource in its file or in its cluster.
+    async fn extended(&self, standing: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<Extended> {
+        let (added, wrong) = match (&self.file, standing) {
+            (Some(file), _) => (in_file_within(file, self.resource.namespace.as_deref())?, Wrong::Refused),
+            (None, Some((client, deployment))) => {
+                (in_cluster(client, &deployment.namespace().unwrap_or_default()).await, Wrong::Told)
+            }
+            (None, None) => (Vec::new(), Wrong::Told),
+        };
+        self.catalog.extended(&added, wrong)
+    }
+
     /// Says to programs what is wrong with the file, in the form of `osdpl validate`; people are told anyway.
-    fn report(&self, catalog: Option<&Catalog>) {
+    fn report(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
-        let own = catalog.is_none().then(|| self.catalog.load().ok()).flatten();
-        let report = catalog.or(own.as_ref()).and_then(|catalog| report(file, catalog).ok());
         // What can't be read at all has no findings.
-        if let Some(report) = report.filter(|report| report.summary.errors > 0)
+        if let Ok(Some(report)) = report(file, &self.catalog, self.resource.namespace.as_deref())
             && let Ok(text) = serde_json::to_string_pretty(&report)
         {
             output::line(text);

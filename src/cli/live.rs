@@ -30,28 +30,30 @@ pub struct Live {
     pub standing: Option<OpenStackDeployment>,
     pub catalog: Catalog,
     pub preview: Preview,
+    /// What it was read from, where that is a file.
+    pub document: Option<Document>,
 }
 
 impl Question<'_> {
     /// Reads what the operator reads; writes nothing.
     pub async fn look(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
-        let (deployment, live, catalog) = if let Some(file) = self.file {
+        let (deployment, live, catalog, document) = if let Some(file) = self.file {
             let document = Document::read(file)?.within(self.resource.namespace.clone());
             let catalog = self.catalog.load_from(&client, &document.namespace(), self.file).await?;
             let file = shaped(&document, &catalog)?;
             let live = standing(&client, &file).await?;
-            (applied(&file, live.as_ref()), live, catalog)
+            (applied(&file, live.as_ref()), live, catalog, Some(document))
         } else {
             let live = Target::from(self.resource).find(&client).await?;
             let catalog = self.catalog.load_from(&client, &live.namespace().unwrap_or_default(), None).await?;
-            (live.clone(), Some(live), catalog)
+            (live.clone(), Some(live), catalog, None)
         };
         let source = match self.place.source() {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::default())),
             None => None,
         };
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
-        Ok(Live { client, deployment, standing: live, catalog, preview })
+        Ok(Live { client, deployment, standing: live, catalog, preview, document })
     }
 }

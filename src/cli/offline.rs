@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::common::read;
+use super::added::{USUAL, Wrong, in_texts_of};
+use super::common::{CatalogOption, called, read};
 use super::document::Document;
 use super::validate::now;
 use crate::api::OpenStackDeployment;
-use crate::catalog::{Catalog, Level};
+use crate::catalog::{Catalog, Extended, Level};
 use crate::desired::{Blocked, ChartFact, Desired, Facts, Finding, Selection, select};
 use crate::observed::Site;
-use crate::rule::{self, Kind, Question, Report, Schemas, keys_of};
+use crate::rule::{self, Kind, Named, Question, Report, Schemas, keys_of};
 
 /// The resource of a file, and what it means with those beside it; credentials and Ceph are made up.
 pub struct Offline {
@@ -153,10 +154,17 @@ impl<'a> Judged<'a> {
     }
 }
 
-/// What `osdpl validate` finds in a file, for programs.
-pub fn report(file: &Path, catalog: &Catalog) -> anyhow::Result<Report> {
-    let documents = rule::split(&file.display().to_string(), &read(file)?);
-    Ok(rule::report(&documents, catalog, &Schemas::new(catalog)?, &Site::default(), None))
+/// What `osdpl validate` finds in a file, for programs; `None` where nothing in it is refused.
+pub fn report(file: &Path, option: &CatalogOption, namespace: Option<&str>) -> anyhow::Result<Option<Report>> {
+    let (place, text) = (called(file), read(file)?);
+    let documents = rule::split(&place, &text);
+    let added = in_texts_of([(place.as_str(), text.as_str())], namespace.unwrap_or(USUAL), Wrong::Told)?;
+    let Extended { catalog, refused, .. } = option.with(&added)?;
+    let schemas = Schemas::new(&catalog)?;
+    let mut report = rule::report(&documents, &catalog, &schemas, &Site::default(), Some(now()));
+    report.refuse(&documents, &refused);
+    report.visit(&Named { place, documents: &documents, is_folder: false, unread: &[] });
+    Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
 /// Tells what the API server would refuse of a file's resource, and goes no further where there is anything: it may be anything, and becomes part of a

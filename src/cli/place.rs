@@ -5,8 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context as _;
-
+use super::common::Unread;
 use crate::charts::pull::NoPull;
 use crate::charts::{Lock, Pull, Source, Store};
 use crate::helm::Program;
@@ -81,7 +80,6 @@ impl Place {
 /// A lock out of a file.
 pub fn read_lock(file: &Path) -> anyhow::Result<Lock> {
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the lock {shown}: name one that is there with --lock"))?;
+    let text = std::fs::read_to_string(file).map_err(|error| Unread::new(format_args!("the lock {shown}"), &error))?;
     Ok(Lock::parse(&shown, &text)?)
 }

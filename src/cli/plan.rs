@@ -15,15 +15,16 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 
 use super::common::{CatalogOption, Document, Target, is_configured, readable};
-use super::offline::{Offline, Refused, shaped};
+use super::offline::{Offline, Refused, report, shaped};
 use super::output;
 use super::place::Place;
+use super::said::Said;
 use super::site::SiteOptions;
 use crate::api::OpenStackDeployment;
 use crate::catalog::Catalog;
 use crate::controller::{ChartSource, preview};
 use crate::desired::Finding;
-use shown::{Look, Said, Shown};
+use shown::{Look, Shown};
 
 #[derive(Args)]
 pub struct Arguments {
@@ -61,11 +62,13 @@ enum Format {
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
         let name = self.target.name.as_deref();
-        let document = self.file.as_deref().map(|file| Document::named(file, name)).transpose()?;
+        let document = self.file.as_deref().map(|file| Document::named(file, name)).transpose();
+        let document = document.inspect_err(|_| self.report())?;
         let document = document.map(|document| document.within(self.target.namespace.clone()));
         let shown = match (&document, &self.file) {
             (Some(document), Some(file)) if self.is_offline() => {
-                let catalog = self.catalog.load_for(file, self.target.namespace.as_deref())?;
+                let catalog = self.catalog.load_for(file, self.target.namespace.as_deref());
+                let catalog = catalog.inspect_err(|_| self.report())?;
                 self.alone(self.offline(document, &catalog).await, document)?
             }
             (document, _) => {
@@ -99,7 +102,7 @@ impl Arguments {
     fn alone(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<Shown> {
         match offline {
             Ok(Offline { deployment, desired, .. }) => {
-                let findings = self.said(&desired.findings);
+                let findings = self.said(&desired.findings, document);
                 Ok(Shown { findings, ..offline::new_cloud(&deployment, &desired) })
             }
             Err(error) => Ok(Shown { is_offline: true, ..self.refused(error, Some(document))? }),
@@ -115,12 +118,24 @@ impl Arguments {
         let object = document.object();
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
         let (name, namespace) = (text("name"), text("namespace"));
-        Ok(Shown { name, namespace, refused: true, findings: self.said(&findings), ..Shown::default() })
+        Ok(Shown { name, namespace, refused: true, findings: self.said(&findings, document), ..Shown::default() })
+    }
+
+    /// Says to programs what is wrong with a file of which no plan can be made at all; people are told anyway.
+    fn report(&self) {
+        let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
+        let Ok(Some(report)) = report(file, &self.catalog, self.target.namespace.as_deref()) else { return };
+        let findings = report.findings.into_iter().map(Said::from).collect();
+        let shown = Shown { is_offline: self.offline, refused: true, findings, ..Shown::default() };
+        if let Ok(text) = serde_json::to_string_pretty(&shown) {
+            output::line(text);
+        }
     }
 
     /// What is said to programs; people were told.
-    fn said(&self, findings: &[Finding]) -> Vec<Said> {
-        findings.iter().filter(|_| self.output == Format::Json).map(Said::from).collect()
+    fn said(&self, findings: &[Finding], document: &Document) -> Vec<Said> {
+        let told = findings.iter().filter(|_| self.output == Format::Json);
+        told.map(|finding| Said::of(finding, Some(document))).collect()
     }
 
     /// Where no cluster is configured at all a file can only be meant alone; one that is configured in a wrong way, or silent, is an error.
@@ -156,7 +171,7 @@ impl Arguments {
         };
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
         let look = Look { values: self.values, credentials: self.credentials };
-        let mut shown = Shown::new(&deployment, live.as_ref(), &preview, look);
+        let mut shown = Shown::new(&deployment, live.as_ref(), &preview, document, look);
         match older(&client, live.as_ref()).await {
             Ok(rules) => shown.notes.extend(rules),
             Err(error) => shown.unknown.push(format!("whether another OpenStackDeployment rules: {error:#}")),

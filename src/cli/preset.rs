@@ -74,10 +74,11 @@ impl Diff {
             Some(file) => self.catalog.load_for(file, None)?,
             None => self.catalog.load()?,
         };
-        let spec = self.spec(&catalog)?;
+        let document = self.file.as_deref().map(Document::read).transpose()?;
+        let spec = self.spec(document.as_ref(), &catalog)?;
         let before = cloud(&spec, &self.before.0, &catalog)?;
         let after = cloud(&spec, &self.after.0, &catalog)?;
-        let comparison = Comparison::of(&before, &after);
+        let comparison = Comparison::of(&before, &after, document.as_ref());
         match self.output {
             Format::Text => output::print(comparison.text()),
             Format::Json => output::line(serde_json::to_string_pretty(&comparison)?),
@@ -86,10 +87,10 @@ impl Diff {
     }
 
     /// What both have in common.
-    fn spec(&self, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
+    fn spec(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
-        let mut spec = match &self.file {
-            Some(file) => shaped(&Document::read(file)?, catalog)?.spec,
+        let mut spec = match document {
+            Some(document) => shaped(document, catalog)?.spec,
             None => serde_json::from_value(json!({"openstackRelease": newest()?}))?,
         };
         if let Some(release) = &self.release {

@@ -3,7 +3,7 @@
 mod case;
 mod judge;
 mod shown;
-mod syntax;
+mod value;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::added::in_file;
-use super::common::{CatalogOption, Document, read};
+use super::common::{CatalogOption, Document, called, read};
 use super::offline::misshapen;
 use super::output;
 use crate::catalog::Addition;
@@ -124,7 +124,7 @@ impl<'a> Bases<'a> {
 
 /// What becomes of the cases of a file.
 fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
-    let place = file.display().to_string();
+    let place = called(file);
     let suite = match read(file).map_err(anyhow::Error::from).and_then(|text| Suite::parse(&place, &text)) {
         Ok(suite) => suite,
         Err(error) => return vec![Outcome::wrong(place.clone(), place, &error)],

@@ -19,7 +19,7 @@ use crate::api::{
 use crate::catalog::{Catalog, Level};
 use crate::ceph::Declared;
 use crate::cluster::Error;
-use crate::desired::{self, Desired, Facts, Finding, Selection, select};
+use crate::desired::{self, Anchored, Desired, Facts, Finding, Selection, select};
 use crate::observed::{Key, Observed, ReleaseSeen, RunningSeen};
 use crate::plan::{Decision, Plan, Policy, Step};
 use crate::{endpoint, rollout, rule};
@@ -65,27 +65,13 @@ impl Context {
         let called = known(&first);
         let mut observed = self.observe(&called, memory).await;
         let anchored = desired::anchored(&first, &deployment.spec, &catalog, &observed);
-        let (spec, selection) = match &anchored {
-            Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, &catalog)),
-            None => (&deployment.spec, first),
-        };
+        let (spec, selection) = meant(deployment, anchored.as_ref(), first, &catalog);
         let refused = selection.is_refused();
-        let mut learned = Learned { problems: self.tasks.problems(), ..Learned::default() };
-        learned.facts.helm_major = self.runner.program().version().major.into();
-        learned.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
         let survey = self.survey(spec);
-        if !refused {
-            let generation = deployment.metadata.generation.unwrap_or_default();
-            let (site, again) = self.site((spec, generation), &survey.changes, memory).await;
-            learned.facts.site = site;
-            self.learn((deployment, spec, &selection), &mut observed, memory, &mut learned).await?;
-            learned.wake = learned.wake.into_iter().chain(again).min();
-        }
-        let Learned { facts, mut problems, doubts, wake, pending } = learned;
+        let learned = self.learned((deployment, spec, &selection), &survey.changes, &mut observed, memory).await?;
+        let Learned { mut facts, problems, doubts, wake, pending } = learned;
+        facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
         let mut wake = wake.into_iter().chain(memory.again(super::now())).min();
-        if !refused && !spec.paused {
-            problems.extend(self.label_nodes(&survey.changes).await);
-        }
         let ceph = facts.ceph.clone();
         let desired = memory.resolved(spec, &catalog, &selection, facts);
         if !refused {
@@ -241,6 +227,19 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
     selection.findings.extend(applied.map(|text| desired::lost_nulls(text, &deployment.spec)).unwrap_or_default());
     selection
+}
+
+/// The spec by the releases that are there, and what it means; `first` is what it means wherever they are.
+pub fn meant<'a>(
+    deployment: &'a OpenStackDeployment,
+    anchored: Option<&'a Anchored>,
+    first: Selection,
+    catalog: &Catalog,
+) -> (&'a OpenStackDeploymentSpec, Selection) {
+    match anchored {
+        Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, catalog)),
+        None => (&deployment.spec, first),
+    }
 }
 
 /// The catalogue's names of releases, wanted or not.

@@ -1,5 +1,7 @@
 //! What a pass learns of the world for a spec that is not refused: the facts that its values are made from.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -10,6 +12,7 @@ use super::pending::Pending;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::cluster::{CredentialQuestion as Question, Credentials, Error};
 use crate::desired::{self, Facts, Finding, Selection};
+use crate::nodes::Change;
 use crate::observed::Observed;
 use crate::status;
 
@@ -29,7 +32,32 @@ pub struct Learned {
 }
 
 impl Context {
-    pub(super) async fn learn(
+    /// What is learnt for a spec; of one that is refused nothing is asked, and nothing is done for it.
+    pub(super) async fn learned(
+        &self,
+        meant: (&OpenStackDeployment, &OpenStackDeploymentSpec, &Selection),
+        changes: &BTreeMap<String, Change>,
+        observed: &mut Observed,
+        memory: &mut Memory,
+    ) -> Result<Learned, Error> {
+        let (deployment, spec, selection) = meant;
+        let mut learned = Learned { problems: self.tasks.problems(), ..Learned::default() };
+        learned.facts.helm_major = self.runner.program().version().major.into();
+        if selection.is_refused() {
+            return Ok(learned);
+        }
+        let generation = deployment.metadata.generation.unwrap_or_default();
+        let (site, again) = self.site((spec, generation), changes, memory).await;
+        learned.facts.site = site;
+        self.learn(meant, observed, memory, &mut learned).await?;
+        learned.wake = learned.wake.into_iter().chain(again).min();
+        if !spec.paused {
+            learned.problems.extend(self.label_nodes(changes).await);
+        }
+        Ok(learned)
+    }
+
+    async fn learn(
         &self,
         (deployment, spec, selection): (&OpenStackDeployment, &OpenStackDeploymentSpec, &Selection),
         observed: &mut Observed,

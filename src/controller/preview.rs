@@ -17,9 +17,8 @@ use std::sync::Arc;
 use kube::{Client, ResourceExt};
 
 use super::ChartSource;
-use super::gather::{frozen, known, policy, selection};
+use super::gather::{frozen, known, meant, policy, selection};
 use super::secrets::secrets;
-use super::site::looked;
 use crate::adopt::Compared;
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level};
@@ -33,6 +32,7 @@ use crate::rule;
 use crate::scrub::Scrubber;
 use crate::tasks::Tasks;
 use crate::values::{Path, Values};
+use facts::Found;
 use leaving::{is_leaving, is_let_go, survey};
 use observe::{observe, running, terminating};
 
@@ -95,32 +95,22 @@ pub async fn preview(
     let mut unknown = unseen.clone();
     let seen = tasks.observe();
     let anchored = desired::anchored(&first, &deployment.spec, catalog, &observed);
-    let (spec, selection) = match &anchored {
-        Some(anchored) => (&anchored.spec, selection(deployment, &anchored.spec, catalog)),
-        None => (&deployment.spec, first),
-    };
+    let (spec, selection) = meant(deployment, anchored.as_ref(), first, catalog);
     take_for_true(&mut observed, catalog, live, &selection);
     observed.terminating = terminating(client, &namespaces, &mut unknown).await;
     let cluster = Cluster::reader(client.clone());
-    let mut found = facts::Found::default();
-    if !is_leaving(deployment) && !selection.is_refused() {
-        let claims = seen.claims();
-        let question = facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims };
-        found = question.facts(&cluster, charts, &mut unknown).await?;
-        found.facts.site = looked(&cluster, (spec, catalog), &seen, &mut unknown).await;
-        found.facts.refused = anchored.as_ref().map(|anchored| anchored.refused.clone()).unwrap_or_default();
-    }
-    let pinned = facts::pinned(&cluster, deployment, (spec, catalog, &selection)).await;
-    let facts::Found { facts, guessed, certificates } = found;
+    let claims = seen.claims();
+    let question = facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims };
+    let found = question.found(deployment, (&cluster, &seen, anchored.as_ref()), charts, &mut unknown).await?;
+    let Found { facts, guessed, findings } = found;
     let mut desired = wanted(deployment, spec, catalog, &selection, &facts);
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
     observed.renewed = renewed(live, &desired);
     let compared = alike::compare(&cluster, &desired, &mut observed).await?;
-    let refused = is_refused(&desired);
-    let plan = chosen(deployment, (&desired, &selection), &observed, catalog);
+    let (plan, refused) = chosen(deployment, (&desired, &selection), &observed, catalog);
     let survey = survey(deployment, spec, catalog, &seen);
     Ok(Preview {
-        findings: desired.findings.iter().cloned().chain(survey.findings).chain(certificates).chain(pinned).collect(),
+        findings: desired.findings.iter().cloned().chain(survey.findings).chain(findings).collect(),
         ceph: of_ceph(catalog, &selection, &facts),
         scrubber: Scrubber::new(secrets(&facts)),
         restarts: rollout::ahead(&desired, &observed, catalog, &plan, &spec.nodes.rollout),
@@ -141,22 +131,20 @@ pub async fn preview(
     })
 }
 
-/// What is planned for a resource that is let go, refused, or neither.
+/// What is planned for a resource that is let go, refused, or neither; and whether it is refused.
 fn chosen(
     deployment: &OpenStackDeployment,
     (desired, selection): (&Desired, &Selection),
     observed: &Observed,
     catalog: &Catalog,
-) -> Plan {
-    match is_refused(desired) {
+) -> (Plan, bool) {
+    let refused = desired.findings.iter().any(|finding| finding.level == Level::Error);
+    let plan = match refused {
         _ if is_let_go(deployment) => leaving::plan(observed, selection),
         true => frozen(desired, observed),
         false => plan(desired, observed, catalog, &policy(deployment), super::now()),
-    }
-}
-
-fn is_refused(desired: &Desired) -> bool {
-    desired.findings.iter().any(|finding| finding.level == Level::Error)
+    };
+    (plan, refused)
 }
 
 /// Takes for true what no watch tells and the status does, or what only the operator asks.

@@ -30,22 +30,11 @@ impl Context {
             return Ok(Action::await_change());
         }
         let (desired, observed, plan) = (Desired::default(), Observed::default(), Plan::default());
+        let generation = deployment.metadata.generation.unwrap_or_default();
         let report = Report {
-            spec: &deployment.spec,
-            generation: deployment.metadata.generation.unwrap_or_default(),
             helm: self.runner.program().version().to_string(),
-            desired: &desired,
-            observed: &observed,
-            names: &BTreeMap::new(),
-            plan: &plan,
-            findings: &[],
-            changes: &BTreeMap::new(),
-            problems: &[],
-            ceph: None,
-            roles: &BTreeMap::new(),
-            rollouts: &Rollouts::new(),
             not_the_one: Some(older.to_owned()),
-            deleting: None,
+            ..Report::new(&deployment.spec, generation, (&desired, &observed), &plan)
         };
         let (status, events) = crate::status::report(deployment.status.as_ref(), &report, now());
         self.cluster.publish(deployment, status, events).await?;

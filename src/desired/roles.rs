@@ -2,6 +2,7 @@
 
 use super::Finding;
 use crate::api::{NodeOperator, NodeRole, NodeSelector, OpenStackDeploymentSpec};
+use crate::catalog::schema::below;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::observed::Labels;
 
@@ -14,7 +15,7 @@ pub fn role_labels(name: &str, role: &NodeRole, catalog: &Catalog) -> Labels {
 /// What is wrong with the roles of a spec.
 pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) {
     for (name, role) in &spec.nodes.roles {
-        let field = format!("spec.nodes.roles.{name}");
+        let field = below("spec.nodes.roles", name);
         let mut refuse = |field: String, message: String| {
             findings.push(Finding { level: Level::Error, field, message });
         };

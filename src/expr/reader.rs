@@ -10,7 +10,7 @@ use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, Expr, ListExpr, LiteralValue, SelectExpr};
 use cel::{IdedExpr, Program};
 
-use super::Error;
+use super::{Error, syntax};
 
 /// Operators with two sides, by how tightly they bind; of two that begin alike the longer one first.
 const OPERATORS: [&[(&str, &str)]; 3] = [
@@ -60,15 +60,13 @@ impl Chain {
 /// The tree of an expression.
 ///
 /// # Errors
-/// What cel says of one that is wrong, and one that is too long.
+/// What is wrong with it, or that it is too long.
 pub(super) fn tree(source: &str) -> Result<IdedExpr, Error> {
     if let Some(problem) = limits::problem(source) {
         return Err(Error::Syntax { expression: source.chars().take(40).chain(['…']).collect(), problem });
     }
-    let problem = |errors: cel::ParseErrors| Error::Syntax {
-        expression: source.to_owned(),
-        problem: errors.errors.first().map_or_else(String::new, |error| error.msg.clone()),
-    };
+    // cel speaks of its grammar's own words.
+    let problem = |_| Error::Syntax { expression: source.to_owned(), problem: syntax::problem(source) };
     let parsed = || Program::compile(source).map(|program| program.expression().clone()).map_err(problem);
     read(source).map_or_else(parsed, Ok)
 }

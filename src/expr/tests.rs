@@ -36,7 +36,7 @@ fn a_whole_scalar_keeps_its_type_and_text_around_makes_a_string() {
 fn wrong_expressions_say_what_is_wrong() {
     for (text, start) in [
         ("${spec.", "\"${spec.\" has a `${` without its `}`; write `$${` for a plain `${`"),
-        ("${spec +}", "`spec +` is no CEL expression: "),
+        ("${spec +}", "`spec +` is no CEL expression: column 7: a value is lacking after `+`; write one, "),
         (
             "${feature.network}",
             "`feature.network` uses `feature`, which does not exist; there are spec, features, openstack",

@@ -65,9 +65,19 @@ impl<'a> Cloud<'a> {
         if let Some(field) = place(origin) {
             return Some(Spot::of_field(field));
         }
+        let Origin::File { file, .. } = origin else { return None };
+        Some(Spot { stands: Some(self.added(origin)?), field: taken_by(file) })
+    }
+
+    /// Where a layer stands that someone added to the catalogue.
+    fn added(&self, origin: &Origin) -> Option<String> {
         let Origin::File { file, field } = origin else { return None };
-        let stands = format!("{} ({field})", self.catalog.added.get(file)?);
-        Some(Spot { stands: Some(stands), field: taken_by(file) })
+        Some(format!("{} ({field})", self.catalog.added.get(file)?))
+    }
+
+    /// A layer for people.
+    pub fn called(&self, origin: &Origin) -> String {
+        self.added(origin).unwrap_or_else(|| origin.to_string())
     }
 
     /// What decides a value of a release, where that is somebody's own word.

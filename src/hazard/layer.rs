@@ -147,6 +147,7 @@ impl Own<'_> {
             );
             return Some(Said { kind: "preset-repeated", message });
         }
+        let origin = self.release.cloud.called(origin);
         Some(Said { kind: "no-effect", message: format!("changes nothing: {origin} says the same; take it out") })
     }
 
@@ -198,7 +199,18 @@ impl Own<'_> {
     /// A map in place of what is none.
     fn turned(&self, path: &Path) -> Option<Said> {
         let value = get(&self.layer.values, path)?;
-        shape::changed(path, value, get(self.below, path).filter(|holds| !holds.is_null()), self.release.tree)
+        shape::changed(path, value, self.holds(path, value), self.release.tree)
+    }
+
+    /// What a value takes the place of; nothing where that is somebody's mistake, and the value is of the kind that the chart has.
+    fn holds(&self, path: &Path, value: &Value) -> Option<&Value> {
+        let Release { tree, cloud, .. } = self.release;
+        let holds = get(self.below, path).filter(|holds| !holds.is_null())?;
+        let is_somebodys = || self.winner(path).is_some_and(|origin| cloud.spot(origin).is_some());
+        let is_as_the_charts = tree.and_then(|tree| tree.find(path.keys()).and_then(KeyTree::kind)).is_some()
+            && shape::changed(path, value, None, *tree).is_none();
+        let is_mistaken = || shape::changed(path, holds, None, *tree).is_some();
+        (!(is_as_the_charts && is_mistaken() && is_somebodys())).then_some(holds)
     }
 
     /// A null where nothing is, or where a whole map is.
@@ -221,7 +233,7 @@ impl Own<'_> {
         if value.is_null() {
             return None;
         }
-        let holds = get(self.below, path).filter(|holds| !holds.is_null());
+        let holds = self.holds(path, value);
         if let Some(said) = shape::changed(path, value, holds, self.release.tree) {
             return Some(said);
         }
@@ -237,7 +249,7 @@ impl Own<'_> {
         let (lost, whose): (Vec<String>, _) = match (holds, self.release.tree.and_then(|tree| tree.find(path.keys()))) {
             (Some(Value::Array(before)), _) => {
                 let lost = before.iter().filter(|item| !after.contains(item)).map(entry_name);
-                (lost.collect(), self.winner(path)?.to_string())
+                (lost.collect(), self.release.cloud.called(self.winner(path)?))
             }
             (None, Some(KeyTree::List(before))) => {
                 let after: Vec<String> = after.iter().map(entry_name).collect();

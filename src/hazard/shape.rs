@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::TYPE_CHANGED;
 use super::tally::Said;
 use crate::catalog::{KeyTree, KeyType};
 use crate::values::Path;
@@ -16,7 +17,7 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
     if before == KeyType::Number && path.keys().first().is_some_and(|key| key != "conf") && is_word(value) {
         // The value itself may come out of a Secret.
         let message = format!("is a text where {} a number; write a number", whose(holds));
-        return Some(Said { kind: "type-changed", message });
+        return Some(Said { kind: TYPE_CHANGED, message });
     }
     let after = KeyType::of(value);
     let is_file = path.keys().first().is_some_and(|key| key == "conf");
@@ -34,7 +35,7 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
         };
         let lost = if keys.is_empty() { String::new() } else { format!(", and hides its keys {}", few(&keys)) };
         let message = format!("is a {} where {whose} a map{lost}; write a map", after.name());
-        return Some(Said { kind: if keys.is_empty() { "type-changed" } else { "hidden-key" }, message });
+        return Some(Said { kind: if keys.is_empty() { TYPE_CHANGED } else { "hidden-key" }, message });
     }
     let hint = match (before, value) {
         (KeyType::Boolean, Value::String(_)) => ": in a template every text but an empty one is true",
@@ -42,7 +43,7 @@ pub fn changed(path: &Path, value: &Value, holds: Option<&Value>, tree: Option<&
         _ => "",
     };
     let message = format!("is a {} where {whose} a {}{hint}; write a {}", after.name(), before.name(), before.name());
-    Some(Said { kind: "type-changed", message })
+    Some(Said { kind: TYPE_CHANGED, message })
 }
 
 /// What a null takes away, where that is a map of the chart's: helm drops it whole. Sections of files are the user's to drop.

@@ -1,5 +1,44 @@
 //! From a field as it is written to the keys that lead to it.
 
+use serde_json::Value;
+
+use super::schema::below;
+
+/// A field that was written with a dot behind every key, with quotes around those keys of `object` that hold dots themselves.
+pub(super) fn quoted(object: &Value, field: &str) -> String {
+    let mut found = String::new();
+    let (mut value, mut rest) = (object, field.trim_start_matches('.'));
+    while !rest.is_empty() {
+        let (key, after) = first(value, rest);
+        let index = key.strip_prefix('[').and_then(|key| key.strip_suffix(']'));
+        match index {
+            Some(_) => found.push_str(key),
+            None => found = below(&found, key),
+        }
+        value = match index.map(str::parse::<usize>) {
+            Some(index) => index.ok().and_then(|index| value.get(index)),
+            None => value.get(key),
+        }
+        .unwrap_or(&Value::Null);
+        rest = after.strip_prefix('.').unwrap_or(after);
+    }
+    found
+}
+
+/// The first key of a field, and what follows it: the longest one that is there.
+fn first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
+    if let Some(end) = field.find(']').filter(|_| field.starts_with('[')) {
+        return field.split_at(end + 1);
+    }
+    let begins = |key: &&String| {
+        field.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let known = value.as_object().into_iter().flat_map(|map| map.keys()).filter(begins).map(String::len).max();
+    field.split_at(
+        known.filter(|length| *length > 0).unwrap_or_else(|| field.find(['.', '[']).unwrap_or(field.len()).max(1)),
+    )
+}
+
 /// The keys of a field: `spec.presets[0]`, `spec.services[nova]`, `spec.common.values.labels."a.b"`; numbers are places in lists.
 pub fn keys_of(field: &str) -> Vec<String> {
     let mut keys = Vec::new();
@@ -26,7 +65,25 @@ pub fn keys_of(field: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn keys_that_hold_dots_are_told_from_those_that_follow_each_other() {
+        let object =
+            json!({"spec": {"nodes": {"roles": {"gpu.nodes": {"names": []}, "gpu": {}}}, "list": [{"a.b": {"c": 1}}]}});
+        for (field, wanted) in [
+            ("spec.nodes.roles.gpu.nodes", "spec.nodes.roles.\"gpu.nodes\""),
+            (".spec.nodes.roles.gpu.nodes.names[0]", "spec.nodes.roles.\"gpu.nodes\".names[0]"),
+            ("spec.nodes.roles.gpu", "spec.nodes.roles.gpu"),
+            ("spec.list[0].a.b.c", "spec.list[0].\"a.b\".c"),
+            ("spec.nothing.of.it", "spec.nothing.of.it"),
+            ("", ""),
+        ] {
+            assert_eq!(quoted(&object, field), wanted);
+        }
+    }
 
     #[test]
     fn every_form_of_a_field_leads_to_its_keys() {

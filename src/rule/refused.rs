@@ -27,6 +27,7 @@ impl Report {
                 });
             }
         }
+        self.settle();
     }
 }
 

@@ -4,15 +4,31 @@ use serde_json::Value;
 
 use super::{Cloud, Judged};
 use crate::catalog::{KeyTree, KeyType};
+use crate::hazard::TYPE_CHANGED;
 use crate::values::{Path, Values, get, leaves};
 
+/// A number of pods that is none.
+pub(super) struct Count {
+    /// What stands before the message, where the field does not say it all.
+    before: String,
+    /// What is said of it.
+    pub judged: Judged,
+}
+
+impl Count {
+    /// Whether what is said of a value says again that this one is none.
+    pub fn covers(&self, other: &Judged) -> bool {
+        other.rule == TYPE_CHANGED && other.field == self.judged.field && other.message.starts_with(&self.before)
+    }
+}
+
 /// What stands at `pod.replicas` of upstream's charts where they have a number, and is none of pods.
-pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
+pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Count> {
     let of_release = |(release, values): (&&str, &&Values)| wrong(cloud, release, values);
     cloud.values.iter().flat_map(of_release).collect()
 }
 
-fn wrong(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Judged> {
+fn wrong(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Count> {
     let above: Path = ["pod", "replicas"].into_iter().collect();
     let Some((tree, counts)) = cloud.tree(release).zip(get(values, &above).and_then(Value::as_object)) else {
         return Vec::new();
@@ -24,11 +40,11 @@ fn wrong(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Judged> {
             return None;
         }
         let shown = if cloud.decided(release, &path).1 { "this".to_owned() } else { value.to_string() };
+        let before = cloud.before(release, &path);
         let message = format!(
-            "{}{shown} is no number of pods, and the API server refuses what is to run them, half way through the upgrade of {release}; write a whole number, 0 or more",
-            cloud.before(release, &path)
+            "{before}{shown} is no number of pods, and the API server refuses what is to run them, half way through the upgrade of {release}; write a whole number, 0 or more"
         );
-        Some(Judged::error("values", cloud.field(release, &path), message))
+        Some(Count { before, judged: Judged::error("values", cloud.field(release, &path), message) })
     };
     leaves(counts).into_iter().filter_map(said).collect()
 }

@@ -7,8 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{Content, Document, Read};
-use super::{Judged, Kind, Question, Schemas, beside, is_ours, kinds, metadata};
-use crate::api::OpenStackDeploymentSpec;
+use super::{Judged, Kind, Question, Schemas, beside, is_ours, kinds, metadata, read_spec};
 use crate::catalog::{Catalog, LABEL, Level};
 use crate::observed::Site;
 use crate::yaml;
@@ -41,7 +40,7 @@ pub struct Summary {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// As it was named, `-` for standard input.
+    /// As it was named, `stdin` for standard input.
     pub file: String,
     /// The line, from 1, of the field or of what is nearest above it.
     pub line: u64,
@@ -120,7 +119,7 @@ fn misread(document: &Document, error: &yaml::Error) -> Judged {
 
 /// Something that was named to be judged, with what was found in it.
 pub struct Named<'a> {
-    /// As it was named: a file, a folder, `-` for standard input.
+    /// As it was named: a file, a folder, `stdin` for standard input.
     pub place: String,
     /// Its documents.
     pub documents: &'a [Document],
@@ -154,7 +153,7 @@ impl Report {
     }
 
     /// Puts findings into their order, each once, and counts them.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.findings.sort();
         self.findings.dedup();
         let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
@@ -249,7 +248,7 @@ impl Place<'_> {
         for judged in question.document(kind, object) {
             self.tell(&described_by_name(kind, object), judged, report);
         }
-        let spec: Result<OpenStackDeploymentSpec, _> = serde_json::from_value(object["spec"].clone());
+        let spec = read_spec(object);
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("openstack");
         for unseen in spec.iter().flat_map(|spec| beside::unseen(spec, namespace, question.beside)) {
             report.notes.push(format!("{}: not seen: {unseen}: what it sets is not judged", self.place()));

@@ -5,8 +5,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::document::VERSION;
+use super::place::quoted;
 use super::sound::Sound;
 use super::{Judged, Kind, Schemas, fields, metadata, nulls, schema};
+use crate::api::OpenStackDeploymentSpec;
 use crate::values::plain_numbers;
 use crate::yaml::without_literals;
 
@@ -37,13 +39,13 @@ impl Schemas {
         let nulls: Vec<Judged> = nulls.into_iter().filter(|null| !is_told(null)).collect();
         found.extend(nulls);
         let is_misshapen = found.iter().any(|judged| judged.rule == "schema");
+        let newest = self.releases().last().map(String::as_str);
+        // Of what lacks something the rules that ask for nothing of it are judged all the same.
+        let lacking = Sound::lacking(schema, &whole, newest);
         let sound = self.mended(kind, whole);
-        for error in Validator::new().validate(schema, &sound.object, None).err().into_iter().flatten() {
-            // What has no sound shape can't be computed with either, and the shape has been told of.
-            if error.kind == ErrorKind::ValidationFailure || !is_misshapen {
-                let judged = Judged::error("cel", error.field_path.trim_start_matches('.'), error.message);
-                found.extend(sound.judged(judged));
-            }
+        for sound in std::iter::once(&sound).chain(&lacking) {
+            let said: Vec<Judged> = broken(schema, sound, is_misshapen).filter(|said| !found.contains(said)).collect();
+            found.extend(said);
         }
         Served { found, sound }
     }
@@ -77,6 +79,14 @@ impl Schemas {
     }
 }
 
+/// What the rules of a schema say of a resource. What has no sound shape can't be computed with either, and the shape has been told of.
+fn broken(schema: &Value, sound: &Sound, is_misshapen: bool) -> impl Iterator<Item = Judged> {
+    let errors = Validator::new().validate(schema, &sound.object, None).err().into_iter().flatten();
+    let errors = errors.filter(move |error| error.kind == ErrorKind::ValidationFailure || !is_misshapen);
+    errors
+        .filter_map(|error| sound.judged(Judged::error("cel", quoted(&sound.object, &error.field_path), error.message)))
+}
+
 impl Sound {
     /// What was found in the sound resource, at its place in the one that was written; `None` for what only follows of what was told.
     pub(super) fn judged(&self, judged: Judged) -> Option<Judged> {
@@ -96,6 +106,21 @@ fn version(kind: Kind, object: &Value) -> Option<Judged> {
     Some(Judged::error("schema", "apiVersion", message))
 }
 
+/// The spec of a resource as the API server keeps it: to it 60.0 is as good an integer as 60 (kube-openapi's `IsFloat64AJSONInteger`).
+fn plain_spec(object: &Value) -> Map<String, Value> {
+    let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
+    plain_numbers(&mut spec);
+    spec
+}
+
+/// The spec of a resource that is written like this.
+///
+/// # Errors
+/// Where it has no sound shape.
+pub fn read_spec(object: &Value) -> Result<OpenStackDeploymentSpec, serde_json::Error> {
+    serde_json::from_value(plain_spec(object).into())
+}
+
 /// The sound resource as its type; why not, where nothing has said so already. Of its metadata the name and the namespace are all that is asked for, and
 /// its status is the operator's.
 pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &mut Vec<Judged>) -> Option<T> {
@@ -106,9 +131,7 @@ pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &
     let texts = ["name", "namespace"].map(|field| (field, object["metadata"][field].as_str()));
     let metadata: Map<String, Value> =
         texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?.into()))).collect();
-    // 60.0 is as good an integer as 60 to the API server.
-    let mut spec = sound.object["spec"].as_object().cloned().unwrap_or_default();
-    plain_numbers(&mut spec);
+    let spec = plain_spec(&sound.object);
     let whole = json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata, "spec": spec});
     match serde_json::from_value(whole) {
         Ok(typed) => Some(typed),

@@ -31,19 +31,32 @@ struct Change {
 impl Sound {
     /// The resource of this schema without what has no place in it; a release that is none is taken for `release`.
     pub fn of(schema: &Value, object: Value, release: Option<&str>) -> Self {
+        Self::without(schema, object, release, true)
+    }
+
+    /// The same with what lacks something that it needs, as far as it is there; `None` where there is nothing of the kind.
+    pub fn lacking(schema: &Value, object: &Value, release: Option<&str>) -> Option<Self> {
+        let found = faults(&schema["properties"]["spec"], &object["spec"], "spec", Nulls::Dropped);
+        let lacks = |fault: &Fault<'_>| matches!(fault.problem, Problem::Required) && fault.field != RELEASE;
+        found.iter().any(lacks).then(|| Self::without(schema, object.clone(), release, false))
+    }
+
+    fn without(schema: &Value, object: Value, release: Option<&str>, is_whole: bool) -> Self {
         let mut sound = Self { object, changes: Vec::new() };
-        while sound.step(&schema["properties"]["spec"], release) {}
+        while sound.step(&schema["properties"]["spec"], release, is_whole) {}
         sound
     }
 
-    /// Takes out, or mends, what is wrong by now: what is left may lack what it needs. Whether anything was done.
-    fn step(&mut self, schema: &Value, release: Option<&str>) -> bool {
+    /// Takes out, or mends, what is wrong by now: what is left may lack what it needs, and is taken out as well where all of it is to be whole. Whether
+    /// anything was done.
+    fn step(&mut self, schema: &Value, release: Option<&str>, is_whole: bool) -> bool {
         let before = self.changes.len();
         let spec = self.object["spec"].clone();
         let mut known = BTreeSet::new();
         // From the end, so that what is taken out of a list leaves the places of those before it.
         for fault in faults(schema, &spec, "spec", Nulls::Dropped).iter().rev() {
-            let Some(field) = refused(fault) else { continue };
+            let is_kept = !is_whole && matches!(fault.problem, Problem::Required) && fault.field != RELEASE;
+            let Some(field) = refused(fault).filter(|_| !is_kept) else { continue };
             if known.insert(field.clone()) {
                 let mended = mended(fault).or_else(|| release.filter(|_| fault.field == RELEASE).map(Value::from));
                 let field = if mended.is_some() { fault.field.clone() } else { field };

@@ -58,22 +58,13 @@ fn reported_while(
     findings: &[Finding],
     now: Timestamp,
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
+    let desired = Desired::default();
     let inputs = Report {
-        spec,
-        generation: 2,
         helm: "4.3".into(),
-        desired: &Desired::default(),
-        observed,
         names: &[(Key::new("openstack", "x"), "front".to_owned())].into(),
-        plan,
         findings,
-        changes: &BTreeMap::new(),
-        problems: &[],
-        roles: &BTreeMap::new(),
-        rollouts: &std::collections::BTreeMap::new(),
-        ceph: None,
-        not_the_one: None,
         deleting: deleting.map(str::to_owned),
+        ..Report::new(spec, 2, (&desired, observed), plan)
     };
     report(previous, &inputs, now)
 }

@@ -68,6 +68,10 @@ fn what_does_not_hold_is_told_with_its_line_and_what_was_found() {
             "keystone conf.keystone.nonsense.x: expected at least 1, found nothing",
         ),
         (
+            "{release: keystone, path: pod.replicas.api, atLeast: 2}",
+            "keystone pod.replicas.api: expected at least 2, found 1 (the default of chart keystone)",
+        ),
+        (
             "{release: keystone, path: endpoints.identity.auth.admin.region_name, equals: X}",
             "expected \"X\", found \"RegionOne\"",
         ),
@@ -98,7 +102,27 @@ fn what_does_not_hold_is_told_with_its_line_and_what_was_found() {
             "{line}\n{wanted}"
         );
     }
-    assert!(said.ends_with("0 passed, 10 failed.\n"), "{said}");
+    assert!(said.ends_with("0 passed, 11 failed.\n"), "{said}");
+}
+
+#[test]
+fn where_no_layer_sets_a_value_the_charts_default_is_judged_as_explain_tells_it() {
+    let (said, code) = expecting(
+        &[
+            "{release: keystone, path: pod.replicas.api, equals: 1}",
+            "{release: keystone, path: pod.replicas.api, exists: true}",
+            "{release: keystone, path: conf.keystone.nonsense.x, exists: false}",
+        ],
+        &[],
+    );
+    assert!(code == Some(0) && said.ends_with("3 passed, 0 failed.\n"), "{said}");
+    let removed = "cases:\n- name: one\n  spec: {openstackRelease: '2026.1', presets: [core]}\n  \
+                   with: {services: {keystone: {releases: {keystone: {unset: [pod.replicas]}}}}}\n  \
+                   expect: [{release: keystone, path: pod.replicas.api, exists: false}]\n";
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("cases.yaml"), removed).unwrap();
+    let (said, code) = test(&[home.path().join("cases.yaml").to_str().unwrap()]);
+    assert_eq!(code, Some(0), "what is removed above has no default: {said}");
 }
 
 #[test]

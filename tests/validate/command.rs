@@ -22,7 +22,10 @@ pub fn validate(arguments: &[&str], input: &str) -> (i32, String, String) {
 fn the_code_says_whether_anything_is_refused_or_could_not_be_read() {
     let (code, said, _) = validate(&[], WRONG);
     assert_eq!(code, 1, "{said}");
-    assert!(said.starts_with("-:4: error: spec.presets[0]: there is no preset \"hA\", did you mean \"ha\"?"), "{said}");
+    assert!(
+        said.starts_with("stdin:4: error: spec.presets[0]: there is no preset \"hA\", did you mean \"ha\"?"),
+        "{said}"
+    );
     let (code, said, _) = validate(&["-"], DOUBTFUL);
     assert_eq!(code, 0, "{said}");
     assert!(said.ends_with("1 resource judged: 0 errors, 1 warning\n"), "{said}");
@@ -36,7 +39,7 @@ fn what_can_not_be_read_hides_nothing_and_ends_with_a_code_of_its_own() {
     let (code, said, _) = validate(&["/nowhere/cloud.yaml", "-"], WRONG);
     assert_eq!(code, 2);
     assert!(
-        said.contains(unread) && said.contains("-:4: error: spec.presets[0]: ") && said.contains(": 2 errors"),
+        said.contains(unread) && said.contains("stdin:4: error: spec.presets[0]: ") && said.contains(": 2 errors"),
         "{said}"
     );
     for format in ["json", "sarif"] {
@@ -111,7 +114,7 @@ fn what_holds_nothing_to_judge_is_one_clear_error() {
         );
     }
     let (code, said, _) = validate(&[], "");
-    assert!(code == 1 && said.starts_with("-:1: error: there is no resource of osdpl"), "{said}");
+    assert!(code == 1 && said.starts_with("stdin:1: error: there is no resource of osdpl"), "{said}");
     assert_eq!(validate(&[&place], "").0, 0, "other manifests beside ours are nobody's business");
     assert_eq!(validate(&[&at("cloud.yaml"), &at("secret.yaml")], "").0, 0, "what it takes values from may be named");
     assert_eq!(validate(&[&at("cloud.yaml"), &at("foreign.yaml")], "").0, 1);
@@ -169,8 +172,8 @@ fn what_stands_beside_a_resource_and_can_not_be_used_is_told_where_it_is_named()
     let sound = with("admin: aHVudGVyMg==", "'debug: true'");
     assert!(!sound.contains("error: "), "{sound}");
     let said = with("admin: '!!'", "'debug: [hunter2'");
-    assert!(said.contains("-:8: error: spec.services.keystone.credentials.admin: Secret keys, key admin: is no text in base64; encode it"), "{said}");
-    assert!(said.contains("-:9: error: spec.services.nova.releases.nova.valuesFrom[0]: Secret more, key values.yaml:1:8: unclosed bracket"), "{said}");
+    assert!(said.contains("stdin:8: error: spec.services.keystone.credentials.admin: Secret keys, key admin: is no text in base64; encode it"), "{said}");
+    assert!(said.contains("stdin:9: error: spec.services.nova.releases.nova.valuesFrom[0]: Secret more, key values.yaml:1:8: unclosed bracket"), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
     let said = with("adm: aHVudGVyMg==", "'debug: true'");
     assert!(

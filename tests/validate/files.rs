@@ -14,7 +14,7 @@ fn what_stands_behind_a_marker_is_refused_as_kubectl_does() {
     let (code, said, _) =
         validate(&[], &format!("{SOUND}--- {{kind: OpenStackDeployment, apiVersion: osdpl.dev/v1alpha1}}\n"));
     assert_eq!(code, 1, "{said}");
-    assert!(said.starts_with("-:5: error: something stands behind ---, where kubectl takes nothing but a comment: write it on the line below; "), "{said}");
+    assert!(said.starts_with("stdin:5: error: something stands behind ---, where kubectl takes nothing but a comment: write it on the line below; "), "{said}");
     assert_eq!(validate(&[], &format!("--- # mine\n{SOUND}---\n--- \n")).0, 0);
 }
 
@@ -22,11 +22,11 @@ fn what_stands_behind_a_marker_is_refused_as_kubectl_does() {
 fn what_is_most_likely_ours_is_told_with_what_to_write() {
     let wrong = SOUND.replace("kind: OpenStackDeployment", "kind: OpenstackDeployment");
     let (code, said, _) = validate(&[], &format!("{SOUND}---\n{wrong}"));
-    let kind = "-:7: error: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean \"OpenStackDeployment\"?; there are OpenStackDeployment and NodeMaintenance: correct it [resource]\n";
+    let kind = "stdin:7: error: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean \"OpenStackDeployment\"?; there are OpenStackDeployment and NodeMaintenance: correct it [resource]\n";
     assert!(code == 1 && said.starts_with(kind), "{said}");
     let unversioned = SOUND.replace("apiVersion: osdpl.dev/v1alpha1\n", "").replace("[core]", "[core], regoin: x");
     let (code, said, _) = validate(&[], &unversioned);
-    let version = "-:1: error: apiVersion: there is none, so that nobody knows what this is; write apiVersion: osdpl.dev/v1alpha1 [schema]\n";
+    let version = "stdin:1: error: apiVersion: there is none, so that nobody knows what this is; write apiVersion: osdpl.dev/v1alpha1 [schema]\n";
     assert!(code == 1 && said.starts_with(version) && said.contains("regoin"), "the rest is judged as well: {said}");
     assert!(said.contains("1 resource judged: 2 errors"), "{said}");
 }
@@ -43,7 +43,7 @@ fn the_items_of_a_list_are_judged_each_with_its_lines() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: osdpl.dev/v1alpha1\n  kind: OpenStackDeployment\n  metadata: {name: cloud}\n  spec:\n    openstackRelease: '2026.1'\n    presets: [core]\n    regoin: x\n";
     let (code, said, _) = validate(&[], list);
     assert!(
-        code == 1 && said.starts_with("-:10: error: spec.regoin: ") && said.contains("1 resource judged"),
+        code == 1 && said.starts_with("stdin:10: error: spec.regoin: ") && said.contains("1 resource judged"),
         "{said}"
     );
 }
@@ -51,7 +51,7 @@ fn the_items_of_a_list_are_judged_each_with_its_lines() {
 #[test]
 fn of_two_of_one_name_the_second_is_told() {
     let (code, said, _) = validate(&[], &format!("{SOUND}---\n{SOUND}"));
-    let told = "-:8: error: metadata.name: OpenStackDeployment cloud stands on line 3 already, and ";
+    let told = "stdin:8: error: metadata.name: OpenStackDeployment cloud stands on line 3 already, and ";
     assert!(code == 1 && said.starts_with(told), "{said}");
     assert_eq!(validate(&[], &format!("{SOUND}---\n{}", SOUND.replace("cloud", "other"))).0, 0);
 }
@@ -61,8 +61,8 @@ fn a_wrong_config_map_is_told_at_its_line_beside_everything_else() {
     let cloud = SOUND.replace("[core]", "[core], regoin: x");
     let (code, said, _) =
         validate(&[], &format!("{cloud}{}", addition("'true'", "    preset: edge\n    presset: x\n")));
-    assert!(code == 1 && said.contains("-:4: error: spec.regoin: "), "{said}");
-    assert!(said.contains("-:14: error: data.\"presets.edge.yaml\": key \"presets.edge.yaml\":2:"), "{said}");
+    assert!(code == 1 && said.contains("stdin:4: error: spec.regoin: "), "{said}");
+    assert!(said.contains("stdin:14: error: data.\"presets.edge.yaml\": key \"presets.edge.yaml\":2:"), "{said}");
     let (_, said, _) =
         validate(&["-o", "json"], &format!("{cloud}{}", addition("'true'", "    preset: edge\n    presset: x\n")));
     let report: serde_json::Value = serde_json::from_str(&said).unwrap();
@@ -70,9 +70,9 @@ fn a_wrong_config_map_is_told_at_its_line_beside_everything_else() {
     let none = format!("{cloud}{}", addition("'true'", "    preset: edge\n"))
         .replace(": |\n    preset: edge", ": {preset: edge}");
     let (code, said, _) = validate(&[], &none);
-    assert!(code == 1 && said.contains("-:4: error: spec.regoin: "), "{said}");
+    assert!(code == 1 && said.contains("stdin:4: error: spec.regoin: "), "{said}");
     assert!(
-        said.contains("-:12: error: data.\"presets.edge.yaml\": must be a text; write `|` behind the key"),
+        said.contains("stdin:12: error: data.\"presets.edge.yaml\": must be a text; write `|` behind the key"),
         "{said}"
     );
 }
@@ -88,13 +88,13 @@ fn what_rules_say_of_an_added_preset_names_each_value_its_release_and_where_it_s
     let at = ": spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])";
     for expected in [
         format!(
-            "-:4: error{at}, jobs.fernet_rotate.cron of keystone: \"one\" is no schedule: it has 1 fields, not 5; "
+            "stdin:4: error{at}, jobs.fernet_rotate.cron of keystone: \"one\" is no schedule: it has 1 fields, not 5; "
         ),
         format!(
-            "-:4: error{at}, jobs.credential_rotate.cron of keystone: \"two\" is no schedule: it has 1 fields, not 5; "
+            "stdin:4: error{at}, jobs.credential_rotate.cron of keystone: \"two\" is no schedule: it has 1 fields, not 5; "
         ),
-        format!("-:4: error{at}, pod.replicas.api of keystone: -3 is no number of pods, "),
-        format!("-:4: warning{at}: pod.replicas.server of mariadb is 4: an even number of database servers "),
+        format!("stdin:4: error{at}, pod.replicas.api of keystone: -3 is no number of pods, "),
+        format!("stdin:4: warning{at}: pod.replicas.server of mariadb is 4: an even number of database servers "),
     ] {
         assert!(said.contains(&expected), "{expected}: {said}");
     }
@@ -109,9 +109,9 @@ fn what_a_feature_was_given_hides_no_other_schedule_of_its_own() {
     let (_, said, _) = validate(&[], &format!("{cloud}{addition}"));
     let told: Vec<&str> = said.lines().filter(|line| line.ends_with("[cron]")).collect();
     assert_eq!(told.len(), 2, "{said}");
-    let own = "-:4: error: spec.features.mine: ConfigMap openstack/edge, key features.mine.yaml (fragments[0]), jobs.credential_rotate.cron of keystone: \"worse\" is ";
+    let own = "stdin:4: error: spec.features.mine: ConfigMap openstack/edge, key features.mine.yaml (fragments[0]), jobs.credential_rotate.cron of keystone: \"worse\" is ";
     assert!(told[0].starts_with(own), "{said}");
-    assert!(told[1].starts_with("-:4: error: spec.features.mine.schedule: \"bad\" is no schedule: "), "{said}");
+    assert!(told[1].starts_with("stdin:4: error: spec.features.mine.schedule: \"bad\" is no schedule: "), "{said}");
 }
 
 #[test]
@@ -121,7 +121,8 @@ fn a_label_that_keeps_a_config_map_out_is_told() {
         let (code, said, _) = validate(&[], &format!("{SOUND}{}", addition(label, preset)));
         assert!(
             code == 1
-                && said.contains("-:10: error: metadata.labels.\"osdpl.dev/catalog\": must be \"true\", in quotes: "),
+                && said
+                    .contains("stdin:10: error: metadata.labels.\"osdpl.dev/catalog\": must be \"true\", in quotes: "),
             "{said}"
         );
     }
@@ -133,13 +134,13 @@ fn what_is_named_and_not_there_is_noted_and_what_was_read_is_not() {
     let cloud = SOUND
         .replace("[core]", "[core], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}");
     let (code, said, _) = validate(&[], &cloud);
-    let note = "note: -:1: not seen: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] names, is not in the file: what it sets is not judged\n";
+    let note = "note: stdin:1: not seen: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] names, is not in the file: what it sets is not judged\n";
     assert!(code == 0 && said.contains(note), "{said}");
     let secret = |name: &str| {
         format!("---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData: {{values.yaml: ''}}\n")
     };
     let (_, said, _) = validate(&[], &format!("{cloud}{}{}", secret("more"), secret("other")));
-    assert!(said.starts_with("note: -:11: Secret is not judged\n1 resource judged"), "{said}");
+    assert!(said.starts_with("note: stdin:11: Secret is not judged\n1 resource judged"), "{said}");
 }
 
 #[test]

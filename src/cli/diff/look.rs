@@ -7,6 +7,7 @@ use crate::adopt::compare;
 use crate::cli::live::Live;
 use crate::cli::manifests::{Renderer, scrubber};
 use crate::cli::plan::change::{Change, Hidden};
+use crate::cli::said::Said;
 use crate::cluster::Cluster;
 use crate::controller::secrets;
 use crate::desired::DesiredRelease;
@@ -21,8 +22,7 @@ use crate::values::{Path, Values, changed};
 pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Renderer>) -> anyhow::Result<Shown> {
     let Live { client, deployment, preview, .. } = live;
     let scrub = |text: &str| preview.scrubber.scrub(text);
-    let findings =
-        preview.findings.iter().map(|found| format!("{}: {}", found.level.word(), scrub(&found.to_string())));
+    let findings = preview.findings.iter().map(|found| Said::of(found, live.document.as_ref()).scrubbed(scrub));
     let mut shown = Shown {
         namespace: deployment.namespace().unwrap_or_default(),
         name: deployment.name_any(),
@@ -31,7 +31,8 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
         ..Shown::default()
     };
     if preview.refused {
-        anyhow::bail!("the resource is refused, so nothing would be done:\n{}", shown.findings.join("\n"));
+        let said = shown.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        anyhow::bail!("the resource is refused, so nothing would be done:\n{said}");
     }
     let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(Into::into).collect();
     shown.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::cli::plan::change::Change;
+use crate::cli::said::Said;
 use crate::difference::Difference;
 
 /// What would be done, were the resource carried out as it is.
@@ -22,7 +23,7 @@ pub struct Shown {
     pub let_go: usize,
     /// What is wrong with the resource, or should be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<String>,
+    pub findings: Vec<Said>,
     /// What could not be found out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,

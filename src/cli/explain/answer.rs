@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::above::{Above, above};
 use super::Cloud;
 use super::places::Places;
 use crate::api::NodeOverride;
@@ -44,16 +45,6 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<OnNodes>,
     pub chart: Chart,
-}
-
-/// What helm is given above a path at which it is given nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Above {
-    /// Null: everything below is taken away.
-    Removed,
-    /// Something that is no map, and has nothing below.
-    Hidden,
 }
 
 /// What one entry of `spec.nodes.overrides` says.
@@ -239,18 +230,6 @@ fn nodes(entry: &NodeOverride) -> String {
         Ok(Target::Label(key, values)) => format!("{key} in ({})", list(values)),
         Err(_) => entry.name.clone(),
     }
-}
-
-/// What stands above a path that has no value.
-fn above(all: &values::Values, path: &Path) -> Option<Above> {
-    (1..path.keys().len()).find_map(|length| {
-        let above: Path = path.keys()[..length].iter().cloned().collect();
-        match values::get(all, &above)? {
-            Value::Null => Some(Above::Removed),
-            Value::Object(_) => None,
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Some(Above::Hidden),
-        }
-    })
 }
 
 /// The value at a path, with everything secret replaced.

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::answer::{Above, Answer, Chart, OnNodes, Said};
+use super::super::above::Above;
+use super::answer::{Answer, Chart, OnNodes, Said};
 use crate::yaml;
 
 /// The answers as text.

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use kube::ResourceExt;
 use serde::Serialize;
 
+use super::super::document::Document;
+use super::super::said::Said;
 use super::change::{Change, changes};
 use crate::api::{DeletionPolicy, OpenStackDeployment};
 use crate::controller::Preview;
-use crate::desired::Finding;
 use crate::plan::{Step, Wait};
 
 /// What its deletion does.
@@ -97,26 +98,12 @@ pub struct Approval {
     pub hash: Option<String>,
 }
 
-/// A finding about the spec.
-#[derive(Serialize)]
-pub struct Said {
-    pub level: &'static str,
-    /// The field of the resource; empty for the whole.
-    pub field: String,
-    pub message: String,
-}
-
-impl From<&Finding> for Said {
-    fn from(finding: &Finding) -> Self {
-        Self { level: finding.level.word(), field: finding.field.clone(), message: finding.to_string() }
-    }
-}
-
 impl Shown {
     pub fn new(
         deployment: &OpenStackDeployment,
         live: Option<&OpenStackDeployment>,
         preview: &Preview,
+        document: Option<&Document>,
         look: Look,
     ) -> Self {
         let scrub = |text: String| preview.scrubber.scrub(&text);
@@ -137,8 +124,8 @@ impl Shown {
                 changes: desired.map(|desired| changes(name, desired, preview, look)).unwrap_or_default(),
             }
         });
-        let findings =
-            preview.findings.iter().map(Said::from).map(|said| Said { message: scrub(said.message), ..said });
+        let findings = preview.findings.iter().map(|finding| Said::of(finding, document));
+        let findings = findings.map(|said| said.scrubbed(|text| preview.scrubber.scrub(text)));
         let mut shown = Self {
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
@@ -190,8 +177,8 @@ impl Shown {
     /// For people.
     pub fn table(&self) -> String {
         let mut text = String::new();
-        for Said { level, message, .. } in &self.findings {
-            let _ = writeln!(text, "{level}: {message}");
+        for said in &self.findings {
+            let _ = writeln!(text, "{said}");
         }
         for line in &self.releases {
             let status = if self.is_offline { String::new() } else { format!(" {:<16}", line.status) };

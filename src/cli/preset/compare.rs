@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::super::document::Document;
 use super::super::plan::change::Change;
+use super::super::said::Said;
 use crate::desired::{Desired, DesiredRelease, Selection, redacted};
 use crate::values::{changed, get};
 
@@ -33,7 +35,7 @@ pub struct Comparison {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
     /// What is said of the second and not of the first.
-    pub findings: Vec<String>,
+    pub findings: Vec<Said>,
     /// Whether neither has a release: sizes and the like say how much of something else there is.
     #[serde(skip)]
     is_of_nothing: bool,
@@ -47,8 +49,8 @@ pub struct Services {
 }
 
 impl Comparison {
-    /// Of two clouds.
-    pub fn of(before: &Cloud, after: &Cloud) -> Self {
+    /// Of two clouds; `document` is the resource that both are of, where there is one.
+    pub fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
         // A service of which nothing is installed with these features (ovn on ovs) neither comes nor goes.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
@@ -57,10 +59,8 @@ impl Comparison {
         let (services_before, services_after) = (services(before), services(after));
         let names = |cloud: &Cloud| -> BTreeSet<String> { cloud.desired.releases.keys().cloned().collect() };
         let (names_before, names_after) = (names(before), names(after));
-        let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| one.difference(other).cloned().collect();
-        let said = |cloud: &Cloud| -> BTreeSet<String> {
-            let findings = cloud.desired.findings.iter();
-            findings.map(|finding| format!("{}: {finding}", finding.level.word())).collect()
+        let said = |cloud: &Cloud| -> BTreeSet<Said> {
+            cloud.desired.findings.iter().map(|finding| Said::of(finding, document)).collect()
         };
         let mut comparison = Self {
             before: before.presets.clone(),
@@ -127,6 +127,11 @@ impl Comparison {
     }
 }
 
+/// What is in the one alone.
+fn only<T: Clone + Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> Vec<T> {
+    one.difference(other).cloned().collect()
+}
+
 fn changes(before: &DesiredRelease, after: &DesiredRelease) -> Vec<Change> {
     let shown = |release: &DesiredRelease| redacted(&release.values, &release.secret);
     let (old, new) = (shown(before), shown(after));
@@ -168,7 +173,7 @@ mod tests {
             let desired = resolve(&spec, &catalog, &selection, &made_up(&catalog, &selection));
             Cloud { presets: presets.iter().map(|name| (*name).to_owned()).collect(), selection, desired }
         };
-        Comparison::of(&cloud(before), &cloud(after))
+        Comparison::of(&cloud(before), &cloud(after), None)
     }
 
     #[test]

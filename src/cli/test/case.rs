@@ -4,7 +4,6 @@ use anyhow::bail;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::syntax;
 use super::written::{self, Fault};
 use crate::values::{Path, Values, merge};
 use crate::yaml::{self, Located};
@@ -62,7 +61,7 @@ pub struct Expectation {
     pub release: Option<String>,
     /// A path in its values.
     pub path: Option<String>,
-    /// The value there; null where a layer takes the chart's default away.
+    /// The value there, or the chart's default where no layer sets one; null where a layer takes the chart's default away.
     #[serde(deserialize_with = "present")]
     pub equals: Option<Value>,
     /// The least that a number there may be.
@@ -71,7 +70,7 @@ pub struct Expectation {
     pub at_most: Option<f64>,
     /// A regular expression that a text there matches.
     pub matches: Option<String>,
-    /// Whether there is a value at all.
+    /// Whether there is a value at all, be it the chart's default.
     pub exists: Option<bool>,
     /// A CEL condition over `values`, those of the release, and what the catalogue's expressions see.
     pub holds: Option<String>,
@@ -214,8 +213,8 @@ impl Expectation {
         if [refused, warns].into_iter().flatten().any(|words| words.trim().is_empty()) {
             return Err("anything that is said holds nothing; write some words of what is expected".into());
         }
-        matches.iter().try_for_each(|text| syntax::pattern(text))?;
-        holds.iter().try_for_each(|text| syntax::condition(text))?;
+        matches.iter().try_for_each(|text| written::pattern(text))?;
+        holds.iter().try_for_each(|text| written::condition(text))?;
         path.iter().try_for_each(|path| Path::parse(path).map(drop).map_err(|error| error.to_string()))
     }
 }

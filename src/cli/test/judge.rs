@@ -6,13 +6,14 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::case::Expectation;
+use super::value::Asked;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::cli::common::Document;
-use crate::desired::{Desired, DesiredRelease, Known, known, other_version, redacted, resolve, select};
-use crate::expr::{self, Expression, Scope};
+use crate::desired::{Desired, DesiredRelease, Known, known, other_version, resolve, select};
+use crate::expr::{Expression, Scope};
 use crate::observed::Site;
-use crate::rule::{Judged, Kind, Question, Schemas, keys_of, made_up_beside};
+use crate::rule::{Judged, Kind, Question, Schemas, keys_of, made_up_beside, read_spec};
 use crate::values::{Path, Values, get};
 
 /// What clouds are judged by.
@@ -66,7 +67,7 @@ impl Cloud {
         let judged = question.document(Kind::OpenStackDeployment, object);
         let (mut desired, mut scope) = (Desired::default(), Scope::new(Values::new()));
         // What has no sound shape is refused, and means nothing.
-        let spec = serde_json::from_value::<OpenStackDeploymentSpec>(object["spec"].clone()).ok();
+        let spec = read_spec(object).ok();
         if let Some(spec) = &spec {
             let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
             let selection = select(text("name"), text("namespace"), spec, catalog);
@@ -135,13 +136,15 @@ impl Cloud {
     fn value(&self, name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
         let is_locked = |spec| other_version(spec, &self.basis.catalog, name).is_none();
+        let is_known = self.spec.as_ref().is_some_and(is_locked);
         if get(&release.values, &path).is_none()
-            && self.spec.as_ref().is_some_and(is_locked)
+            && is_known
             && let Some(Known::No(hint)) = known(&self.basis.catalog, &release.chart, &path)
         {
             bail!("nobody sets {path}, and chart {} does not know it{hint}; correct the path", release.chart);
         }
-        Ok(value(name, release, expectation, &path))
+        let tree = self.basis.catalog.keys().get(&release.chart).filter(|_| is_known);
+        Ok(Asked { name, release, path: &path, tree }.fails(expectation))
     }
 
     fn condition(&self, name: &str, release: &DesiredRelease, condition: &str) -> anyhow::Result<Option<String>> {
@@ -171,47 +174,4 @@ fn within(what: &str, part: &str, said: impl Iterator<Item = String>) -> Option<
     }
     let found = if said.is_empty() { "nothing is said".to_owned() } else { said.join("; ") };
     Some(format!("expected {what} with {part:?}, found: {found}"))
-}
-
-/// How the value at the expectation's path is another one.
-fn value(name: &str, release: &DesiredRelease, expectation: &Expectation, path: &Path) -> Option<String> {
-    let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
-    // What is null takes the chart's default away: there is nothing. What no layer sets may well be something, and is no null.
-    let found = get(&release.values, path);
-    let number = found.and_then(Value::as_f64);
-    let (holds, expected) = if let Some(wanted) = equals {
-        (found.is_some_and(|found| is_equal(found, wanted)), wanted.to_string())
-    } else if let Some(least) = at_least {
-        (number.is_some_and(|number| number >= *least), format!("at least {least}"))
-    } else if let Some(most) = at_most {
-        (number.is_some_and(|number| number <= *most), format!("at most {most}"))
-    } else if let Some(pattern) = matches {
-        let text = found.and_then(Value::as_str);
-        (text.is_some_and(|text| expr::matches(text, pattern)), format!("a text that matches {pattern:?}"))
-    } else {
-        let is = found.is_some_and(|value| !value.is_null());
-        let wanted = exists.unwrap_or(true);
-        (is == wanted, if wanted { "a value".to_owned() } else { "none".to_owned() })
-    };
-    if holds {
-        return None;
-    }
-    let is_secret = release.secret.iter().any(|secret| secret.covers(path));
-    let shown = redacted(&release.values, &release.secret);
-    let found = match found {
-        None => "nothing (what the chart has by itself is not known here)".to_owned(),
-        Some(_) if is_secret => "a secret".to_owned(),
-        Some(_) => get(&shown, path).map(ToString::to_string).unwrap_or_default(),
-    };
-    Some(format!("{name} {path}: expected {expected}, found {found}"))
-}
-
-/// As helm takes them: 1 and 1.0 are one number.
-fn is_equal(left: &Value, right: &Value) -> bool {
-    let plain = |value: &Value| {
-        let mut values = Values::from_iter([(String::new(), value.clone())]);
-        crate::values::plain_numbers(&mut values);
-        values
-    };
-    plain(left) == plain(right)
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::case::Case;
 use crate::catalog::did_you_mean;
+use crate::expr::{Expression, pattern_problem};
 use crate::yaml::{self, without_literals};
 
 /// What is wrong with a case, and where.
@@ -70,6 +71,23 @@ pub fn case(written: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result
         below: Vec::new(),
         problem: format!("{}; correct it", without_literals(&error.to_string())),
     })
+}
+
+/// Whether a text is a condition.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn condition(text: &str) -> Result<(), String> {
+    Expression::compile(text).map(drop).map_err(|error| error.to_string())
+}
+
+/// Whether a text is a regular expression.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn pattern(text: &str) -> Result<(), String> {
+    let Some(problem) = pattern_problem(text) else { return Ok(()) };
+    Err(format!("`matches` is no regular expression: {problem}; correct it, with \\ before what is meant as it stands"))
 }
 
 /// The place among the lines of the dash before what begins on this line, from 1; behind the last one where it begins on none.

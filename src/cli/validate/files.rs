@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::cli::common::{self, Unread};
+use crate::cli::common::{self, Unread, called};
 use crate::rule::{Document, Named, split};
 
 /// Everything that was named.
@@ -39,7 +39,7 @@ impl Found {
             } else {
                 match common::read(path) {
                     Ok(text) => found.add(path, text, true),
-                    Err(error) => unread.push((path.display().to_string(), error.why)),
+                    Err(error) => unread.push((called(path), error.why)),
                 }
             }
             let documents = before..found.documents.len();
@@ -57,12 +57,12 @@ impl Found {
     pub fn named(&self) -> impl Iterator<Item = Named<'_>> {
         self.places.iter().map(|Place { path, documents, unread }| {
             let documents = &self.documents[documents.clone()];
-            Named { place: path.display().to_string(), documents, is_folder: path.is_dir(), unread }
+            Named { place: called(path), documents, is_folder: path.is_dir(), unread }
         })
     }
 
     fn add(&mut self, file: &Path, text: String, is_named: bool) {
-        let name = file.display().to_string();
+        let name = called(file);
         self.documents.extend(split(&name, &text).into_iter().map(|document| Document { is_named, ..document }));
         self.texts.push((name, text));
     }

@@ -13,10 +13,12 @@ use crate::ceph::Declared;
 use crate::cluster::{Cluster, CredentialQuestion, Credentials, Error, Inputs, SecretEdits};
 use crate::controller::certificates::Certificates;
 use crate::controller::named::{feature_secrets, references, values_from, written};
+use crate::controller::site::looked;
 use crate::controller::{ChartSource, ceph};
-use crate::desired::{Blocked, ChartFact, Facts, Finding, Selection, claim_classes};
+use crate::desired::{Anchored, Blocked, ChartFact, Facts, Finding, Selection, claim_classes};
 use crate::observed::{Claim, Observed};
 use crate::rule;
+use crate::tasks::Seen;
 
 /// What the facts are for.
 pub struct Question<'a> {
@@ -36,12 +38,12 @@ pub struct Found {
     pub facts: Facts,
     /// The releases of which something stays a guess, so that their digests are not the operator's.
     pub guessed: BTreeSet<String>,
-    /// What is wrong with certificates.
-    pub certificates: Vec<Finding>,
+    /// What is wrong with certificates, and with images that are named outright.
+    pub findings: Vec<Finding>,
 }
 
 /// What is said of images in the objects that a spec names, where it moves from one OpenStack release, which is deployed, to another.
-pub async fn pinned(
+async fn pinned(
     cluster: &Cluster,
     deployment: &OpenStackDeployment,
     (spec, catalog, selection): (&OpenStackDeploymentSpec, &Catalog, &Selection),
@@ -55,7 +57,25 @@ pub async fn pinned(
 }
 
 impl Question<'_> {
-    pub async fn facts(
+    /// The facts; none of a resource that is let go, or refused.
+    pub async fn found(
+        &self,
+        deployment: &OpenStackDeployment,
+        (cluster, seen, anchored): (&Cluster, &Seen, Option<&Anchored>),
+        charts: Option<&ChartSource>,
+        unknown: &mut Vec<String>,
+    ) -> Result<Found, Error> {
+        let mut found = Found::default();
+        if !is_leaving(deployment) && !self.selection.is_refused() {
+            found = self.facts(cluster, charts, unknown).await?;
+            found.facts.site = looked(cluster, (self.spec, self.catalog), seen, unknown).await;
+            found.facts.refused = anchored.map(|anchored| anchored.refused.clone()).unwrap_or_default();
+        }
+        found.findings.extend(pinned(cluster, deployment, (self.spec, self.catalog, self.selection)).await);
+        Ok(found)
+    }
+
+    async fn facts(
         &self,
         cluster: &Cluster,
         charts: Option<&ChartSource>,
@@ -86,7 +106,7 @@ impl Question<'_> {
             helm_major,
             ..Facts::default()
         };
-        Ok(Found { facts, guessed, certificates })
+        Ok(Found { facts, guessed, findings: certificates })
     }
 
     async fn credentials(&self, cluster: &Cluster, inputs: &Inputs) -> Result<Credentials, Error> {

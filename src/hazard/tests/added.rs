@@ -36,5 +36,26 @@ fn what_someone_added_to_the_catalogue_is_judged_with_the_place_where_it_stands(
     }
     assert_eq!(found.len(), expected.len(), "what says the same as others may differ in another cloud: {found:#?}");
     let over = told(json!({"values": {"manifests": {"job": true}}}));
-    assert!(!over.iter().any(|told| told.contains("manifests.job of front")), "the user decides: {over:#?}");
+    assert!(!over.iter().any(|told| told.contains("manifests.job")), "the user decides, and rightly: {over:#?}");
+}
+
+#[test]
+fn a_list_that_replaces_one_of_somebodys_names_where_that_stands() {
+    let preset = "preset: mine\ndescription: Mine.\nfragments:\n- releases:\n    front:\n      values: {conf: {hosts: [x, y], colour: red}}\n";
+    let own = json!({"front": {"releases": {"front": {"values": {"conf": {"hosts": ["x"], "colour": "red"}}}}}});
+    let found = told_with(json!({"presets": ["small", "mine"], "services": own}), &[(ADDED, preset)]);
+    let lost = format!("list-replaced {OWN}.conf.hosts: replaces the list of {ADDED_AT} (fragments[0]), because ");
+    assert!(found.iter().any(|told| told.starts_with(&lost)), "{found:#?}");
+    assert!(!found.iter().any(|told| told.contains("presets/mine.yaml")), "{found:#?}");
+}
+
+#[test]
+fn a_wrong_kind_over_somebodys_wrong_kind_is_ones_own_mistake_all_the_same() {
+    let preset = "preset: mine\ndescription: Mine.\nfragments:\n- releases:\n    front:\n      values: {manifests: {job: 'false'}}\n";
+    let own = json!({"front": {"releases": {"front": {"values": {"manifests": {"job": [1]}}}}}});
+    let found = told_with(json!({"presets": ["small", "mine"], "services": own}), &[(ADDED, preset)]);
+    assert!(
+        found.iter().any(|told| told.starts_with(&format!("type-changed {OWN}.manifests.job: is a list"))),
+        "{found:#?}"
+    );
 }

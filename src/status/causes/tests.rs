@@ -23,23 +23,9 @@ fn cause(message: &str, release: &str, stuck: bool, victims: usize) -> Cause {
 fn with<T>(causes: Vec<Cause>, look: impl FnOnce(&Report<'_>) -> T) -> T {
     let decision = Decision { key: Key::new("n", "ours"), step: Step::Ready, sweep: None, mending: None };
     let plan = Plan { decisions: [("ours".to_owned(), decision)].into(), ..Plan::default() };
-    look(&Report {
-        spec: &OpenStackDeploymentSpec::default(),
-        generation: 1,
-        helm: String::new(),
-        desired: &Desired::default(),
-        observed: &Observed { causes, ..Observed::default() },
-        names: &std::collections::BTreeMap::new(),
-        plan: &plan,
-        findings: &[],
-        changes: &std::collections::BTreeMap::new(),
-        problems: &[],
-        roles: &std::collections::BTreeMap::new(),
-        rollouts: &std::collections::BTreeMap::new(),
-        ceph: None,
-        not_the_one: None,
-        deleting: None,
-    })
+    let (spec, desired) = (OpenStackDeploymentSpec::default(), Desired::default());
+    let observed = Observed { causes, ..Observed::default() };
+    look(&Report::new(&spec, 1, (&desired, &observed), &plan))
 }
 
 #[test]

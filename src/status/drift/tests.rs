@@ -61,23 +61,7 @@ fn gone() -> World {
 /// What is told of its objects after this status.
 fn told(world: &World, before: Option<&ChildStatus>) -> ChildStatus {
     let (plan, spec) = (world.plan(), crate::api::OpenStackDeploymentSpec::default());
-    let report = Report {
-        spec: &spec,
-        generation: 1,
-        helm: String::new(),
-        names: &BTreeMap::new(),
-        desired: &world.desired,
-        observed: &world.observed,
-        plan: &plan,
-        findings: &[],
-        changes: &BTreeMap::new(),
-        problems: &[],
-        ceph: None,
-        roles: &BTreeMap::new(),
-        rollouts: &crate::rollout::Rollouts::new(),
-        not_the_one: None,
-        deleting: None,
-    };
+    let report = Report::new(&spec, 1, (&world.desired, &world.observed), &plan);
     let mut child = ChildStatus::default();
     tell(&mut child, before, "store", &plan.decisions["store"], &report, EARLY);
     child

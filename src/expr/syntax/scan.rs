@@ -1,9 +1,9 @@
-//! The words and signs of a condition.
+//! The words and signs of an expression.
 
 /// A bracket or a sign, as it is written.
 pub type Mark<'a> = &'a str;
 
-/// A part of a condition.
+/// A part of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
     /// A name with what is selected of it, a number, or a text.

@@ -1,36 +1,19 @@
-//! What is wrong with a condition or a pattern that someone wrote: where, why, and what to do. The parser of CEL speaks of its grammar's own words.
+//! What is wrong with an expression that someone wrote: where, why, and what to do.
 
 mod scan;
 
-use crate::expr::{self, Error, Expression};
 use scan::{Mark, Token, tokens};
 
-/// Whether a text is a condition.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn condition(text: &str) -> Result<(), String> {
-    let Err(error) = Expression::compile(text) else { return Ok(()) };
-    // One that is too long is told of in our words.
-    let Error::Syntax { expression, .. } = &error else { return Err(error.to_string()) };
-    if expression != text {
-        return Err(error.to_string());
-    }
-    let problem = match mistake(text) {
+/// What is wrong with a text that is no expression.
+pub(super) fn problem(text: &str) -> String {
+    match mistake(text) {
         Some((at, problem)) => format!("{}: {problem}", place(text, at)),
-        None => "it can't be read as one; write a condition such as values.pod.replicas.api >= 3".to_owned(),
-    };
-    Err(format!("`{text}` is no CEL expression: {problem}"))
+        None => format!("it can't be read as one; write one {SUCH_AS}"),
+    }
 }
 
-/// Whether a text is a regular expression.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn pattern(text: &str) -> Result<(), String> {
-    let Some(problem) = expr::pattern_problem(text) else { return Ok(()) };
-    Err(format!("`matches` is no regular expression: {problem}; correct it, with \\ before what is meant as it stands"))
-}
+/// An example for those who have nothing that could be mended.
+const SUCH_AS: &str = "such as spec.region, or values.pod.replicas.api >= 3";
 
 /// `column 5`, of a text of several lines with the line.
 fn place(text: &str, at: usize) -> String {
@@ -144,7 +127,7 @@ impl<'a> Reader<'a> {
     /// What is wrong where nothing follows any more.
     fn end(&self, at: usize) -> Option<(usize, String)> {
         if self.before.is_none() {
-            return Some((at, "it is empty; write a condition such as values.pod.replicas.api >= 3".to_owned()));
+            return Some((at, format!("it is empty; write one {SUCH_AS}")));
         }
         let open = self.open.last();
         match open.map(|(open, at)| (*open, *at, closing(open))) {
@@ -175,11 +158,16 @@ fn closing(open: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::Expression;
+
+    fn compiled(text: &str) -> Result<(), String> {
+        Expression::compile(text).map(drop).map_err(|error| error.to_string())
+    }
 
     #[test]
-    fn what_is_no_condition_is_told_with_its_place_and_what_to_write() {
+    fn what_is_no_expression_is_told_with_its_place_and_what_to_write() {
         for (text, told) in [
-            ("", "column 1: it is empty; write a condition such as"),
+            ("", "column 1: it is empty; write one such as spec.region, or"),
             ("values.x = 3", "column 10: `=` compares nothing; write =="),
             ("values.x == = 3", "column 13: `=` compares nothing; write =="),
             ("values.x & values.y", "column 10: `&` is no operator; write &&"),
@@ -202,7 +190,7 @@ mod tests {
             ("values.x.exists(y, )", "column 20: a value is lacking before `)`"),
             ("values.x == 1 &&\n  values.y = 2", "line 2, column 12: `=` compares nothing; write =="),
         ] {
-            let said = condition(text).unwrap_err();
+            let said = compiled(text).unwrap_err();
             let told = format!("`{text}` is no CEL expression: {told}");
             assert!(said.starts_with(&told), "{said}\n{told}");
         }
@@ -215,14 +203,14 @@ mod tests {
             "has(values.a.b) ? values.a['b c'] == r'\\' : size({'a': 1, 'b': [1, 2]}) == 2 // why",
             "values.list.exists(item, item.name.startsWith('it')) && [].size() == 0",
         ] {
-            assert_eq!(condition(text), Ok(()), "{text}");
+            assert_eq!(compiled(text), Ok(()), "{text}");
             assert_eq!(mistake(text), None, "{text}");
         }
     }
 
     #[test]
     fn what_is_no_name_and_what_is_too_long_are_told_as_they_are_elsewhere() {
-        assert!(condition("vales.x == 1").unwrap_err().contains("uses `vales`, which does not exist; there are spec,"));
-        assert!(condition(&"!".repeat(5000)).unwrap_err().contains("it may have 4096 bytes"));
+        assert!(compiled("vales.x == 1").unwrap_err().contains("uses `vales`, which does not exist; there are spec,"));
+        assert!(compiled(&"!".repeat(5000)).unwrap_err().contains("it may have 4096 bytes"));
     }
 }
