@@ -154,6 +154,22 @@ fn nulls_in_values_survive_but_for_client_side_apply() {
 }
 
 #[test]
+fn a_whole_number_with_a_point_is_kept_without_it() {
+    run(async {
+        let api = namespaced("points").await;
+        let mut object = resource("{openstackRelease: '2026.1', nodes: {rollout: {pauseSeconds: 1}}}");
+        object["spec"]["nodes"]["rollout"]["pauseSeconds"] = json!(60.0);
+        assert!(object.to_string().contains("60.0"), "{object}");
+        put(&api, &object).await.unwrap();
+        let kept = api.get("cloud").await.unwrap().data;
+        assert_eq!(kept["spec"]["nodes"]["rollout"]["pauseSeconds"], json!(60));
+        object["spec"]["nodes"]["rollout"]["pauseSeconds"] = json!(60.5);
+        assert!(put(&api, &object).await.is_err(), "a half is none");
+        remove(&api).await;
+    });
+}
+
+#[test]
 fn a_mistyped_field_is_refused_by_kubectl() {
     let _ = run(namespaced("typing"));
     let mut object = resource("{openstackRelease: '2026.1', features: {network: {backnd: ovn}}, servces: {}}");
