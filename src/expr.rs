@@ -45,7 +45,7 @@ pub enum Error {
     Syntax {
         /// The expression as written.
         expression: String,
-        /// What the parser says.
+        /// What is wrong.
         problem: String,
     },
     /// It names a variable that does not exist.
