@@ -1,5 +1,7 @@
 //! What each feature sets, and what each refuses or warns of.
 
+#[path = "features/agents.rs"]
+mod agents;
 #[path = "features/compute.rs"]
 mod compute;
 #[path = "features/images.rs"]

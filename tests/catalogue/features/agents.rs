@@ -1,0 +1,50 @@
+//! Who serves the agents of networks, and what filters their ports.
+
+use serde_json::json;
+
+use super::{says, sets};
+use crate::clouds::{at, catalogue, kit, resolved};
+
+/// OVN's own parts speak through its databases; agents beside them report to RPC servers, which the API's processes are not.
+#[test]
+fn agents_beside_ovn_have_rpc_servers() {
+    let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "external"}]});
+    for (network, is_there) in [
+        (json!({}), false),
+        (json!({"extensions": ["qos", "trunk"]}), false),
+        (json!({"extensions": ["vpnaas"]}), true),
+        (json!({"extensions": ["dynamicRouting"], "bgpRouterId": "192.0.2.1"}), true),
+        (json!({"sriov": sriov}), true),
+    ] {
+        let mut features = json!({"network": network});
+        features["network"]["backend"] = "ovn".into();
+        let desired = resolved(&catalogue(), &kit(&json!({"presets": ["core", "ha"], "features": features})));
+        let values = &desired.releases["neutron"].values;
+        assert_eq!(at(values, "manifests.deployment_rpc_server"), Some(&json!(is_there)), "{features}");
+        let budget = at(values, "extraObjects.disruption_budget_rpc_server");
+        assert_eq!(budget.is_some(), is_there, "{features}");
+    }
+}
+
+#[test]
+fn what_filters_ports_is_chosen_where_trunks_are() {
+    let network = |network| json!({"network": network});
+    let place = "conf.plugins.openvswitch_agent.securitygroup.firewall_driver";
+    let hybrid = json!("neutron.agent.linux.iptables_firewall.OVSHybridIptablesFirewallDriver");
+    sets(&[
+        (
+            network(json!({"extensions": ["trunk"], "firewall": "openvswitch"})),
+            &[("neutron", place, json!("openvswitch"))],
+        ),
+        (network(json!({"firewall": "iptables"})), &[("neutron", place, hybrid)]),
+    ]);
+    let field = "spec.features.network.firewall";
+    says(&[
+        (json!({"features": network(json!({"extensions": ["trunk"]}))}), field, &["subports", "set firewall"]),
+        (
+            json!({"features": network(json!({"backend": "ovn", "firewall": "iptables"}))}),
+            field,
+            &["no effect", "remove it"],
+        ),
+    ]);
+}
