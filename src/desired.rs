@@ -208,6 +208,8 @@ pub struct DesiredRelease {
     pub values: Values,
     /// Paths that must never be shown.
     pub secret: Vec<Path>,
+    /// Those too of which a later layer says something in clear: what the release was given before may be the secret.
+    pub marked: Vec<Path>,
     /// The digest of everything helm is given, 63 hexadecimal digits.
     pub inputs: String,
     /// The digest of the catalogue's part, 16 hexadecimal digits.

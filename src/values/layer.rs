@@ -1,5 +1,6 @@
 //! Layers of values, the fold over them, and provenance: which layer a value came from and which it shadows.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -82,6 +83,12 @@ pub fn secret(layers: &[Layer]) -> Vec<Path> {
     let all =
         layers.iter().enumerate().flat_map(|(place, layer)| layer.secret.iter().map(move |path| (place, layer, path)));
     all.filter(|(place, layer, path)| !is_over((*place, *layer), path)).map(|(_, _, path)| path.clone()).collect()
+}
+
+/// The paths that any layer marks: of what was given before, nobody knows which layer it came from.
+pub fn marked(layers: &[Layer]) -> Vec<Path> {
+    let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
+    all.into_iter().cloned().collect()
 }
 
 /// What one layer says of a path.
