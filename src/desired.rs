@@ -33,6 +33,7 @@ pub use claims::{ClaimClasses, claim_classes};
 pub use features::{secrets, without_login};
 pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
+pub use names::lacks_names;
 pub use nulls::lost_nulls;
 pub use per_node::{FIELD as OVERRIDES, Split, Target, by_node, target};
 pub use resolve::{Layered, layered, redacted, resolve};
