@@ -41,8 +41,8 @@ pub struct Layer {
     pub origin: Origin,
     /// Its values, expressions already evaluated.
     pub values: Values,
-    /// Paths set to null after the values.
-    pub unset: Vec<Path>,
+    /// Paths set to null after the values, each with its place in the list that was written.
+    pub unset: Vec<(usize, Path)>,
     /// Paths whose value must never be shown; a path covers all below it.
     pub secret: Vec<Path>,
 }
@@ -64,7 +64,7 @@ pub fn fold<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     let mut values = Values::new();
     for layer in layers {
         merge(&mut values, &layer.values);
-        for path in &layer.unset {
+        for (_, path) in &layer.unset {
             set(&mut values, path, Value::Null);
         }
     }
@@ -106,7 +106,7 @@ pub struct Trace<'a> {
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<Trace<'a>> {
     let said = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));
-        if layer.unset.iter().any(|unset| unset.covers(path)) {
+        if layer.unset.iter().any(|(_, unset)| unset.covers(path)) {
             return Some(Trace { origin: &layer.origin, value: Some(Value::Null), secret });
         }
         if let Some(value) = get(&layer.values, path) {
