@@ -25,6 +25,8 @@ use serde_json::Value;
 pub use added::{Addition, Extended, LABEL, Refused, extend};
 pub use check::{credentials_in, facts_in};
 pub use component::Component;
+#[cfg(test)]
+pub use error::LOOKED;
 pub use error::{Error, Errors, did_you_mean, nearest};
 pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
 pub use fragment::{Body, Every, Fragment, Reach};

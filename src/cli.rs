@@ -159,8 +159,9 @@ fn hinted(mut error: clap::Error) -> clap::Error {
     {
         let command = Arguments::command();
         let mut named = &command;
-        for word in std::env::args().skip(1) {
-            named = named.find_subcommand(&word).unwrap_or(named);
+        for word in std::env::args_os().skip(1) {
+            // What is no UTF-8 names no command.
+            named = word.to_str().and_then(|word| named.find_subcommand(word)).unwrap_or(named);
         }
         let near = nearest(word, named.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
         if let Some(near) = near {

@@ -27,6 +27,7 @@ mod pending;
 mod preview;
 mod publish;
 mod rollout;
+mod ruling;
 mod secrets;
 mod site;
 mod spent;
@@ -42,7 +43,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::reflector::Store;
 use kube::runtime::watcher;
-use kube::{Api, ResourceExt};
+use kube::{Api, ResourceExt as _};
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +53,7 @@ pub use drive::drive;
 pub use extend::Book;
 pub use fence::Fence;
 pub use preview::{Preview, preview};
+pub use ruling::older;
 pub use secrets::secrets;
 
 use crate::api::OpenStackDeployment;
@@ -265,14 +267,9 @@ impl Context {
         Ok(wake(&plan, &wish, now))
     }
 
-    /// The resource that rules instead of this one: the oldest of the cluster, by creation, then uid.
+    /// The resource that rules instead of this one.
     fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
-        let age = |d: &OpenStackDeployment| {
-            (d.metadata.creation_timestamp.clone().map(|time| time.0), d.metadata.uid.clone())
-        };
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
-        let oldest = all.iter().min_by_key(|other| age(other))?;
-        (age(oldest) < age(deployment))
-            .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
+        older(all.iter().map(AsRef::as_ref), Some(deployment))
     }
 }

@@ -34,12 +34,13 @@ pub use claims::{ClaimClasses, claim_classes};
 pub use features::{secrets, without_login};
 pub use installed::{Anchored, anchored, identify};
 pub use layers::layers;
+pub use names::lacks_names;
 pub use nulls::lost_nulls;
 pub use per_node::{FIELD as OVERRIDES, Split, Target, by_node, target};
 pub use resolve::{Layered, layered, redacted, resolve};
 pub use roles::role_labels;
 pub use select::{contradictions, select};
-pub use unknown::{Known, is_of_unknown_keys, known, known_in, unknown_keys};
+pub use unknown::{Known, is_of_unknown_keys, is_unknown_in, known, known_in, says_to_each, unknown_keys};
 pub use written::{Written, written};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};
@@ -209,6 +210,8 @@ pub struct DesiredRelease {
     pub values: Values,
     /// Paths that must never be shown.
     pub secret: Vec<Path>,
+    /// Those too of which a later layer says something in clear: what the release was given before may be the secret.
+    pub marked: Vec<Path>,
     /// The digest of everything helm is given, 63 hexadecimal digits.
     pub inputs: String,
     /// The digest of the catalogue's part, 16 hexadecimal digits.

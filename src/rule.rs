@@ -92,13 +92,7 @@ impl From<Judged> for Finding {
 
 /// What our own rules say of a cloud, beside what [`crate::desired::resolve`] finds; of what has run out only where it is known what time it is.
 pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
-    let mut found = unknown::judge(cloud);
-    let unknown: BTreeSet<String> = found.iter().map(|told| told.field.clone()).collect();
-    let hazards = hazard::hazards(cloud).into_iter();
-    // That nothing is removed by it goes without saying.
-    let hazards = hazards.filter(|found| found.kind != "null-nothing" || !unknown.contains(&found.field));
-    found.extend(hazards.map(|found| Judged::warning(found.kind, found.field, found.message)));
-    found.extend(values::judge(cloud));
+    let mut found = values::judge(cloud);
     found.extend(certificate::written(cloud, now));
     let counts = replicas::judge(cloud);
     found.retain(|told| !counts.iter().any(|count| count.covers(told)));
@@ -109,6 +103,14 @@ pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
     found.extend(address::judge(cloud));
     found.extend(controllers::judge(cloud));
     found.extend(classes::judge(cloud));
+    // Of one wrong map there may be many: what is told in part begins with the others.
+    let unknown = unknown::judge(cloud);
+    let fields: BTreeSet<&String> = unknown.iter().map(|told| &told.field).collect();
+    let hazards = hazard::hazards(cloud).into_iter();
+    // That nothing is removed by it goes without saying.
+    let hazards = hazards.filter(|found| found.kind != "null-nothing" || !fields.contains(&found.field));
+    found.extend(hazards.map(|found| Judged::warning(found.kind, found.field, found.message)));
+    found.extend(unknown);
     found
 }
 

@@ -81,8 +81,16 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     nearest(name, candidates).map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How often a near name was looked for.
+    pub static LOOKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The candidate nearest to `name`, where one is near enough: a letter or two of it are others, or it is the only one that has all of its words.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    #[cfg(test)]
+    LOOKED.set(LOOKED.get() + 1);
     let lower = name.to_lowercase();
     let mut all: Vec<(usize, &str)> =
         candidates.into_iter().map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate)).collect();

@@ -106,10 +106,12 @@ fn served(groups: &[APIGroupDiscovery]) -> Vec<String> {
 /// A cloud has hundreds and looking for each costs, so it is those that the release is given.
 pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    for values in [Some(&release.values), recorded].into_iter().flatten() {
+    // What a later layer says in clear was a secret in the record, maybe.
+    let recorded_marks = recorded.map(|values| (values, &release.marked));
+    for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
         // Of a list of objects, or one that is a text, what is secret in it alone: it says `Secret`, too.
         let whole = brought(values);
-        let marked = release.secret.iter().filter(|path| !whole.contains(path));
+        let marked = marks.iter().filter(|path| !whole.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(scalars).map(Into::into));
         found.extend(brought_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
@@ -164,6 +166,7 @@ mod tests {
         let values = json!({"conf": {"admin": 12_345_678}, "pod": {"replicas": 3}});
         release.values = serde_json::from_value(values).unwrap();
         release.secret = vec![crate::values::Path::parse("conf.admin").unwrap()];
+        release.marked.clone_from(&release.secret);
         let recorded = serde_json::from_value(json!({"conf": {"db_password": 87_654_321}})).unwrap();
         let shown = scrubber(&release, &[], Some(&recorded)).scrub("a: 12345678, b: 1.2345678e+07, c: 87654321, d: 3");
         assert_eq!(shown, "a: [redacted], b: [redacted], c: [redacted], d: 3");

@@ -39,9 +39,13 @@ impl Offline {
 
     /// The same where these are its charts.
     pub fn with_charts(mut self, catalog: &Catalog, charts: BTreeMap<String, Result<ChartFact, Blocked>>) -> Self {
+        let mut before = std::mem::take(&mut self.desired.findings);
+        let resolve = |facts: &Facts| rule::resolve(&self.deployment.spec, catalog, &self.selection, facts);
+        // What the locked charts had to be told of may not hold of these.
+        let of_locked = resolve(&self.facts).findings;
+        before.retain(|finding| !of_locked.contains(finding));
         self.facts.charts = charts;
-        let before = std::mem::take(&mut self.desired.findings);
-        self.desired = rule::resolve(&self.deployment.spec, catalog, &self.selection, &self.facts);
+        self.desired = resolve(&self.facts);
         let found = &mut self.desired.findings;
         found.extend(before.into_iter().filter(|finding| !found.contains(finding)).collect::<Vec<_>>());
         self
@@ -203,6 +207,36 @@ fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_locked_charts_had_to_be_told_of_goes_where_other_charts_are_given_and_the_rest_stays() {
+        let keys = |image: &str| format!("{{images: {{tags: {{api: '={image}'}}}}, conf: map, auth: map}}");
+        let (front, store) = (keys("quay.io/locked/front:1"), keys("quay.io/locked/store:1"));
+        let keys = [("values/keys/front.yaml", front.as_str()), ("values/keys/store.yaml", store.as_str())];
+        let catalog = Catalog::load(&crate::catalog::tests::files(&keys)).unwrap();
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let text = format!(
+            "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {{name: c}}\nspec:\n  openstackRelease: '2026.1'\n  presets: [small]\n  \
+             publicDomain: cloud\n  images: {{digests: {{'quay.io/given/front:9': '{digest}'}}}}\n"
+        );
+        let document = Document::of("c.yaml", &text, None).unwrap();
+        let meant = Offline::meant(&document, &catalog, &Site::default()).unwrap();
+        let fields = |meant: &Offline| {
+            let mut fields: Vec<_> = meant.desired.findings.iter().map(|finding| finding.field.clone()).collect();
+            fields.sort();
+            fields
+        };
+        let pinned = "spec.images.digests[quay.io/given/front:9]";
+        assert_eq!(fields(&meant), [pinned, "spec.publicDomain"]);
+        let chart = |image: &str| ChartFact {
+            version: "1.0.0".into(),
+            images: [("api".to_owned(), image.to_owned())].into(),
+            ..ChartFact::default()
+        };
+        let given = [("front", "quay.io/given/front:9"), ("store", "quay.io/locked/store:1")];
+        let given = given.map(|(name, image)| (name.to_owned(), Ok(chart(image)))).into();
+        assert_eq!(fields(&meant.with_charts(&catalog, given)), ["spec.publicDomain"]);
+    }
 
     #[test]
     fn a_file_of_no_sound_shape_is_refused_with_all_that_validate_says_in_the_order_of_its_lines() {

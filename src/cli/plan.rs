@@ -211,15 +211,8 @@ pub(super) fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeploym
 
 /// That another resource rules instead of this one, so that nothing at all is done for it: there is one cloud per cluster, the oldest.
 pub(super) async fn older(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::Result<Option<String>> {
-    let age = |deployment: &OpenStackDeployment| {
-        (deployment.metadata.creation_timestamp.clone().map(|time| time.0), deployment.metadata.uid.clone())
-    };
     let all: Api<OpenStackDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
-    let oldest = all.items.iter().min_by_key(|other| age(other));
-    let rules = oldest.filter(|oldest| live.is_none_or(|live| age(oldest) < age(live)));
-    Ok(rules.map(|rules| {
-        let rules = format!("{}/{}", rules.namespace().unwrap_or_default(), rules.name_any());
-        format!("nothing is done for this one: {rules} is older, and there is one cloud per cluster")
-    }))
+    let rules = crate::controller::older(&all.items, live);
+    Ok(rules.map(|rules| format!("nothing is done for this one: {rules} is older, and there is one cloud per cluster")))
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt as _;
 
 use super::Context;
 use super::gather::{Wish, names};
@@ -59,6 +60,14 @@ impl Staying {
     /// Whether the same is to be left alone now.
     fn rests(&self, spent: &Spent, now: Timestamp) -> bool {
         self.spent == *spent && now < self.again
+    }
+
+    /// A warning for each that stays: what a person took out meanwhile, or left as it is to be, does not.
+    fn warnings(&self, annotations: &BTreeMap<String, String>) -> Vec<Finding> {
+        let stays = |(annotation, left): &(&&'static str, &Option<String>)| {
+            annotations.get(**annotation).is_some_and(|value| Some(value) != left.as_ref())
+        };
+        self.spent.iter().filter(stays).map(|(annotation, _)| warning(annotation, &self.problem)).collect()
     }
 }
 
@@ -189,7 +198,7 @@ impl Context {
             memory.staying = Staying::asked(memory.staying.take(), &spent, answer, now);
         }
         if let Some(staying) = &memory.staying {
-            wish.findings.extend(staying.spent.keys().map(|annotation| stays(annotation, &staying.problem)));
+            wish.findings.extend(staying.warnings(deployment.annotations()));
             // What keeps it from being asked for now pokes when it ends.
             wish.wake = wish.wake.into_iter().chain(Some(staying.again).filter(|again| *again > now)).min();
         }
@@ -197,7 +206,7 @@ impl Context {
 }
 
 /// The warning that an annotation stays which has had its effect.
-fn stays(annotation: &str, problem: &str) -> Finding {
+fn warning(annotation: &str, problem: &str) -> Finding {
     let message = format!(
         "it had its effect and could not be taken away: {problem}; let the operator change annotations of the resource, or take it out yourself"
     );
@@ -205,85 +214,4 @@ fn stays(annotation: &str, problem: &str) -> Finding {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::{Decision, Why};
-
-    fn plan(steps: &[(&str, Step)]) -> Plan {
-        let decision = |name: &str, step: &Step| {
-            (name.to_owned(), Decision { key: Key::new("cloud", name), step: step.clone(), sweep: None, mending: None })
-        };
-        Plan { decisions: steps.iter().map(|(name, step)| decision(name, step)).collect(), ..Plan::default() }
-    }
-
-    fn set(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    #[test]
-    fn a_repair_of_all_is_over_when_the_rest_waits_for_another_word() {
-        let all = set(&[ALL]);
-        let with = |step: Step| left(&all, &BTreeSet::new(), &plan(&[("nova", Step::Ready), ("heat", step)]));
-        for over in [Wait::Unmanaged(None), Wait::Paused, Wait::Approval(Why::Catalog), Wait::Undecodable("x".into())] {
-            assert_eq!(with(Step::Wait(over)), set(&[]));
-        }
-        let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
-        let blocked = |reason: &str| Wait::Blocked { reason: reason.into(), message: "x".into() };
-        assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
-        let locked = Wait::Locked { until: None, message: "held by a helm that is not ours".into() };
-        let dependents = Wait::Dependents(vec!["nova".into()]);
-        for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::Record, dependents] {
-            assert_eq!(with(Step::Wait(open)), all);
-        }
-    }
-
-    #[test]
-    fn what_could_not_be_taken_away_is_tried_again_after_a_while_and_told_in_other_words_at_a_pace() {
-        let at = |seconds| Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap();
-        let (spent, other) = (Spent::from([(REPAIR, None)]), Spent::from([(REPAIR, Some("nova".to_owned()))]));
-        let refused = |before, spent, why: &str, now| Staying::refused(before, spent, why.to_owned(), now);
-        let first = refused(None, &spent, "request 1 is refused", at(0));
-        assert!(first.rests(&spent, at(9)) && !first.rests(&spent, at(10)));
-        assert!(!first.rests(&other, at(9)), "that is asked for the first time");
-        let second = refused(Some(first), &spent, "request 2 is refused", at(10));
-        assert_eq!((second.problem.as_str(), second.again), ("request 1 is refused", at(20)));
-        let third = refused(Some(second), &spent, "request 3 is refused", at(60));
-        assert_eq!(third.problem, "request 3 is refused");
-        let asked = |answer| Staying::asked(Some(refused(None, &spent, "no", at(0))), &spent, answer, at(10));
-        let meanwhile = asked(Ok(false)).map(|staying| (staying.problem, staying.told));
-        assert_eq!(meanwhile, Some(("no".to_owned(), at(0))), "someone changed the resource, and it stays");
-        assert!(asked(Ok(true)).is_none() && asked(Err("still no".into())).is_some());
-        assert_eq!(refused(Some(third), &other, "request 4 is refused", at(61)).problem, "request 4 is refused");
-    }
-
-    #[test]
-    fn a_name_that_no_release_has_is_told_with_the_nearest_one() {
-        let names = BTreeMap::from([(Key::new("cloud", "keystone"), "keystone".to_owned())]);
-        let mut observed = Observed::default();
-        let seen = ReleaseSeen { own_inputs: Some("old".into()), ..ReleaseSeen::default() };
-        observed.releases.insert(Key::new("cloud", "heat"), seen);
-        let told = |repair: &[&str]| {
-            let policy = Policy { repair: set(repair), skip_hooks: set(&["heat"]), ..Policy::default() };
-            nameless(&policy, &names, &observed).iter().map(ToString::to_string).collect::<Vec<_>>()
-        };
-        assert_eq!(told(&["keystone", ALL]), [""; 0]);
-        assert_eq!(
-            told(&["keystoen"]),
-            [
-                "annotation osdpl.dev/repair: there is no release \"keystoen\", did you mean \"keystone\"?; nothing is done for it: correct it, or take it out"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_repair_that_began_counts_once_even_when_its_annotation_stays_for_a_while() {
-        let asked = || Policy { repair: set(&["nova", "heat"]), ..Policy::default() };
-        let mut memory = Memory::default();
-        assert_eq!(memory.unspent(asked()).repair, asked().repair);
-        memory.repairing("nova", &asked());
-        memory.repairing("glance", &asked());
-        assert_eq!(memory.unspent(asked()).repair, set(&["heat"]));
-        assert_eq!(memory.unspent(Policy::default()).repair, set(&[]));
-        assert_eq!(memory.unspent(asked()).repair, asked().repair, "it is asked for anew");
-    }
-}
+mod tests;

@@ -226,7 +226,7 @@ fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut
     layer.secret = in_clear(&overrides.values);
     for (index, text) in overrides.unset.iter().enumerate() {
         match Path::parse(text) {
-            Ok(path) => layer.unset.push(path),
+            Ok(path) => layer.unset.push((index, path)),
             Err(error) => slips.push(Finding {
                 level: Level::Error,
                 field: format!("{field}.unset[{index}]"),

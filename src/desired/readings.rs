@@ -1,7 +1,8 @@
 //! What a spec may mean that has names which the catalogue does not have.
 //!
 //! `presets: [cmpute]` says that some preset is wanted, and not which: a check that asks for what a preset gives would be wrong to complain. So the spec
-//! is read once for every name that may be meant, and what is said of each of these readings is said whatever the name comes to be.
+//! is read once for every name that may be meant, and what is said of each of these readings is said whatever the name comes to be. Where it may mean more
+//! than [`MOST`], it is not read that often: its names are told of, and what its own fields say, until they are right.
 
 use serde_json::Value;
 
@@ -9,17 +10,20 @@ use crate::api::OpenStackDeploymentSpec as Spec;
 use crate::catalog::schema::{Nulls, faults};
 use crate::catalog::{Catalog, nearest};
 
-/// The specs that one with unknown names may mean, the plainest first; none of one whose names are known.
-pub(super) fn of(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
+/// How often a spec is read at most: a slip or two in its names takes fewer, and each of them is a pass's and an answer's time.
+pub(super) const MOST: usize = 64;
+
+/// The specs that one with unknown names may mean, the plainest first; none of one whose names are known. `None` where there are more than [`MOST`].
+pub(super) fn of(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);
-    let mut readings = presets(base, catalog);
-    readings.extend(services(base, catalog));
-    readings.extend(features(base, catalog));
+    let meant = presets(base, catalog).chain(services(base, catalog)).chain(features(base, catalog));
+    let mut readings: Vec<Spec> = meant.take(MOST + 1).collect();
     if !readings.is_empty() {
         readings.push(with_nearest(base, catalog));
     }
-    releases.into_iter().rev().chain(readings).collect()
+    let readings: Vec<Spec> = releases.into_iter().rev().chain(readings).collect();
+    (readings.len() <= MOST).then_some(readings)
 }
 
 /// With each OpenStack release that there is, where the spec's own is none.
@@ -31,16 +35,14 @@ fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
 }
 
 /// With each preset that is not named yet in the place of each that is none.
-fn presets(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
-    let mut readings = Vec::new();
-    for place in (0..spec.presets.len()).filter(|place| !catalog.presets.contains_key(&spec.presets[*place])) {
-        for preset in catalog.presets.keys().filter(|preset| !spec.presets.contains(preset)) {
-            let mut reading = spec.clone();
-            reading.presets[place].clone_from(preset);
-            readings.push(reading);
-        }
-    }
-    readings
+fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
+    let unknown = (0..spec.presets.len()).filter(|place| !catalog.presets.contains_key(&spec.presets[*place]));
+    let free = || catalog.presets.keys().filter(|preset| !spec.presets.contains(preset));
+    unknown.flat_map(move |place| free().map(move |preset| (place, preset))).map(|(place, preset)| {
+        let mut reading = spec.clone();
+        reading.presets[place].clone_from(preset);
+        reading
+    })
 }
 
 /// With every service enabled of which nothing is said, where one is named that there is not: checks ask for one that is lacking, and there is one more.
@@ -54,18 +56,16 @@ fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
 }
 
 /// With what is said of each feature that there is not said of each that takes it, and of which nothing is said yet.
-fn features(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
-    let mut readings = Vec::new();
-    for (_, wanted) in spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name)) {
-        let takes = |schema: &Value| faults(schema, wanted, "", Nulls::Kept).is_empty();
-        let free = catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
-        for (other, _) in free.filter(|(_, feature)| takes(&feature.schema)) {
-            let mut reading = spec.clone();
-            reading.features.insert(other.clone(), wanted.clone());
-            readings.push(reading);
-        }
-    }
-    readings
+fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
+    let unknown = spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name));
+    let free = || catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
+    let pairs = unknown.flat_map(move |(_, wanted)| free().map(move |(other, feature)| (wanted, other, feature)));
+    let takes = |schema: &Value, wanted: &Value| faults(schema, wanted, "", Nulls::Kept).is_empty();
+    pairs.filter(move |(wanted, _, feature)| takes(&feature.schema, wanted)).map(|(wanted, other, _)| {
+        let mut reading = spec.clone();
+        reading.features.insert(other.clone(), wanted.clone());
+        reading
+    })
 }
 
 /// With the nearest name in the place of each that there is not: what is most likely meant.
@@ -93,6 +93,7 @@ fn with_nearest(spec: &Spec, catalog: &Catalog) -> Spec {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::MOST;
     use crate::catalog::Catalog;
     use crate::catalog::tests::files;
     use crate::desired::select;
@@ -145,6 +146,22 @@ checks:
         assert_eq!(feature[1..], [DEEP, OLD, LACKS], "{}", feature[0]);
         let other = said(json!({"features": {"paint": {"nonsense": 1}}}));
         assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no feature takes it: {}", other[0]);
+    }
+
+    #[test]
+    fn names_that_may_mean_too_much_are_told_of_alone_beside_what_no_name_can_change() {
+        let paints = |count: usize| -> Value {
+            let paints = (0..count).map(|number| (format!("paint{number}"), json!({"name": "blue"})));
+            json!({"features": paints.collect::<serde_json::Map<_, _>>()})
+        };
+        let few = said(paints(MOST - 1));
+        assert_eq!(few[MOST - 1..], [DEEP, OLD, LACKS], "one reading each, and one with the nearest name");
+        let many = said(paints(MOST));
+        assert!(many.len() == MOST && many.iter().all(|told| told.contains("there is no feature")), "{many:?}");
+        let mut misshapen = paints(MOST);
+        misshapen["features"]["shade"] = json!({"depth": "deep"});
+        let many = said(misshapen);
+        assert!(many.len() == MOST + 1 && many[MOST].starts_with("spec.features.shade.depth: \"deep\" is"), "{many:?}");
     }
 
     #[test]

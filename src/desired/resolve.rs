@@ -129,6 +129,7 @@ impl Source<'_> {
             split: super::per_node::split(release, values),
             catalog: self.catalog_digest(fact),
             secret: crate::values::secret(&merged.layers),
+            marked: crate::values::marked(&merged.layers),
             values: std::mem::take(&mut merged.values),
         }
     }

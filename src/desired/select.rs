@@ -17,15 +17,20 @@ use crate::values::Values;
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check(spec, catalog);
-    let mut readings = readings::of(spec, catalog).into_iter().map(|reading| read(name, namespace, &reading, catalog));
-    // An OpenStack release that nobody knows leaves expressions without what every other has.
-    if !catalog.openstack.contains_key(&spec.openstack_release)
-        && let Some(first) = readings.next()
-    {
-        selection.findings = first.findings;
-    }
-    for other in readings {
-        selection.findings.retain(|finding| other.findings.contains(finding));
+    if let Some(readings) = readings::of(spec, catalog) {
+        let mut readings = readings.into_iter().map(|reading| read(name, namespace, &reading, catalog));
+        // An OpenStack release that nobody knows leaves expressions without what every other has.
+        if !catalog.openstack.contains_key(&spec.openstack_release)
+            && let Some(first) = readings.next()
+        {
+            selection.findings = first.findings;
+        }
+        for other in readings {
+            selection.findings.retain(|finding| other.findings.contains(finding));
+        }
+    } else {
+        selection.findings.clear();
+        fields(spec, catalog, &mut selection.findings);
     }
     if findings.iter().any(|finding| finding.level == Level::Error) {
         selection.certificates.clear();
@@ -37,9 +42,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
 /// Says what a spec means but for names that the catalogue does not have.
 fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut findings = Vec::new();
-    roles::check(spec, catalog, &mut findings);
-    findings.extend(images::nameless(&spec.images));
-    let features = features::merged(spec, catalog, &mut findings);
+    let features = fields(spec, catalog, &mut findings);
     let Chosen { services, external, releases, scope, findings: found, notes, refusals } =
         services::chosen(namespace, spec, catalog, &features, &mut findings);
     findings.extend(found);
@@ -62,6 +65,13 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
+}
+
+/// What single fields say by themselves, whatever else there is; with the features as they hold.
+fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
+    roles::check(spec, catalog, findings);
+    findings.extend(images::nameless(&spec.images));
+    features::merged(spec, catalog, findings)
 }
 
 pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {

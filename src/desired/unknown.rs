@@ -24,27 +24,36 @@ const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("ne
 pub(super) fn tell(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut Vec<Finding>) {
     let Some(tree) = catalog.keys().get(chart) else { return };
     for layer in layers {
-        let Some(finding) = warning(layer, chart, tree, catalog) else { continue };
-        // What someone added says something to each release by itself, all at one place.
-        let is_of_one = matches!(layer.origin, Origin::File { .. });
-        let is_told = |told: &Finding| told.field == finding.field && (!is_of_one || told.message == finding.message);
-        if !findings.iter().any(is_told) {
+        let Some(place) = place(layer, catalog) else { continue };
+        if !says_to_each(layer) && findings.iter().any(|told| told.field == place) {
+            continue;
+        }
+        let unknown = unknown(layer, tree, catalog, |_| false);
+        if unknown.is_empty() {
+            continue;
+        }
+        let finding = finding(place, chart, &unknown);
+        if !findings.contains(&finding) {
             findings.push(finding);
         }
     }
 }
 
-fn warning(layer: &Layer, chart: &str, tree: &KeyTree, catalog: &Catalog) -> Option<Finding> {
-    let place = place(layer, catalog)?;
-    let unknown = unknown(layer, tree, catalog);
-    (!unknown.is_empty()).then(|| finding(place, chart, &unknown))
+/// Whether a layer is told of for each release: what someone added says something to each by itself, all at one place.
+pub fn says_to_each(layer: &Layer) -> bool {
+    matches!(layer.origin, Origin::File { .. })
 }
 
-/// Every unknown key of a user's layer as a warning of its own, by the path below the layer.
-pub fn unknown_keys(layer: &Layer, chart: &str, catalog: &Catalog) -> Vec<(Path, Finding)> {
+/// Every unknown key of a user's layer as a warning of its own, by the path below the layer, but for those that were told of.
+pub fn unknown_keys(
+    layer: &Layer,
+    chart: &str,
+    catalog: &Catalog,
+    is_told: impl Fn(&Path) -> bool,
+) -> Vec<(Path, Finding)> {
     let Some((place, tree)) = place(layer, catalog).zip(catalog.keys().get(chart)) else { return Vec::new() };
-    let own = |key: Unknown| (key.path.iter().cloned().collect(), finding(place.clone(), chart, &[key]));
-    unknown(layer, tree, catalog).into_iter().map(own).collect()
+    let own = |key: Unknown<'_>| (key.place(), finding(place.clone(), chart, &[key]));
+    unknown(layer, tree, catalog, |key| is_told(&key.place())).into_iter().map(own).collect()
 }
 
 /// Whether a finding is about unknown keys.
@@ -66,36 +75,57 @@ fn place(layer: &Layer, catalog: &Catalog) -> Option<String> {
 }
 
 /// A key that a chart does not know.
-struct Unknown {
+struct Unknown<'a> {
     /// Down to the first that it does not know.
     path: Vec<String>,
     /// That one.
     key: String,
-    /// The nearest name, as `, did you mean "replicas"?`.
-    hint: String,
+    /// What the chart has in its place.
+    beside: &'a KeyTree,
     /// Whether it stands where the chart takes any key, and is told of because it is a slip.
     is_slip: bool,
 }
 
-/// A layer's unknown keys.
-fn unknown(layer: &Layer, tree: &KeyTree, catalog: &Catalog) -> Vec<Unknown> {
-    let mut found: Vec<Unknown> = Vec::new();
+impl Unknown<'_> {
+    fn place(&self) -> Path {
+        self.path.iter().cloned().collect()
+    }
+
+    /// The nearest name, as `, did you mean "replicas"?`: to look for it costs far more than to see that a key is not known.
+    fn hint(&self) -> String {
+        match near::slip(&self.key, self.beside.names()).filter(|_| self.is_slip) {
+            Some(meant) => format!(", did you mean {meant:?}?"),
+            None => did_you_mean(&self.key, self.beside.names()),
+        }
+    }
+}
+
+/// A layer's unknown keys, but for those that were told of.
+fn unknown<'a>(
+    layer: &Layer,
+    tree: &'a KeyTree,
+    catalog: &Catalog,
+    is_told: impl Fn(&Unknown<'_>) -> bool,
+) -> Vec<Unknown<'a>> {
+    let mut found: Vec<Unknown<'_>> = Vec::new();
     let set = leaves(&layer.values).into_iter().map(|(path, _)| path);
     for unknown in set.filter_map(|path| look(tree, path.keys())) {
-        if !found.iter().any(|known| known.path == unknown.path) {
+        // What stands below one key comes in a row.
+        if found.last().is_none_or(|known| known.path != unknown.path) {
             found.push(unknown);
         }
     }
-    for path in &layer.unset {
+    for path in layer.unset.iter().map(|(_, path)| path) {
         let whole = |unknown| Unknown { path: path.keys().to_vec(), ..unknown };
         found.extend(look(tree, path.keys()).map(whole));
     }
-    let is_known = |unknown: &Unknown| match group(layer) {
+    let knows = |other: &KeyTree, unknown: &Unknown<'_>| look(other, &unknown.path).is_none();
+    let is_known = |unknown: &Unknown<'_>| match group(layer) {
         Reached::One => false,
-        Reached::All => catalog.keys().any(|other| look(other, &unknown.path).is_none()),
-        Reached::Group(group) => of_group(catalog, group).any(|other| look(other, &unknown.path).is_none()),
+        Reached::All => catalog.keys().any(|other| knows(other, unknown)),
+        Reached::Group(group) => of_group(catalog, group).any(|other| knows(other, unknown)),
     };
-    found.retain(|unknown| !is_known(unknown));
+    found.retain(|unknown| !is_told(unknown) && !is_known(unknown));
     found.retain(|unknown| !unknown.is_slip || !is_a_name(unknown, catalog));
     found
 }
@@ -125,7 +155,7 @@ fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
 }
 
 /// What of a path a chart does not know; `None` where it knows all of it, or leaves it to the user.
-fn look(tree: &KeyTree, path: &[String]) -> Option<Unknown> {
+fn look<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     let (mut tree, mut is_open) = (tree, false);
     for (depth, key) in path.iter().enumerate() {
         if !matches!(tree, KeyTree::Map(_)) || READ_BY_ALL.contains(&key.as_str()) {
@@ -136,12 +166,10 @@ fn look(tree: &KeyTree, path: &[String]) -> Option<Unknown> {
             tree = below;
             continue;
         }
-        let hint = if is_open {
-            format!(", did you mean {:?}?", near::slip(key, tree.names())?)
-        } else {
-            did_you_mean(key, tree.names())
-        };
-        return Some(Unknown { path: path[..=depth].to_vec(), key: key.clone(), hint, is_slip: is_open });
+        if is_open {
+            near::slip(key, tree.names())?;
+        }
+        return Some(Unknown { path: path[..=depth].to_vec(), key: key.clone(), beside: tree, is_slip: is_open });
     }
     None
 }
@@ -156,7 +184,7 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
 
 /// Whether what looks like a slip is a name after all: one that the catalogue writes itself (`ml2_type_vlan`, beside the chart's `ml2_type_vxlan`), or, of
 /// options and users, some chart has somewhere.
-fn is_a_name(slip: &Unknown, catalog: &Catalog) -> bool {
+fn is_a_name(slip: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = slip.path.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.writes(&slip.key) || is_named && catalog.keys().any(|tree| tree.names_anywhere(&slip.key))
 }
@@ -181,21 +209,30 @@ pub fn known(catalog: &Catalog, chart: &str, path: &Path) -> Option<Known> {
 
 /// How a chart with these keys stands to the key at `path`.
 pub fn known_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> Known {
+    stands(tree, catalog, path).unwrap_or_else(|unknown| Known::No(unknown.hint()))
+}
+
+/// Whether a chart with these keys does not know the key at `path` at all.
+pub fn is_unknown_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> bool {
+    stands(tree, catalog, path).is_err()
+}
+
+fn stands<'a>(tree: &'a KeyTree, catalog: &Catalog, path: &Path) -> Result<Known, Unknown<'a>> {
     let keys = path.keys();
     let at = keys
         .iter()
         .try_fold(tree, |tree, key| if matches!(tree, KeyTree::Read) { Some(tree) } else { tree.below(key) });
     match at {
-        Some(tree) => tree.kind().filter(|_| tree.has_default()).map_or(Known::Read, Known::Has),
+        Some(tree) => Ok(tree.kind().filter(|_| tree.has_default()).map_or(Known::Read, Known::Has)),
         None => match look(tree, keys) {
-            Some(unknown) if !unknown.is_slip || !is_a_name(&unknown, catalog) => Known::No(unknown.hint),
-            _ => Known::Free,
+            Some(unknown) if !unknown.is_slip || !is_a_name(&unknown, catalog) => Err(unknown),
+            _ => Ok(Known::Free),
         },
     }
 }
 
-fn finding(field: String, chart: &str, unknown: &[Unknown]) -> Finding {
-    let names = unknown.iter().take(NAMED).map(|unknown| format!("{}{}", unknown.path.join("."), unknown.hint));
+fn finding(field: String, chart: &str, unknown: &[Unknown<'_>]) -> Finding {
+    let names = unknown.iter().take(NAMED).map(|unknown| format!("{}{}", unknown.path.join("."), unknown.hint()));
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let names = names.collect::<Vec<_>>().join("; ");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::tally::{Said, Tally};
 use super::{Cloud, IDLE, Spot, place, shape};
 use crate::catalog::{KeyTree, KeyType, entry_name};
-use crate::desired::{Known, known_in};
+use crate::desired::is_unknown_in;
 use crate::values::{Layer, Origin, Path, Values, fold, get, leaves, merge, set, trace};
 
 /// The list of a volume claim's modes.
@@ -32,7 +32,7 @@ pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
             Own { release, index, layer, below: &below, spot, beside: &[] }.judge(tally);
         }
         merge(&mut below, &layer.values);
-        layer.unset.iter().for_each(|path| set(&mut below, path, Value::Null));
+        layer.unset.iter().for_each(|(_, path)| set(&mut below, path, Value::Null));
     }
 }
 
@@ -73,12 +73,12 @@ impl Own<'_> {
             let said = self.removed(&path).or_else(|| self.said(&path, value));
             tally.add(self.spot.at(&path), name, self.is_for(&path), said.filter(|said| self.tells(said, &path)));
         }
-        for (index, path) in self.layer.unset.iter().enumerate() {
+        for (index, path) in &self.layer.unset {
             // What it removes may be this layer's own, which is told of there.
             let is_own = get(&self.layer.values, path).is_some();
             let said = self.said(path, &Value::Null).filter(|said| !(is_own && said.kind == "null-nothing"));
             let said = said.filter(|said| self.tells(said, path));
-            tally.add(self.spot.unset(index, path), name, self.is_for(path), said);
+            tally.add(self.spot.unset(*index, path), name, self.is_for(path), said);
         }
     }
 
@@ -95,7 +95,7 @@ impl Own<'_> {
     fn is_for(&self, path: &Path) -> bool {
         let Release { tree, cloud, .. } = self.release;
         if self.spot.stands().is_none() && self.spot.field.starts_with("spec.common") {
-            let is_known = |tree: &KeyTree| !matches!(known_in(tree, cloud.catalog, path), Known::No(_));
+            let is_known = |tree: &KeyTree| !is_unknown_in(tree, cloud.catalog, path);
             return tree.is_none_or(is_known) || get(self.below, path).is_some();
         }
         let first = &path.keys()[..1];
@@ -113,8 +113,8 @@ impl Own<'_> {
 
     /// Beside the values stands that they are to be removed, and that comes last.
     fn removed(&self, path: &Path) -> Option<Said> {
-        let index = self.layer.unset.iter().position(|unset| unset.covers(path))?;
-        let unset = self.spot.unset(index, path).field;
+        let (index, _) = self.layer.unset.iter().find(|(_, unset)| unset.covers(path))?;
+        let unset = self.spot.unset(*index, path).field;
         let message = format!("is never used: {unset} removes it again; take one of the two out");
         Some(Said { kind: "no-effect", message })
     }

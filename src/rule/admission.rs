@@ -5,13 +5,16 @@ use serde_json::{Value, json};
 use super::{Judged, Question};
 use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, Level};
-use crate::desired::{Finding, contradictions};
+use crate::desired::{Finding, contradictions, lacks_names};
 
 /// How many warnings a client is shown; the API server cuts them all off at 4096 characters.
 const WARNINGS: usize = 8;
 
-/// The rules that judge by what the catalogue holds: a preset that is not known may set what is missing, and turn what is wrong into right.
-const BY_CATALOGUE: [&str; 2] = ["catalogue", "values"];
+/// The rule that judges values, whoever sets them: what someone adds to the catalogue may set them, whether the spec names it or not.
+const OF_VALUES: &str = "values";
+
+/// The rule that judges by what the catalogue holds: a preset that is not known may set what is missing, and turn what is wrong into right.
+const OF_CATALOGUE: &str = "catalogue";
 
 /// The spec that a review asks about; `None` for one that is let through unjudged, or can't be read.
 pub fn asked(review: &Value) -> Option<OpenStackDeploymentSpec> {
@@ -35,14 +38,20 @@ impl Question<'_> {
     /// The answer to a review: what is refused is refused with all its findings, what is doubtful is let through with a warning.
     ///
     /// The API server has judged the schema and the CEL rules by then. What is being deleted, or keeps its spec, is let through: an operator that
-    /// learns a new rule must not lock what stands. Where the catalogue may hold more than is known of it (not `is_whole`), what it is said to lack locks
-    /// nothing that stands either, nor do values that come out of it: that has become warnings, the first of them.
+    /// learns a new rule must not lock what stands. Where the catalogue may hold more than is known of it (not `is_whole`), names that it is said to lack lock
+    /// nothing that stands either, nor does what may follow of one that is missing, nor values that come out of it: that has become warnings, the first of
+    /// them. Where it has all names that the spec says, what it refuses is wrong whatever is added to it.
     pub fn admission(&self, review: &Value, is_whole: bool) -> Value {
         let request = &review["request"];
         let found = self.judged(request);
         let is_lenient = !is_whole && !request["oldObject"].is_null();
         let settled = settled(&request["object"]["spec"]["presets"], self.catalog);
-        let is_open = |judged: &Judged| BY_CATALOGUE.contains(&judged.rule) && !settled.contains(&judged.field);
+        let lacks = asked(review).is_some_and(|spec| lacks_names(&spec, self.catalog));
+        let is_open = |judged: &Judged| match judged.rule {
+            OF_VALUES => true,
+            OF_CATALOGUE => lacks && !settled.contains(&judged.field),
+            _ => false,
+        };
         let is_spared = |judged: &&Judged| is_lenient && judged.level == Level::Error && is_open(judged);
         let words = |judged: &Judged| Finding::from(judged.clone()).to_string();
         let refused = found.iter().filter(|judged| judged.level == Level::Error && !is_spared(judged));
@@ -97,6 +106,10 @@ mod tests {
     use crate::rule::Schemas;
 
     fn answer(spec: &Value, more: &Value) -> Value {
+        answer_by(spec, more, true)
+    }
+
+    fn answer_by(spec: &Value, more: &Value, is_whole: bool) -> Value {
         let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
         let question = Question {
             catalog: &catalog,
@@ -115,7 +128,7 @@ mod tests {
                 request[part]["metadata"][field] = value.clone();
             }
         }
-        let answer = question.admission(&json!({"request": request}), true);
+        let answer = question.admission(&json!({"request": request}), is_whole);
         assert_eq!((&answer["kind"], &answer["response"]["uid"]), (&json!("AdmissionReview"), &json!("1-2")));
         answer["response"].clone()
     }
@@ -140,6 +153,20 @@ mod tests {
             told["warnings"][0].as_str().unwrap().starts_with("spec.publicDomain: cloud is a single label"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn what_a_catalogue_that_is_not_whole_refuses_is_spared_where_a_name_is_missing_alone() {
+        let stands = json!({"oldObject": {"spec": {}}});
+        let green = json!({"colour": {"name": "green"}});
+        let known = json!({"openstackRelease": "2026.1", "presets": ["small"], "features": green});
+        let refused = answer_by(&known, &stands, false);
+        let message = refused["status"]["message"].as_str().unwrap();
+        assert!(message.starts_with("spec.features.colour.name: \"green\" is not one of"), "{message}");
+        let lacking = json!({"openstackRelease": "2026.1", "presets": ["small", "edge"], "features": green});
+        let spared = answer_by(&lacking, &stands, false);
+        assert_eq!((&spared["allowed"], spared["warnings"].as_array().map(Vec::len)), (&json!(true), Some(2)));
+        assert_eq!(answer_by(&lacking, &json!({}), false)["allowed"], false, "nothing stands yet");
     }
 
     #[test]

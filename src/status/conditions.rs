@@ -8,6 +8,7 @@ use super::{Report, causes, rollouts, verdict::Verdict};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::ceph::{Declared, Unready};
+use crate::desired::{Finding, is_of_unknown_keys};
 use crate::plan::{Step, Wait};
 
 /// How many warnings a condition tells: it is no list to work off.
@@ -16,10 +17,17 @@ pub const WARNINGS: usize = 10;
 /// What each of them begins with, at the end of a message.
 pub const WARNING: &str = "; warning: ";
 
+/// The warnings about the spec, those of single values last, of which one wrong map makes many: a condition and events tell the first of them.
+pub fn doubts<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
+    let mut doubts: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
+    let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
+    doubts.sort_by_key(|finding| (is_of_unknown_keys(finding), is_of_a_value(&finding.field)));
+    doubts
+}
+
 /// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
 pub fn warnings(report: &Report<'_>, children: &Children) -> String {
-    let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning);
-    let warnings: Vec<String> = warnings.map(|finding| format!("{WARNING}{finding}")).collect();
+    let warnings: Vec<String> = doubts(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
     let more = (more > 0).then(|| format!("; and {more} more warnings, which `osdpl plan` tells"));
     drift::summary(children)

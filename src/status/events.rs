@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Report;
-use super::conditions::WARNINGS;
+use super::conditions::{WARNINGS, doubts};
 use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
 use crate::credentials::Restored;
@@ -142,7 +142,7 @@ pub fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
 /// Warnings about the spec that Ready's message tells and did not have yet, by field: what it never tells would be news each time.
 fn warned(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
-    let warnings = report.findings.iter().filter(|finding| finding.level == Level::Warning).take(WARNINGS);
+    let warnings = doubts(report).into_iter().take(WARNINGS);
     let mut news: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (field, text) in warnings.map(|finding| (finding.field.as_str(), finding.to_string())) {
         if !known.contains(text.as_str()) {

@@ -1,3 +1,4 @@
+mod doubts;
 mod leaving;
 
 use std::collections::BTreeMap;

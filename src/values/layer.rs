@@ -1,5 +1,6 @@
 //! Layers of values, the fold over them, and provenance: which layer a value came from and which it shadows.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -40,8 +41,8 @@ pub struct Layer {
     pub origin: Origin,
     /// Its values, expressions already evaluated.
     pub values: Values,
-    /// Paths set to null after the values.
-    pub unset: Vec<Path>,
+    /// Paths set to null after the values, each with its place in the list that was written.
+    pub unset: Vec<(usize, Path)>,
     /// Paths whose value must never be shown; a path covers all below it.
     pub secret: Vec<Path>,
 }
@@ -63,7 +64,7 @@ pub fn fold<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     let mut values = Values::new();
     for layer in layers {
         merge(&mut values, &layer.values);
-        for path in &layer.unset {
+        for (_, path) in &layer.unset {
             set(&mut values, path, Value::Null);
         }
     }
@@ -84,6 +85,12 @@ pub fn secret(layers: &[Layer]) -> Vec<Path> {
     all.filter(|(place, layer, path)| !is_over((*place, *layer), path)).map(|(_, _, path)| path.clone()).collect()
 }
 
+/// The paths that any layer marks: of what was given before, nobody knows which layer it came from.
+pub fn marked(layers: &[Layer]) -> Vec<Path> {
+    let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
+    all.into_iter().cloned().collect()
+}
+
 /// What one layer says of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace<'a> {
@@ -99,7 +106,7 @@ pub struct Trace<'a> {
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<Trace<'a>> {
     let said = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));
-        if layer.unset.iter().any(|unset| unset.covers(path)) {
+        if layer.unset.iter().any(|(_, unset)| unset.covers(path)) {
             return Some(Trace { origin: &layer.origin, value: Some(Value::Null), secret });
         }
         if let Some(value) = get(&layer.values, path) {

@@ -56,7 +56,7 @@ fn paths_are_read_as_they_are_shown() {
 fn unset_arrives_as_null_and_a_trace_names_every_layer() {
     let base = Layer::new(Origin::Derived("base".into()), map(json!({"conf": {"debug": true, "list": [1]}})));
     let mut user = Layer::new(Origin::Field("spec.common.values".into()), map(json!({"conf": {"debug": false}})));
-    user.unset.push(Path::parse("conf.list").unwrap());
+    user.unset.push((0, Path::parse("conf.list").unwrap()));
     let layers = [base, user];
     assert_eq!(Value::Object(fold(&layers)), json!({"conf": {"debug": false, "list": null}}));
     let path = Path::parse("conf.debug").unwrap();

@@ -1,5 +1,7 @@
 //! Whatever reads a file judges it as `osdpl validate` does.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
 use serde_json::Value;
@@ -89,6 +91,10 @@ fn help_is_as_wide_as_the_terminal_and_has_a_hint_for_a_slip() {
         let said = help("100", arguments);
         assert!(said.contains("a similar subcommand exists: 'validate'"), "{said}");
     }
+    // What is no UTF-8 is near nothing, and no reason to panic.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    let output = command.args(["help".as_ref(), OsStr::from_bytes(b"\xff")]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let said = help("100", &["help", "preset", "dif"]);
     assert!(said.contains("a similar subcommand exists: 'diff'"), "{said}");
 }

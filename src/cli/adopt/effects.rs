@@ -8,7 +8,7 @@ use super::look::ChartSaid;
 use crate::adopt::{Compared, Content, Description, Found, Known};
 use crate::catalog::Catalog;
 use crate::cli::manifests::{Renderer, scrubber};
-use crate::cli::plan::change::{Change, Hidden};
+use crate::cli::plan::change::{Change, Hidden, Side};
 use crate::cluster::Cluster;
 use crate::desired::DesiredRelease;
 use crate::difference::{Difference, differences, objects};
@@ -119,8 +119,8 @@ fn values(wanted: &DesiredRelease, compared: &Compared, scrubber: &Scrubber) -> 
     let hidden = Hidden::new(wanted, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {
         path: path.to_string(),
-        before: hidden.shown(&compared.before, path),
-        after: hidden.shown(&compared.after, path),
+        before: hidden.shown(&compared.before, path, Side::Before),
+        after: hidden.shown(&compared.after, path, Side::After),
         source: None,
     };
     changed(&compared.before, &compared.after).iter().map(change).collect()

@@ -6,7 +6,7 @@ use super::shown::{Line, Shown, What};
 use crate::adopt::compare;
 use crate::cli::live::Live;
 use crate::cli::manifests::{Renderer, scrubber};
-use crate::cli::plan::change::{Change, Hidden};
+use crate::cli::plan::change::{Change, Hidden, Side};
 use crate::cli::said::Said;
 use crate::cluster::Cluster;
 use crate::controller::secrets;
@@ -136,8 +136,8 @@ impl Look<'_> {
         let hidden = Hidden::new(release, &self.live.preview.scrubber, [before, after]);
         let change = |path: &Path| Change {
             path: path.to_string(),
-            before: hidden.shown(before, path),
-            after: hidden.shown(after, path),
+            before: hidden.shown(before, path, Side::Before),
+            after: hidden.shown(after, path, Side::After),
             source: None,
         };
         let chart = match &compared.verdict {

@@ -135,7 +135,7 @@ impl Question<'_> {
 
     fn said(&self, layer: &Layer, release: &str) -> anyhow::Result<Option<Said>> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
-        let unset = layer.unset.iter().position(|unset| unset.covers(self.path));
+        let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let written = self.places.of(&layer.origin, release, self.path, unset)?;
         // What a null stands above goes with it.
         let is_removed = matches!(above(&layer.values, self.path), Some(Above::Removed));

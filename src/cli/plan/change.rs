@@ -43,15 +43,15 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Lo
         return vec![bare("(no value: the chart, helm's version or its flags)".into())];
     }
     let hidden = Hidden::new(release, &preview.scrubber, [before, after]);
-    let shows = |values: &Values, path: &Path| match look {
+    let shows = |values: &Values, path: &Path, side: Side| match look {
         Look { values: false, .. } => None,
         Look { credentials: true, .. } => get(values, path).cloned(),
-        Look { credentials: false, .. } => hidden.shown(values, path),
+        Look { credentials: false, .. } => hidden.shown(values, path, side),
     };
     let change = |path: &Path| Change {
         path: path.to_string(),
-        before: shows(before, path),
-        after: shows(after, path),
+        before: shows(before, path, Side::Before),
+        after: shows(after, path, Side::After),
         source: preview.ceph.get(name).filter(|(paths, _)| paths.contains(path)).map(|(_, source)| source.clone()),
     };
     paths.iter().map(change).collect()
@@ -66,6 +66,15 @@ pub struct Hidden<'a> {
     brought: Vec<Path>,
 }
 
+/// A side of a change.
+#[derive(Clone, Copy)]
+pub enum Side {
+    /// What is recorded, of which nobody knows the layers: all that is marked now is hidden.
+    Before,
+    /// What is wanted: what a later layer says in clear is shown.
+    After,
+}
+
 impl<'a> Hidden<'a> {
     /// Of these values, before and after.
     pub fn new(release: &'a DesiredRelease, scrubber: &'a Scrubber, sides: [&Values; 2]) -> Self {
@@ -73,16 +82,20 @@ impl<'a> Hidden<'a> {
     }
 
     /// What is shown of the value at a path.
-    pub fn shown(&self, values: &Values, path: &Path) -> Option<Value> {
+    pub fn shown(&self, values: &Values, path: &Path, side: Side) -> Option<Value> {
         let value = get(values, path)?;
-        Some(if self.hides(path, value) { "<redacted>".into() } else { value.clone() })
+        let marks = match side {
+            Side::Before => &self.release.marked,
+            Side::After => &self.release.secret,
+        };
+        Some(if self.hides(path, value, marks) { "<redacted>".into() } else { value.clone() })
     }
 
-    fn hides(&self, path: &Path, value: &Value) -> bool {
+    fn hides(&self, path: &Path, value: &Value, marks: &[Path]) -> bool {
         // An image's name is none, whatever it is the image of.
         let is_image = path.keys().first().is_some_and(|top| top == "images");
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let mut marked = self.release.secret.iter().chain(&self.brought);
+        let mut marked = marks.iter().chain(&self.brought);
         marked.any(|secret| secret.covers(path) || path.covers(secret))
             || !is_image && secretive(path, value)
             || self.scrubber.scrub(&text) != text
@@ -117,8 +130,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::ValuesKind;
     use crate::catalog::Catalog;
     use crate::desired::{Facts, resolve, select};
+    use crate::rule;
 
     #[test]
     fn what_a_secret_held_that_goes_or_changes_its_form_is_not_shown() {
@@ -136,10 +151,34 @@ mod tests {
             for sides in [[&before, &after], [&after, &before]] {
                 let hidden = Hidden::new(&desired.releases["front"], &scrubber, sides);
                 let paths = changed(&before, &after);
-                let shown: Vec<_> = paths.iter().filter_map(|path| hidden.shown(&before, path)).collect();
+                let shown: Vec<_> = paths.iter().filter_map(|path| hidden.shown(&before, path, Side::After)).collect();
                 assert!(shown.contains(&json!("<redacted>")) && shown.contains(&json!(1)), "{shown:?}");
                 assert!(!json!(shown).to_string().contains("hunter2"), "{shown:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_a_secret_held_is_not_shown_where_the_spec_now_says_something_in_clear() {
+        let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
+        let own = json!({"valuesFrom": [{"kind": "Secret", "name": "given"}], "values": {"conf": {"x": "public"}}});
+        let services = json!({"front": {"releases": {"front": own}}});
+        let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
+        let spec = serde_json::from_value(spec).unwrap();
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        let mut facts = rule::made_up(&catalog, &selection);
+        let given = json!({"conf": {"x": "rotated"}}).as_object().unwrap().clone();
+        let place = (ValuesKind::Secret, "given".to_owned(), "values.yaml".to_owned());
+        facts.values_from.insert(place, Ok(given));
+        let desired = resolve(&spec, &catalog, &selection, &facts);
+        let front = &desired.releases["front"];
+        let before = json!({"conf": {"x": "hunter2"}}).as_object().unwrap().clone();
+        let scrubber = Scrubber::default();
+        let hidden = Hidden::new(front, &scrubber, [&before, &front.values]);
+        let path = Path::parse("conf.x").unwrap();
+        let shown = [hidden.shown(&before, &path, Side::Before), hidden.shown(&front.values, &path, Side::After)];
+        assert_eq!(shown, [Some(json!("<redacted>")), Some(json!("public"))]);
+        let manifests = crate::cli::manifests::scrubber(front, &[], Some(&before));
+        assert_eq!(manifests.scrub("x: hunter2, y: public"), "x: [redacted], y: public");
     }
 }

@@ -19,7 +19,7 @@ fn catalog() -> Catalog {
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn told(field: &str, values: Value, unset: &[&str]) -> String {
     let mut layer = Layer::new(Origin::Field(field.into()), values.as_object().unwrap().clone());
-    layer.unset = unset.iter().map(|path| Path::parse(path).unwrap()).collect();
+    layer.unset = unset.iter().map(|path| Path::parse(path).unwrap()).enumerate().collect();
     let mut findings = Vec::new();
     tell(&[layer.clone(), layer], "front", &catalog(), &mut findings);
     findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")

@@ -25,3 +25,9 @@ fn what_is_common_to_all_and_changes_nothing_in_any_chart_is_told() {
         [format!("no-effect {OWN}.pod.replicas: {empty}")]
     );
 }
+
+#[test]
+fn a_removal_is_told_at_its_own_place_behind_one_that_is_no_path() {
+    let found = told(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b", "conf.front.debug"]}}}}}));
+    assert!(found[0].starts_with("null-nothing spec.services.front.releases.front.unset[1]: "), "{found:?}");
+}

@@ -25,6 +25,7 @@ pub fn release(name: &str) -> DesiredRelease {
         group: crate::catalog::Group::Openstack,
         values: crate::values::Values::new(),
         secret: Vec::new(),
+        marked: Vec::new(),
         inputs: "new".into(),
         catalog: "catalogue".into(),
         images: "images".into(),
