@@ -97,7 +97,7 @@ impl<'a> Source<'a> {
             let when = fragment.when.as_ref();
             if let Some(problem) = when.and_then(|when| self.unwritten(when.source())) {
                 problems.push(problem);
-            } else if super::select::holds(when, self.scope, field, problems) {
+            } else if super::select::holds(when, self.scope, &field, problems) {
                 self.body(body, &fragment.file, &fragment.field, layers, problems);
             }
         }

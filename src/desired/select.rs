@@ -150,7 +150,7 @@ pub(super) fn is_added(place: &str) -> bool {
 pub(super) fn holds(
     when: Option<&Expression>,
     scope: &Scope,
-    field: impl ToString,
+    field: &(impl ToString + ?Sized),
     findings: &mut Vec<Finding>,
 ) -> bool {
     when.is_none_or(|when| {
