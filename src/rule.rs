@@ -95,8 +95,7 @@ pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
     let mut found = values::judge(cloud);
     found.extend(certificate::written(cloud, now));
     let counts = replicas::judge(cloud);
-    found.retain(|told| !counts.iter().any(|count| count.covers(told)));
-    found.extend(counts.into_iter().map(|count| count.judged));
+    found.extend(counts.iter().map(|count| count.judged.clone()));
     found.extend(cron::judge(cloud));
     found.extend(connections::judge(cloud));
     found.extend(domain::judge(cloud.spec));
@@ -109,7 +108,8 @@ pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
     let hazards = hazard::hazards(cloud).into_iter();
     // That nothing is removed by it goes without saying.
     let hazards = hazards.filter(|found| found.kind != "null-nothing" || !fields.contains(&found.field));
-    found.extend(hazards.map(|found| Judged::warning(found.kind, found.field, found.message)));
+    let hazards = hazards.map(|found| Judged::warning(found.kind, found.field, found.message));
+    found.extend(hazards.filter(|told| !counts.iter().any(|count| count.covers(told))));
     found.extend(unknown);
     found
 }

@@ -8,7 +8,7 @@ mod brought;
 mod secretive;
 
 pub use brought::{brought, brought_texts};
-pub use secretive::{scalars, secretive, written};
+pub use secretive::{names_secret, scalars, secretive, written};
 
 use std::collections::BTreeSet;
 use std::fmt;

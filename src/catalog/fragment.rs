@@ -150,7 +150,7 @@ impl Body {
     /// For the first expression that is wrong or fails, with its path.
     pub fn layer(&self, origin: Origin, scope: &Scope<'_>) -> Result<Layer, (Path, expr::Error)> {
         let (values, secret) = self.template()?.evaluate(scope)?;
-        Ok(Layer { origin, values, unset: self.unset.iter().cloned().enumerate().collect(), secret })
+        Ok(Layer { origin, values, unset: self.unset.iter().cloned().enumerate().collect(), secret, clear: Vec::new() })
     }
 
     fn template(&self) -> Result<&Template, (Path, expr::Error)> {

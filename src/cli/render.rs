@@ -140,8 +140,7 @@ impl Arguments {
         let jobs = jobs.collect();
         let written = |(name, release): (&String, &DesiredRelease)| {
             let layers = layers(name, &deployment.spec, &catalog, &selection, &facts).unwrap_or_default();
-            let users = layers.iter().filter(|layer| is_users(layer));
-            (name.clone(), users.flat_map(|layer| hidden(layer, &release.secret)).collect())
+            (name.clone(), layers.iter().flat_map(|layer| by_users(layer, &release.secret)).collect())
         };
         Ok(Cloud {
             written: desired.releases.iter().map(written).collect(),
@@ -196,9 +195,12 @@ impl Arguments {
     }
 }
 
-/// Whether a layer is what someone wrote, and not the catalogue.
-fn is_users(layer: &Layer) -> bool {
-    matches!(layer.origin, Origin::Field(_) | Origin::Object(_))
+/// The paths of what someone has written in a layer and may not be shown.
+fn by_users(layer: &Layer, secret: &[Path]) -> Vec<Path> {
+    match layer.origin {
+        Origin::Field(_) | Origin::Object(_) => hidden(layer, secret),
+        Origin::File { .. } | Origin::Derived(_) => layer.clear.clone(),
+    }
 }
 
 /// The paths of what a layer sets and may not be shown, each by itself: what takes the place of a credential is secret like it.
@@ -240,8 +242,11 @@ mod tests {
         let values = json!({"conf": {"password": "hunter2", "debug": true}, "other": 1});
         let layer = Layer::new(Origin::Field("spec".into()), values.as_object().unwrap().clone());
         let secret = [Path::parse("conf").unwrap()];
-        let paths: Vec<String> = hidden(&layer, &secret).iter().map(ToString::to_string).collect();
-        assert_eq!((is_users(&layer), paths), (true, vec!["conf.debug".to_owned(), "conf.password".to_owned()]));
+        let paths = |layer: &Layer| by_users(layer, &secret).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(paths(&layer), ["conf.debug", "conf.password"]);
+        let file = Origin::File { file: "values/features/volumes.yaml".into(), field: "fragments[0]".into() };
+        let clear = vec![Path::parse("conf.password").unwrap()];
+        assert_eq!(paths(&Layer { origin: file, clear, ..layer }), ["conf.password"], "what a feature passes on");
     }
 
     #[test]

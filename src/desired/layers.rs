@@ -7,6 +7,9 @@ use crate::expr::Scope;
 use crate::scrub::{brought, written};
 use crate::values::{Layer, Origin, Path, Values, fold, leaves};
 
+/// The catalogue's files whose values texts of the user's become part of.
+const FEATURES: &str = "values/features/";
+
 /// What the layers of a release are made from.
 pub(super) struct Source<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
@@ -107,10 +110,12 @@ impl<'a> Source<'a> {
         let origin = Origin::File { file: file.to_owned(), field: field.to_owned() };
         match body.layer(origin, self.scope) {
             Ok(mut layer) => {
-                layer.secret.extend(passed::places(&layer, self.passwords));
-                if self.catalog.added.contains_key(file) {
-                    layer.secret.extend(in_clear(&layer.values));
+                if file.starts_with(FEATURES) {
+                    layer.clear = passed::places(&layer, self.passwords);
+                } else if self.catalog.added.contains_key(file) {
+                    layer.clear = in_clear(&layer.values);
                 }
+                layer.secret.extend_from_slice(&layer.clear);
                 layers.push(layer);
             }
             Err((path, error)) => problems.push(self.problem(format!("{} {field}.{path}", self.stands(file)), &error)),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::scrub::{SHORTEST, written};
+use crate::scrub::{SHORTEST, names_secret, secretive};
 use crate::values::{Layer, Path, Values, leaves};
 
 /// The texts of features that are taken for secrets.
@@ -24,8 +24,9 @@ pub(super) fn places(layer: &Layer, passwords: &[String]) -> Vec<Path> {
 fn in_map(map: &Values, found: &mut Vec<String>) {
     for (key, value) in map {
         match value {
-            Value::String(text) if text.len() >= SHORTEST && !names_an_object(key) => {
-                found.extend(written(&Path::root().child(key), value).then(|| text.clone()));
+            Value::String(text) if text.len() >= SHORTEST => {
+                let is_password = names_secret(key) && !names_something_else(key) || secretive(&Path::root(), value);
+                found.extend(is_password.then(|| text.clone()));
             }
             _ => below(value, found),
         }
@@ -40,14 +41,18 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Schemas of features say `secret` and `…Secret` for the name of one; options of drivers are spelled `san_password`.
-fn names_an_object(key: &str) -> bool {
-    key == "secret" || key == "secretName" || key.ends_with("Secret")
+/// Schemas of features say `secret` and `…Secret` for the name of one, where options of drivers are spelled `san_password`; rules of policies are called
+/// `secrets:post`.
+fn names_something_else(key: &str) -> bool {
+    key == "secret" || key.ends_with("Secret") || key.contains(':')
 }
+
+/// From this length on a password is looked for within texts, as in a URL; shorter ones are words that stand in others.
+const WITHIN: usize = 8;
 
 fn says(value: &Value, password: &str) -> bool {
     match value {
-        Value::String(text) => text.contains(password),
+        Value::String(text) => text == password || password.len() >= WITHIN && text.contains(password),
         Value::Array(items) => items.iter().any(|item| says(item, password)),
         Value::Object(map) => map.values().any(|value| says(value, password)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -69,22 +74,25 @@ mod tests {
     fn passwords_are_known_by_their_keys_and_names_of_secrets_are_none() {
         let features = map(json!({
             "volumes": {"backends": [{"name": "array", "secret": "account", "options": {"san_login": "admin", "san_password": "hunter2"}}]},
-            "identity": {"ldap": {"url": "ldap://reader:letmein@ldap", "passwordSecret": "ldap", "tokens": {"provider": "fernet"}}},
+            "identity": {"ldap": {"url": "ldap://reader:letmein@ldap", "passwordSecret": "ldap", "tokens": {"provider": "fernet"}},
+                         "compliance": {"passwordRegex": "^.{12,}$"}},
+            "policies": {"barbican": {"secret:decrypt": "role:admin", "identity:create_credential": "role:admin"}},
         }));
         assert_eq!(passwords(&features), ["ldap://reader:letmein@ldap", "hunter2"]);
     }
 
     #[test]
     fn what_holds_one_is_hidden_and_nothing_beside_it() {
-        let values = map(
-            json!({"conf": {"array": {"san_ip": "10.0.0.9", "key": "hunter2"}, "list": [{"a": "x hunter2"}], "other": ["a"]}}),
-        );
+        let conf = json!({"array": {"san_ip": "10.0.0.9", "key": "hunter2"}, "list": [{"a": "hunter2"}], "other": ["a hunter2"],
+                          "url": "http://a:long-enough@b"});
+        let values = map(json!({"conf": conf}));
         let layer = Layer::new(Origin::Field("x".into()), values);
         let hidden = |passwords: &[&str]| {
             let passwords: Vec<String> = passwords.iter().map(ToString::to_string).collect();
             places(&layer, &passwords).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(hidden(&["hunter2"]), ["conf.array.key", "conf.list"]);
+        assert_eq!(hidden(&["long-enough"]), ["conf.url"]);
         assert_eq!(hidden(&[]), Vec::<String>::new());
     }
 }

@@ -128,6 +128,13 @@ fn conflicts(parts: &[Part<'_>], findings: &mut Vec<Finding>) {
             let other = parts[..index].iter().rev().filter(|other| other.target.meets(&part.target));
             let mut other = other.filter_map(|other| Some((other, crate::values::get(other.values, &path)?)));
             let Some((other, before)) = other.next().filter(|(_, before)| *before != value) else { continue };
+            let is_clear =
+                |part: &Part<'_>| super::layers::in_clear(part.values).iter().any(|clear| clear.covers(&path));
+            let (value, before) = if is_clear(part) || is_clear(other) {
+                ("one thing".to_owned(), "another".to_owned())
+            } else {
+                (value.to_string(), before.to_string())
+            };
             let message = format!(
                 "{path} is {value} here and {before} at {} for the same nodes; the later one holds, take one of them out",
                 other.place

@@ -78,7 +78,7 @@ pub(super) fn sounds_secret(name: &str) -> bool {
 }
 
 /// Whether a key's last word names a secret: settings about one (`token.expiration`, `password_expires_days`) are numbers as well.
-pub(super) fn names_secret(key: &str) -> bool {
+pub fn names_secret(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }

@@ -45,12 +45,14 @@ pub struct Layer {
     pub unset: Vec<(usize, Path)>,
     /// Paths whose value must never be shown; a path covers all below it.
     pub secret: Vec<Path>,
+    /// Those of them that hold what someone has written in clear, and no credential of the operator's.
+    pub clear: Vec<Path>,
 }
 
 impl Layer {
     /// A layer without secrets and removals.
     pub fn new(origin: Origin, values: Values) -> Self {
-        Self { origin, values, unset: Vec::new(), secret: Vec::new() }
+        Self { origin, values, unset: Vec::new(), secret: Vec::new(), clear: Vec::new() }
     }
 
     /// Whether the layer says nothing.

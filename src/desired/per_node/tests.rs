@@ -170,6 +170,9 @@ fn conflicts_are_told_with_both_places_and_what_has_no_effect_too() {
     let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one holds, take one of them out";
     assert_eq!(lines, [conflict]);
     assert_eq!(said(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
+    let secret = |text: &str| entry(&rack(), "front", &json!({"conf": {"a": {"password": text}}}));
+    let lines = said(json!([secret("hunter2"), secret("letmein")]));
+    assert!(lines.len() == 1 && lines[0].contains("conf.a.password is one thing here and another at"), "{lines:?}");
     let other = said(json!([entry(&rack(), "other", &json!({"conf": {"x": {"y": 1}}}))]));
     assert_eq!(
         other,
