@@ -34,6 +34,7 @@ mod spent;
 mod store;
 mod sweep;
 mod teardown;
+mod written;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -183,6 +184,8 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
 async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
     let _measured = context.metrics.pass();
     let mut memory = context.memory.lock().await;
+    let told = memory.written.as_ref().and_then(|written| written.told(deployment));
+    let deployment = told.as_ref().unwrap_or(deployment);
     if let Some(older) = context.older(deployment) {
         return context.yield_to(deployment, &older).await;
     }

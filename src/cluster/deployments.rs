@@ -74,10 +74,10 @@ impl Cluster {
     pub async fn publish(
         &self,
         deployment: &OpenStackDeployment,
-        status: OpenStackDeploymentStatus,
+        status: &OpenStackDeploymentStatus,
         events: Vec<status::Event>,
     ) -> Result<bool, Error> {
-        if deployment.status.as_ref() == Some(&status) {
+        if deployment.status.as_ref() == Some(status) {
             return Ok(false);
         }
         let name = deployment.name_any();

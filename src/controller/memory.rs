@@ -11,6 +11,7 @@ use super::likeness::Likenesses;
 use super::rollout::Rolled;
 use super::site::Networks;
 use super::spent::Staying;
+use super::written::Written;
 use crate::api::OpenStackDeploymentSpec;
 use crate::ceph::Manifest;
 use crate::cluster::SecretEdits;
@@ -60,8 +61,8 @@ pub struct Memory {
     pub secrets: BTreeMap<String, Option<Timestamp>>,
     /// What was done about Nova's hosts.
     pub hosts: Hosted,
-    /// When the status was written last.
-    pub written: Option<Timestamp>,
+    /// The status that was written last, and when.
+    pub written: Option<Written>,
     /// Rollouts, and the pods that were evicted for them.
     pub rolled: Rolled,
     /// Releases that were uninstalled and whose Jobs are still to be collected.

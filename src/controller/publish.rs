@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 
 use super::memory::Memory;
+use super::written::Written;
 use super::{Context, gather, now};
 use crate::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition, reason};
 use crate::cluster::Error;
@@ -37,7 +38,7 @@ impl Context {
             ..Report::new(&deployment.spec, generation, (&desired, &observed), &plan)
         };
         let (status, events) = crate::status::report(deployment.status.as_ref(), &report, now());
-        self.cluster.publish(deployment, status, events).await?;
+        self.cluster.publish(deployment, &status, events).await?;
         Ok(Action::await_change())
     }
 
@@ -76,7 +77,7 @@ impl Context {
         }
         let state = cloud_state(&status, plan, self.runner.table().len());
         if events.is_empty() && !is_news(deployment.status.as_ref(), &status) {
-            let next = memory.written.and_then(|written| written.checked_add(PACE).ok());
+            let next = memory.written.as_ref().and_then(|written| written.at.checked_add(PACE).ok());
             if deployment.status.as_ref() != Some(&status) && next.is_some_and(|next| next > now) {
                 self.metrics.cloud(&deployment.name_any(), state);
                 return Ok(next);
@@ -84,8 +85,8 @@ impl Context {
         }
         let told = events.iter().filter_map(|event| plan.decisions.get(event.failure()?));
         let told: Vec<_> = told.map(|decision| decision.key.clone()).collect();
-        if self.cluster.publish(deployment, status, events).await? {
-            memory.written = Some(now);
+        if self.cluster.publish(deployment, &status, events).await? {
+            memory.written = Some(Written::new(deployment, status, now));
             for key in told {
                 memory.failures.entry(key).and_modify(|failure| failure.told = true);
             }
