@@ -37,7 +37,7 @@ mod teardown;
 mod written;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
@@ -92,6 +92,9 @@ pub struct Context {
     setting: tokio::sync::watch::Sender<Option<Arc<crate::maintenance::Setting>>>,
     /// The resources whose passes fail.
     failing: std::sync::Mutex<failing::AllFailing>,
+    /// The resources of which all was done, by their uids: the watch may tell of that later.
+    over: std::sync::Mutex<BTreeSet<String>>,
+    poke: Arc<Notify>,
 }
 
 /// What a [`Context`] is made of.
@@ -134,6 +137,8 @@ impl Context {
             deployments,
             setting,
             failing: std::sync::Mutex::default(),
+            over: std::sync::Mutex::default(),
+            poke: Arc::clone(poke),
         }
     }
 }
@@ -273,6 +278,8 @@ impl Context {
     /// The resource that rules instead of this one.
     fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
-        older(all.iter().map(AsRef::as_ref), Some(deployment))
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |other: &&OpenStackDeployment| other.uid().is_some_and(|uid| over.contains(&uid));
+        older(all.iter().map(AsRef::as_ref).filter(|other| !is_over(other)), Some(deployment))
     }
 }

@@ -1,7 +1,7 @@
 //! Deletion: the same pipe with nothing wanted; then what the policy says about data; then the finalizer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt;
@@ -68,10 +68,17 @@ impl Context {
         if let Some(rest) = rest {
             return self.tell_rest(deployment, (wish, plan), rest, memory).await;
         }
+        self.finish(deployment, memory).await
+    }
+
+    /// Lets the resource itself go, and the one rule that waited for that.
+    async fn finish(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Action, Error> {
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
-        self.metrics.gone(&name);
+        self.metrics.gone(&deployment.name_any());
         self.unsettle();
+        self.over.lock().unwrap_or_else(PoisonError::into_inner).extend(deployment.uid());
+        self.poke.notify_one();
         Ok(Action::await_change())
     }
 
@@ -105,11 +112,7 @@ impl Context {
                 let records = self.cluster.unlabel_records(key).await?;
                 tracing::info!(release = %key, records, "let go");
             }
-            memory.failures.clear();
-            self.cluster.set_finalizer(deployment, false).await?;
-            self.metrics.gone(&deployment.name_any());
-            self.unsettle();
-            return Ok(Action::await_change());
+            return self.finish(deployment, memory).await;
         }
         // What helm is in the middle of ends first; its end pokes.
         let rest = format!("helm is at {}: it is let go when that has ended", busy.join(", "));

@@ -40,6 +40,24 @@ fn of_two_clouds_the_older_rules_and_the_other_is_promoted_when_it_is_gone() {
     });
 }
 
+#[test]
+fn one_that_waits_is_promoted_though_the_other_leaves_nothing_whose_end_is_told() {
+    story("nothing", async |world| {
+        let mut spec = services(&["memcached"]);
+        spec["paused"] = json!(true);
+        let mut clouds = [world.apply_as(NAME, &spec).await, world.apply_as("cumulus", &spec).await];
+        clouds.sort_by_key(|cloud| (cloud.creation_timestamp(), cloud.uid()));
+        let [older, younger] = clouds.map(|cloud| cloud.name_any());
+        let _operator = world.operator().start().await;
+        let is = |wanted| move |cloud: &OpenStackDeployment| (cloud.reason() == wanted).then_some(());
+        world.until_of(&older, "the older rules", is(reason::PAUSED)).await;
+        world.until_of(&younger, "the other is told so", is(reason::NOT_THE_ONE)).await;
+        world.delete_of(&older).await;
+        world.until_of(&younger, "it rules", is(reason::PAUSED)).await;
+        assert!(world.helm_runs().is_empty());
+    });
+}
+
 /// Waits until the cloud of a namespace answers like this.
 async fn until(client: &Client, namespace: &str, what: &str, is: impl Fn(&OpenStackDeployment) -> bool) {
     let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), namespace);
