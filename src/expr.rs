@@ -6,6 +6,7 @@
 
 mod functions;
 pub mod network;
+mod numbers;
 mod pattern;
 mod reader;
 mod scalar;
@@ -220,13 +221,14 @@ fn describe(error: &cel::ExecutionError) -> String {
     }
 }
 
-/// Whole numbers become CEL's `int`, so that `1 == 1` holds whatever JSON's reader made of them.
+/// Whole numbers become CEL's `int`, so that `1 == 1` holds whatever JSON's reader made of them; those above its bounds `uint`.
 fn from_json(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
         Value::Bool(flag) => cel::Value::Bool(*flag),
         Value::Number(number) => {
-            number.as_i64().map_or_else(|| cel::Value::Float(number.as_f64().unwrap_or(f64::MAX)), cel::Value::Int)
+            let whole = number.as_i64().map(cel::Value::Int).or_else(|| number.as_u64().map(cel::Value::UInt));
+            whole.unwrap_or_else(|| cel::Value::Float(number.as_f64().unwrap_or(f64::MAX)))
         }
         Value::String(text) => cel::Value::String(text.clone().into()),
         Value::Array(items) => cel::Value::List(items.iter().map(from_json).collect::<Vec<_>>().into()),

@@ -11,6 +11,8 @@
 //! | `text.isAddress()` | whether the text is an IP address |
 //! | `text.isOutside(network)` | whether the address is in another network than `10.0.0.0/24`; false where either is none |
 //! | `text.isAfter(address)` | whether the address comes after the other; false where either is none |
+//! | `text.isJson()` | whether the text is one JSON document |
+//! | `text.meets(other)` | whether two lists of numbers such as `4-31,^8` have one in common; false where either is none |
 //! | `sshKey(secret)` | an Ed25519 key pair whose seed is the text's SHA-256, as OpenSSH's files have it: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
 //!
@@ -23,14 +25,27 @@ use cel::extractors::This;
 use cel::objects::Key;
 use cel::{Context, ExecutionError, FunctionContext, Value};
 
-use super::{from_json, network, to_json};
+use super::{from_json, network, numbers, to_json};
 
 /// The function that reads Secrets.
 pub const SECRET: &str = "secret";
 
 /// The functions of our own, beside those of CEL.
-pub const FUNCTIONS: [&str; 11] =
-    ["isAddress", "isAfter", "isOutside", "join", "keyed", "merge", "replace", SECRET, "split", "sshKey", "toMap"];
+pub const FUNCTIONS: [&str; 13] = [
+    "isAddress",
+    "isAfter",
+    "isJson",
+    "isOutside",
+    "join",
+    "keyed",
+    "meets",
+    "merge",
+    "replace",
+    SECRET,
+    "split",
+    "sshKey",
+    "toMap",
+];
 
 /// Texts out of Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;
@@ -46,6 +61,8 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("isOutside", |This(text): This<Arc<String>>, of: Arc<String>| network::is_outside(&text, &of));
     context
         .add_function("isAfter", |This(text): This<Arc<String>>, other: Arc<String>| network::is_after(&text, &other));
+    context.add_function("isJson", |This(text): This<Arc<String>>| is_json(&text));
+    context.add_function("meets", |This(one): This<Arc<String>>, other: Arc<String>| numbers::meet(&one, &other));
     context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
     context.add_function(SECRET, |asked: &FunctionContext<'_, '_>, reference: Value| secret(asked.ptx, &reference));
@@ -102,6 +119,10 @@ fn replace(This(text): This<Arc<String>>, from: Arc<String>, to: Arc<String>) ->
     text.replace(from.as_str(), &to)
 }
 
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 fn ssh_key(secret: &str) -> Result<Value, ExecutionError> {
     let failed = || ExecutionError::function_error("sshKey", "no key can be made of it");
     let (private, public) = super::ssh::key_pair(secret).ok_or_else(failed)?;
@@ -115,7 +136,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     let mut merged = serde_json::Map::new();
     for map in maps {
         let Some(serde_json::Value::Object(map)) = to_json(map.clone()) else { return Err(failed()) };
-        crate::values::merge(&mut merged, &map);
+        crate::values::merge(&mut merged, map);
     }
     Ok(from_json(&merged.into()))
 }
