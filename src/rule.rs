@@ -118,10 +118,7 @@ pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     let mut layered = desired::layered(spec, catalog, selection, facts);
     let judged = judge(&Cloud::new(spec, catalog, selection, facts, &layered), None);
-    let findings = &mut layered.desired.findings;
-    // Those are among what is judged, each where it stands.
-    findings.retain(|finding| !desired::is_of_unknown_keys(finding));
-    findings.extend(judged.into_iter().map(Finding::from));
+    layered.desired.findings.extend(judged.into_iter().map(Finding::from));
     layered.desired
 }
 

@@ -10,7 +10,7 @@ mod path;
 
 pub use canonical::{Digest, canonical, canonical_map, digest};
 pub use coalesce::{coalesce, plain_numbers, without_nulls};
-pub use layer::{Layer, Origin, Trace, fold, marked, secret, trace};
+pub use layer::{Layer, Origin, Trace, fold, fold_up, marked, secret, trace};
 pub use path::{Path, PathError};
 
 use serde_json::{Map, Value};
@@ -19,13 +19,17 @@ use serde_json::{Map, Value};
 pub type Values = Map<String, Value>;
 
 /// Merges `over` into `base` by helm's rules; nulls in `over` are kept as nulls.
-pub fn merge(base: &mut Values, over: &Values) {
+pub fn merge(base: &mut Values, over: Values) {
+    if base.is_empty() {
+        *base = over;
+        return;
+    }
     for (key, value) in over {
-        match (base.get_mut(key), value) {
+        match (base.get_mut(&key), value) {
             (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
-            (Some(below), value) => below.clone_from(value),
+            (Some(below), value) => *below = value,
             (None, value) => {
-                base.insert(key.clone(), value.clone());
+                base.insert(key, value);
             }
         }
     }

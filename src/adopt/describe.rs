@@ -13,7 +13,7 @@ use super::{Compared, compare};
 use crate::api::{OpenStackDeploymentSpec, SecretKey, ValuesFrom, ValuesKind};
 use crate::catalog::Catalog;
 use crate::credentials;
-use crate::desired::{Desired, DesiredRelease, Facts, Finding, Selection, resolve, select};
+use crate::desired::{DesiredRelease, Facts, Finding, Layered, Selection, layered, select, unknown_by_layer};
 use crate::values::{Values, get};
 use crate::yaml;
 
@@ -101,7 +101,7 @@ impl<'a> Cloud<'a> {
         let selection = self.selected(&spec);
         self.credentials(&mut spec, &selection, &mut secrets);
         let mut facts = self.facts(&selection);
-        let desired = self.resolved(&spec, &facts);
+        let desired = self.resolved(&spec, &facts).desired;
         for (name, found) in &self.known.releases {
             let Some(release) = desired.releases.get(name) else { continue };
             let rest = residue(&found.source.defaults, &release.values, &found.source.config);
@@ -125,7 +125,7 @@ impl<'a> Cloud<'a> {
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
         }
         tidy(&mut spec);
-        let desired = self.resolved(&spec, &facts);
+        let Layered { desired, layers, .. } = self.resolved(&spec, &facts);
         let compared = self
             .known
             .releases
@@ -133,6 +133,7 @@ impl<'a> Cloud<'a> {
             .filter_map(|(name, found)| Some((name.clone(), compare(desired.releases.get(name)?, &found.source))))
             .collect();
         let mut findings = desired.findings;
+        findings.extend(unknown_by_layer(self.catalog, &layers));
         findings.extend(runs(self.known, self.catalog).doubt);
         Description { compared, findings, wanted: desired.releases, installs, spec, secrets }
     }
@@ -141,8 +142,8 @@ impl<'a> Cloud<'a> {
         select(self.name, self.namespace, spec, self.catalog)
     }
 
-    fn resolved(&self, spec: &OpenStackDeploymentSpec, facts: &Facts) -> Desired {
-        resolve(spec, self.catalog, &self.selected(spec), facts)
+    fn resolved(&self, spec: &OpenStackDeploymentSpec, facts: &Facts) -> Layered {
+        layered(spec, self.catalog, &self.selected(spec), facts)
     }
 
     /// What is known from outside: credentials as the releases have them, the rest made up. Those of a service that is no part of the cloud can't be

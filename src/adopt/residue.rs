@@ -33,7 +33,7 @@ pub fn residue(defaults: &Values, wanted: &Values, given: &Values) -> Residue {
     let mut over = Values::new();
     for _ in 0..ROUNDS {
         let mut values = wanted.clone();
-        merge(&mut values, &over);
+        merge(&mut values, over.clone());
         let before = over.clone();
         differences(&seen(&values), &target, &Path::root(), &mut over);
         if over == before {
@@ -98,8 +98,8 @@ mod tests {
     /// What templates see with the overrides as the operator lays them: the Secret, then the values, then what is unset.
     fn applied(defaults: &Values, wanted: &Values, residue: &Residue) -> Values {
         let mut values = wanted.clone();
-        merge(&mut values, &residue.secret);
-        merge(&mut values, &residue.plain.values);
+        merge(&mut values, residue.secret.clone());
+        merge(&mut values, residue.plain.values.clone());
         for path in &residue.plain.unset {
             set(&mut values, &Path::parse(path).unwrap(), Value::Null);
         }

@@ -14,8 +14,8 @@ use super::offline::shaped;
 use super::output::{self, Format};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
-use crate::desired::{contradictions, resolve, select};
-use crate::rule::made_up;
+use crate::desired::{contradictions, select};
+use crate::rule::{self, made_up};
 use compare::{Cloud, Comparison};
 
 #[derive(Args)]
@@ -111,7 +111,7 @@ fn cloud(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) 
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
     let selection = select("cloud", "openstack", &spec, catalog);
     // What is refused is told; whatever can be said is said all the same.
-    let desired = resolve(&spec, catalog, &selection, &made_up(catalog, &selection));
+    let desired = rule::resolve(&spec, catalog, &selection, &made_up(catalog, &selection));
     Ok(Cloud { presets: presets.to_vec(), selection, desired })
 }
 

@@ -83,7 +83,7 @@ mod tests {
         });
         let map = |value: serde_json::Value| value.as_object().cloned().unwrap();
         let mut object = map(object);
-        crate::values::merge(&mut object, &map(change));
+        crate::values::merge(&mut object, map(change));
         serde_json::from_value(object.into()).unwrap()
     }
 

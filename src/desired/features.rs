@@ -14,7 +14,7 @@ pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut 
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
     for preset in spec.presets.iter().filter_map(|name| catalog.presets.get(name)) {
-        merge(&mut features, &preset.features);
+        merge(&mut features, preset.features.clone());
     }
     for (name, wanted) in &spec.features {
         // One that there is not is told of among the names.
@@ -22,7 +22,7 @@ pub fn merged(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut 
         let before = findings.len();
         validate(&feature.schema, wanted, &format!("spec.features.{name}"), findings);
         if findings.len() == before {
-            merge(&mut features, &Map::from_iter([(name.clone(), wanted.clone())]));
+            merge(&mut features, Map::from_iter([(name.clone(), wanted.clone())]));
         }
     }
     features

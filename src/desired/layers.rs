@@ -54,7 +54,7 @@ pub fn layers(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let per_node = super::per_node::layer(spec, catalog, name, &scope, &fold(&layers), &mut Vec::new());
+    let per_node = super::per_node::layer(spec, catalog, name, &scope, || fold(&layers), &mut Vec::new());
     layers.extend(per_node);
     Ok(layers)
 }
@@ -227,6 +227,9 @@ pub(super) fn in_clear(values: &Values) -> Vec<Path> {
 }
 
 fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut Vec<Finding>) {
+    if overrides.values.is_empty() && overrides.unset.is_empty() {
+        return;
+    }
     let mut layer = Layer::new(Origin::Field(format!("{field}.values")), overrides.values.clone());
     layer.secret = in_clear(&overrides.values);
     for (index, text) in overrides.unset.iter().enumerate() {

@@ -40,7 +40,7 @@ pub(super) fn layer(
     catalog: &Catalog,
     name: &str,
     scope: &Scope,
-    below: &Values,
+    below: impl FnOnce() -> Values,
     findings: &mut Vec<Finding>,
 ) -> Option<Layer> {
     let (_, release) = catalog.release(name)?;
@@ -50,8 +50,6 @@ pub(super) fn layer(
         let place = format!("{FIELD}[{index}].releases.{name}");
         let Some(daemonsets) = chosen(release, given, scope, &place, findings) else { continue };
         let place = format!("{place}.values");
-        let layer = Layer::new(Origin::Field(place.clone()), given.values.clone());
-        super::unknown::tell(std::slice::from_ref(&layer), &release.chart, catalog, findings);
         for daemonset in daemonsets {
             let own = &release.daemonsets[daemonset];
             let problems = forms::problems(&release.chart, daemonset, own, &target, &given.values);
@@ -60,13 +58,17 @@ pub(super) fn layer(
             parts.entry(daemonset).or_default().push(part);
         }
     }
+    if parts.is_empty() {
+        return None;
+    }
+    let below = below();
     let mut layer = Layer::new(Origin::Field(FIELD.into()), Values::new());
     for (daemonset, parts) in &parts {
         conflicts(parts, findings);
         let form = release.daemonsets[*daemonset].form;
         let key = format!("{}_{daemonset}", release.chart);
         let at = forms::place(form, &key);
-        if crate::values::get(below, &at).is_some() {
+        if crate::values::get(&below, &at).is_some() {
             let message = format!(
                 "takes the place of {at}, which other values of {name} set: charts read one list of nodes; move those here"
             );

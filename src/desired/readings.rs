@@ -120,7 +120,7 @@ checks:
         let catalog = Catalog::load(&files(&added)).unwrap();
         let mut whole =
             json!({"openstackRelease": "2026.1", "presets": ["small"], "features": {"shade": {"depth": 5}}});
-        crate::values::merge(whole.as_object_mut().unwrap(), spec.as_object().unwrap());
+        crate::values::merge(whole.as_object_mut().unwrap(), spec.as_object().unwrap().clone());
         let selection = select("cloud", "openstack", &serde_json::from_value(whole).unwrap(), &catalog);
         assert!(selection.is_refused() && selection.certificates.is_empty());
         selection.findings.iter().map(ToString::to_string).collect()

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::layers::{Source, Stack};
+use super::threads;
 use super::{Blocked, ChartFact, Desired, DesiredRelease, Facts, Finding, Selection, claims, other_version};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
 use crate::ceph::Declared;
 use crate::expr::Scope;
 use crate::observed::Key;
-use crate::values::{Layer, Path, Values, canonical_map, digest, fold, merge};
+use crate::values::{Layer, Path, Values, canonical_map, digest, fold, fold_up, marked, secret};
 
 /// Bumped when the operator itself gives helm something else for the same values: such a change waits for approval as well.
 const EPOCH: &str = "1";
@@ -31,23 +32,37 @@ pub struct Layered {
 
 /// Merges the layers of every selected release.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
-    layered(spec, catalog, selection, facts).desired
+    laid(spec, catalog, selection, facts, false).desired
 }
 
 /// Merges the layers of every selected release, and keeps them for whoever looks at what stands where.
 pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Layered {
+    laid(spec, catalog, selection, facts, true)
+}
+
+fn laid(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    facts: &Facts,
+    keeps_layers: bool,
+) -> Layered {
     let mut whole = Layered::default();
     let findings = &mut whole.desired.findings;
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
     let passwords = &super::passed::passwords(&selection.features);
-    for (name, key) in &selection.releases {
-        let Some((service, release)) = catalog.release(name) else { continue };
+    let chosen: Vec<_> =
+        selection.releases.iter().filter_map(|(name, key)| Some((key, name, catalog.release(name)?))).collect();
+    let merged = threads::each(&chosen, |&(key, name, (service, release))| {
         let scope = scope(&common, facts, name);
-        let source = Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope };
-        let mut merged = source.merged(findings);
-        whole.desired.releases.insert(name.clone(), source.desired(key.clone(), &mut merged, findings));
+        Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope }
+            .merged(key, keeps_layers)
+    });
+    for ((_, name, _), merged) in chosen.into_iter().zip(merged) {
+        findings.extend(merged.findings);
+        whole.desired.releases.insert(name.clone(), merged.release);
         let kept = if merged.is_whole { &mut whole.layers } else { &mut whole.partial };
         kept.insert(name.clone(), merged.layers);
         whole.problems.extend(merged.problems);
@@ -59,30 +74,34 @@ pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
 
 /// The layers of one release and what they come to.
 struct Merged {
+    /// None where nobody asks for them.
     layers: Vec<Layer>,
-    /// Empty where a layer is missing.
-    values: Values,
+    release: DesiredRelease,
+    findings: Vec<Finding>,
     /// What keeps the release from helm.
     problems: Vec<Finding>,
-    /// Whether no layer is missing.
+    /// Whether no layer is missing; the release has no values where one is.
     is_whole: bool,
 }
 
 impl Source<'_> {
     /// All layers, the per-node one last.
-    fn merged(&self, findings: &mut Vec<Finding>) -> Merged {
+    fn merged(&self, key: &Key, keeps_layers: bool) -> Merged {
+        let mut findings: Vec<Finding> = other_version(self.spec, self.catalog, self.name)
+            .and_then(|version| self.unchecked(version))
+            .into_iter()
+            .collect();
         let Stack { mut layers, problems, is_whole } = self.layers();
-        match other_version(self.spec, self.catalog, self.name) {
-            None => super::unknown::tell(&layers, &self.release.chart, self.catalog, findings),
-            Some(version) => findings.extend(self.unchecked(version)),
-        }
-        let mut values = if is_whole { fold(&layers) } else { Values::new() };
-        let per_node = super::per_node::layer(self.spec, self.catalog, self.name, self.scope, &values, findings);
-        if let Some(per_node) = per_node {
-            merge(&mut values, &per_node.values);
-            layers.push(per_node);
-        }
-        Merged { layers, values, problems, is_whole }
+        let below = || if is_whole { fold(&layers) } else { Values::new() };
+        layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
+        let hidden = (secret(&layers), marked(&layers));
+        let values = match (is_whole, keeps_layers) {
+            (true, true) => fold(&layers),
+            (true, false) => fold_up(std::mem::take(&mut layers)),
+            (false, _) => Values::new(),
+        };
+        let release = self.desired(key.clone(), values, hidden, &problems, &mut findings);
+        Merged { layers, release, findings, problems, is_whole }
     }
 
     /// Another version of the chart may know other keys.
@@ -96,15 +115,21 @@ impl Source<'_> {
         Some(Finding { level: Level::Note, field, message })
     }
 
-    /// Takes the values.
-    fn desired(&self, key: Key, merged: &mut Merged, findings: &mut Vec<Finding>) -> DesiredRelease {
+    /// What the release comes to; of its paths, those that are hidden now, and those that ever may have to be.
+    fn desired(
+        &self,
+        key: Key,
+        values: Values,
+        (secret, marked): (Vec<Path>, Vec<Path>),
+        problems: &[Finding],
+        findings: &mut Vec<Finding>,
+    ) -> DesiredRelease {
         let Self { spec, catalog, facts, service, name, release, scope, .. } = *self;
         let own = self.own();
         let chart = facts.charts.get(name);
         let fact = chart.and_then(|chart| chart.as_ref().ok());
-        let values = &merged.values;
         DesiredRelease {
-            inputs: self.inputs(&key, values, fact),
+            inputs: self.inputs(&key, &values, fact),
             key,
             chart: release.chart.clone(),
             service: service.to_owned(),
@@ -113,7 +138,7 @@ impl Source<'_> {
             awaits: self.awaits(findings),
             components: release.components.clone(),
             tests: release.tests.clone(),
-            jobs: super::order::jobs(values, fact),
+            jobs: super::order::jobs(&values, fact),
             plain_jobs: release.plain_jobs.clone(),
             timeout: release.timeout,
             server_side: release.server_side,
@@ -123,14 +148,14 @@ impl Source<'_> {
             paused: own.is_some_and(|own| own.paused),
             managed: own.and_then(|own| own.managed).unwrap_or(true),
             drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
-            blocked: self.blocked(&merged.problems),
-            images: super::images::digest(values, fact),
+            blocked: self.blocked(problems),
+            images: super::images::digest(&values, fact),
             guests: guests(release, scope),
-            split: super::per_node::split(release, values),
+            split: super::per_node::split(release, &values),
             catalog: self.catalog_digest(fact),
-            secret: crate::values::secret(&merged.layers),
-            marked: crate::values::marked(&merged.layers),
-            values: std::mem::take(&mut merged.values),
+            secret,
+            marked,
+            values,
         }
     }
 

@@ -6,6 +6,8 @@
 
 mod near;
 
+use std::collections::BTreeMap;
+
 use super::Finding;
 use crate::catalog::{Catalog, Group, KeyTree, KeyType, Level, did_you_mean};
 use crate::values::{Layer, Origin, Path, leaves};
@@ -20,8 +22,19 @@ const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overr
 /// at them.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
-/// Adds a warning for each layer of the user's that sets what no chart knows that the layer is for; one, where it is for several charts.
-pub(super) fn tell(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut Vec<Finding>) {
+/// A warning for each place of the user's that sets what no chart knows that it is for, with the first of the keys; one, where it is for several charts.
+/// What [`unknown_keys`] tells each by itself, in short.
+pub fn unknown_by_layer(catalog: &Catalog, layers: &BTreeMap<String, Vec<Layer>>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, layers) in layers {
+        if let Some((_, release)) = catalog.release(name) {
+            tell(layers, &release.chart, catalog, &mut findings);
+        }
+    }
+    findings
+}
+
+fn tell(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut Vec<Finding>) {
     let Some(tree) = catalog.keys().get(chart) else { return };
     for layer in layers {
         let Some(place) = place(layer, catalog) else { continue };

@@ -7,14 +7,21 @@ use crate::values::{Path, Values, leaves};
 
 /// A tree of values whose strings may hold expressions.
 #[derive(Debug, Default)]
-pub struct Template(Vec<(String, Node)>);
+pub struct Template(Form);
+
+/// A map: what is plain in it, with a place for each of the rest, in order.
+#[derive(Debug, Default)]
+struct Form {
+    plain: Values,
+    rest: Vec<(String, Node)>,
+}
 
 #[derive(Debug)]
 enum Node {
     Plain(Value),
     Whole(Expression),
     Text(Vec<Piece>),
-    Map(Vec<(String, Node)>),
+    Map(Form),
     List(Vec<Node>),
 }
 
@@ -27,10 +34,6 @@ impl Node {
     fn plain(self) -> Option<Value> {
         if let Self::Plain(value) = self { Some(value) } else { None }
     }
-}
-
-fn plain_entry((key, node): (String, Node)) -> Option<(String, Value)> {
-    Some((key, node.plain()?))
 }
 
 #[derive(Debug)]
@@ -89,25 +92,27 @@ impl Template {
 
 type Located<T> = Result<T, (Path, Error)>;
 
-fn compile_map(values: Values, above: Option<&Trail>) -> Located<Vec<(String, Node)>> {
-    let compiled = values.into_iter().map(|(key, value)| {
-        let node = compile(value, &Trail { above, key: &key })?;
-        Ok((key, node))
-    });
-    compiled.collect()
+fn compile_map(values: Values, above: Option<&Trail>) -> Located<Form> {
+    let mut form = Form::default();
+    for (key, value) in values {
+        let value = match compile(value, &Trail { above, key: &key })? {
+            Node::Plain(value) => value,
+            node => {
+                form.rest.push((key.clone(), node));
+                Value::Null
+            }
+        };
+        form.plain.insert(key, value);
+    }
+    Ok(form)
 }
 
 fn compile(value: Value, trail: &Trail) -> Located<Node> {
     match value {
         Value::String(text) if text.contains("${") => scalar(&text).map_err(|error| (trail.path(), error)),
         Value::Object(map) => {
-            let nodes = compile_map(map, Some(trail))?;
-            let is_plain = nodes.iter().all(|(_, node)| node.is_plain());
-            Ok(if is_plain {
-                Node::Plain(nodes.into_iter().filter_map(plain_entry).collect())
-            } else {
-                Node::Map(nodes)
-            })
+            let form = compile_map(map, Some(trail))?;
+            Ok(if form.rest.is_empty() { Node::Plain(form.plain.into()) } else { Node::Map(form) })
         }
         Value::Array(items) => {
             let nodes = items.into_iter().map(|item| compile(item, trail)).collect::<Located<Vec<_>>>()?;
@@ -209,9 +214,15 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    fn map(&mut self, nodes: &[(String, Node)], above: Option<&Trail>) -> Located<Values> {
-        let entries = nodes.iter().map(|(key, node)| Ok((key.clone(), self.node(node, &Trail { above, key })?)));
-        entries.collect()
+    fn map(&mut self, form: &Form, above: Option<&Trail>) -> Located<Values> {
+        let mut values = form.plain.clone();
+        for (key, node) in &form.rest {
+            let value = self.node(node, &Trail { above, key })?;
+            if let Some(place) = values.get_mut(key) {
+                *place = value;
+            }
+        }
+        Ok(values)
     }
 
     fn node(&mut self, node: &Node, trail: &Trail) -> Located<Value> {
@@ -219,7 +230,7 @@ impl Evaluation<'_> {
             Node::Plain(value) => value.clone(),
             Node::Whole(expression) => self.expression(expression, trail)?,
             Node::Text(pieces) => self.text(pieces, trail)?.into(),
-            Node::Map(nodes) => Value::Object(self.map(nodes, Some(trail))?),
+            Node::Map(form) => Value::Object(self.map(form, Some(trail))?),
             Node::List(nodes) => self.list(nodes, trail)?.into(),
         })
     }

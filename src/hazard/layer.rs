@@ -31,7 +31,7 @@ pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
         if let Some(spot) = release.cloud.spot(&layer.origin) {
             Own { release, index, layer, below: &below, spot, beside: &[] }.judge(tally);
         }
-        merge(&mut below, &layer.values);
+        merge(&mut below, layer.values.clone());
         layer.unset.iter().for_each(|(_, path)| set(&mut below, path, Value::Null));
     }
 }

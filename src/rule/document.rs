@@ -172,7 +172,8 @@ impl Question<'_> {
         let mut facts = super::made_up_beside(spec, catalog, &selection, self.beside);
         facts.site = self.site.clone();
         let layered = desired::layered(spec, catalog, &selection, &facts);
-        let mut found: Vec<Judged> = layered.desired.findings.iter().cloned().filter_map(told).collect();
+        let mut found: Vec<Judged> =
+            layered.desired.findings.iter().map(|finding| Judged::of("catalogue", finding.clone())).collect();
         if !selection.is_refused() {
             found.extend(layered.problems.iter().map(|finding| Judged::of("catalogue", placed(spec, finding))));
         }
@@ -187,11 +188,6 @@ impl Question<'_> {
 fn named(deployment: &OpenStackDeployment) -> (&str, &str) {
     let metadata = &deployment.metadata;
     (metadata.name.as_deref().unwrap_or("cloud"), metadata.namespace.as_deref().unwrap_or("openstack"))
-}
-
-/// What was found while merging. Unknown keys are asked for again, each by itself.
-fn told(finding: Finding) -> Option<Judged> {
-    (!desired::is_of_unknown_keys(&finding)).then(|| Judged::of("catalogue", finding))
 }
 
 /// A credential that the spec gives and that can't be used, with the field that gives it.

@@ -64,13 +64,22 @@ impl Layer {
 /// Folds layers, low to high, into final values.
 pub fn fold<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     let mut values = Values::new();
-    for layer in layers {
-        merge(&mut values, &layer.values);
-        for (_, path) in &layer.unset {
-            set(&mut values, path, Value::Null);
-        }
-    }
+    layers.into_iter().for_each(|layer| lay(&mut values, layer.values.clone(), &layer.unset));
     values
+}
+
+/// [`fold`] of layers that nobody looks at any more.
+pub fn fold_up(layers: impl IntoIterator<Item = Layer>) -> Values {
+    let mut values = Values::new();
+    layers.into_iter().for_each(|layer| lay(&mut values, layer.values, &layer.unset));
+    values
+}
+
+fn lay(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
+    merge(values, over);
+    for (_, path) in unset {
+        set(values, path, Value::Null);
+    }
 }
 
 /// The paths whose final value must not be shown. What comes out of an object that the user names is theirs to write over in clear; what the catalogue has for a

@@ -9,7 +9,7 @@ fn map(value: Value) -> Values {
 
 fn merged(base: Value, over: Value) -> Value {
     let mut base = map(base);
-    merge(&mut base, &map(over));
+    merge(&mut base, map(over));
     Value::Object(base)
 }
 
@@ -125,16 +125,16 @@ proptest! {
     #[test]
     fn merging_again_changes_nothing(base in trees(), over in trees()) {
         let mut once = base;
-        merge(&mut once, &over);
+        merge(&mut once, over.clone());
         let mut twice = once.clone();
-        merge(&mut twice, &over);
+        merge(&mut twice, over.clone());
         prop_assert_eq!(once, twice);
     }
 
     #[test]
     fn every_leaf_of_the_upper_layer_arrives(base in trees(), over in trees()) {
         let mut result = base;
-        merge(&mut result, &over);
+        merge(&mut result, over.clone());
         for (path, value) in leaves(&over) {
             if !value.is_object() {
                 prop_assert_eq!(get(&result, &path), Some(value));

@@ -177,7 +177,7 @@ impl Case {
 
     /// The spec with what the case changes.
     pub fn apply(&self, mut spec: Values) -> Values {
-        merge(&mut spec, &self.with);
+        merge(&mut spec, self.with.clone());
         if !self.presets.is_empty() {
             let mut all = spec.get("presets").and_then(Value::as_array).cloned().unwrap_or_default();
             all.extend(self.presets.iter().map(|preset| Value::from(preset.as_str())));

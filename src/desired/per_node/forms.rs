@@ -69,7 +69,7 @@ fn root(parts: &[Part<'_>]) -> Value {
 fn add(entries: &mut Vec<(Value, Values)>, of: Value, values: &Values) {
     let known = entries.iter().position(|(known, _)| *known == of);
     let mut merged = known.map(|at| entries.remove(at).1).unwrap_or_default();
-    merge(&mut merged, values);
+    merge(&mut merged, values.clone());
     entries.push((of, merged));
 }
 
