@@ -37,6 +37,7 @@ pub use evict::Evicted;
 pub use external::Externals;
 pub use inputs::{Inputs, Reference};
 pub use nodes::NODE_MANAGER;
+pub use own::is_older;
 pub use remove::{Leftovers, Needed};
 pub use rook::{Asked, RookWatch, STORE};
 pub use run::Made;

@@ -189,8 +189,11 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
 async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
     let _measured = context.metrics.pass();
     let mut memory = context.memory.lock().await;
-    let told = memory.written.as_ref().and_then(|written| written.told(deployment));
-    let deployment = told.as_ref().unwrap_or(deployment);
+    if context.is_over(deployment) {
+        return Ok(Action::await_change());
+    }
+    let untold = memory.written.as_mut().and_then(|written| written.untold(deployment));
+    let deployment = untold.as_ref().unwrap_or(deployment);
     if let Some(older) = context.older(deployment) {
         return context.yield_to(deployment, &older).await;
     }
@@ -199,9 +202,6 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
         return Ok(Action::await_change());
     }
     if deployment.metadata.deletion_timestamp.is_some() {
-        if is_over(deployment) {
-            return Ok(Action::await_change());
-        }
         return context.teardown(deployment, &mut memory).await;
     }
     if context.cluster.set_finalizer(deployment, true).await? {
@@ -278,8 +278,12 @@ impl Context {
     /// The resource that rules instead of this one.
     fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
+        older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_over(other)), Some(deployment))
+    }
+
+    /// Whether all was done of a resource: of what the watch has not told of yet as well, nothing is done twice.
+    fn is_over(&self, deployment: &OpenStackDeployment) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |other: &&OpenStackDeployment| other.uid().is_some_and(|uid| over.contains(&uid));
-        older(all.iter().map(AsRef::as_ref).filter(|other| !is_over(other)), Some(deployment))
+        is_over(deployment) || deployment.uid().is_some_and(|uid| over.contains(&uid))
     }
 }

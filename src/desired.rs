@@ -41,9 +41,7 @@ pub use per_node::{FIELD as OVERRIDES, Split, Target, by_node, target};
 pub use resolve::{Layered, layered, redacted, resolve};
 pub use roles::role_labels;
 pub use select::{contradictions, select};
-pub use unknown::{
-    Known, is_of_unknown_keys, is_unknown_in, known, known_in, says_to_each, unknown_by_layer, unknown_keys,
-};
+pub use unknown::{Known, is_of_unknown_keys, is_unknown_in, known, known_in, says_to_each, unknown_keys, unread};
 pub use written::{Written, written};
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind};

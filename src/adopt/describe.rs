@@ -13,7 +13,7 @@ use super::{Compared, compare};
 use crate::api::{OpenStackDeploymentSpec, SecretKey, ValuesFrom, ValuesKind};
 use crate::catalog::Catalog;
 use crate::credentials;
-use crate::desired::{DesiredRelease, Facts, Finding, Layered, Selection, layered, select, unknown_by_layer};
+use crate::desired::{DesiredRelease, Facts, Finding, Layered, Selection, layered, select, unread};
 use crate::values::{Values, get};
 use crate::yaml;
 
@@ -125,7 +125,9 @@ impl<'a> Cloud<'a> {
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
         }
         tidy(&mut spec);
-        let Layered { desired, layers, .. } = self.resolved(&spec, &facts);
+        let layered = self.resolved(&spec, &facts);
+        let unread = unread(&spec, self.catalog, &layered);
+        let desired = layered.desired;
         let compared = self
             .known
             .releases
@@ -133,7 +135,7 @@ impl<'a> Cloud<'a> {
             .filter_map(|(name, found)| Some((name.clone(), compare(desired.releases.get(name)?, &found.source))))
             .collect();
         let mut findings = desired.findings;
-        findings.extend(unknown_by_layer(self.catalog, &layers));
+        findings.extend(unread);
         findings.extend(runs(self.known, self.catalog).doubt);
         Description { compared, findings, wanted: desired.releases, installs, spec, secrets }
     }

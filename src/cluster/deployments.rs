@@ -67,30 +67,31 @@ impl Cluster {
         }
     }
 
-    /// Writes the status where it differs from the one that stands, then tells the events.
+    /// Writes the status where it differs from the one that stands, then tells the events. Gives the resource as it stands since; `None` where nothing was
+    /// written.
     ///
     /// # Errors
     /// When the API server refuses the status.
     pub async fn publish(
         &self,
         deployment: &OpenStackDeployment,
-        status: &OpenStackDeploymentStatus,
+        status: OpenStackDeploymentStatus,
         events: Vec<status::Event>,
-    ) -> Result<bool, Error> {
-        if deployment.status.as_ref() == Some(status) {
-            return Ok(false);
+    ) -> Result<Option<OpenStackDeployment>, Error> {
+        if deployment.status.as_ref() == Some(&status) {
+            return Ok(None);
         }
         let name = deployment.name_any();
         let patch = json!({
             "apiVersion": OpenStackDeployment::api_version(&()), "kind": OpenStackDeployment::kind(&()), "status": status,
         });
         let params = PatchParams::apply(MANAGER).force();
-        match self.deployments(deployment).patch_status(&name, &params, &Patch::Apply(patch)).await {
-            Err(kube::Error::Api(answer)) if answer.is_not_found() => return Ok(false),
-            other => drop(other.because(|| format!("writing the status of {name}"))?),
-        }
+        let written = match self.deployments(deployment).patch_status(&name, &params, &Patch::Apply(patch)).await {
+            Err(kube::Error::Api(answer)) if answer.is_not_found() => return Ok(None),
+            other => other.because(|| format!("writing the status of {name}"))?,
+        };
         self.tell(deployment, events).await;
-        Ok(true)
+        Ok(Some(written))
     }
 
     /// Tells events of the resource. A refused one is logged: it is no reason to do again what it tells of.

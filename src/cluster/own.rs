@@ -166,7 +166,7 @@ fn name<K: Kept>(object: &K) -> Name {
 }
 
 /// By resourceVersion, which counts up (KEP-5504); what is no number is taken for new.
-fn is_older<K: Kept>(object: &K, than: &K) -> bool {
+pub fn is_older<K: ResourceExt>(object: &K, than: &K) -> bool {
     let version = |object: &K| object.resource_version().and_then(|version| version.parse::<u64>().ok());
     version(object).zip(version(than)).is_some_and(|(one, other)| one < other)
 }

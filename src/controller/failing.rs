@@ -70,7 +70,7 @@ impl Context {
         let problem = self.scrubber.borrow().scrub(&error.to_string());
         let generation = deployment.metadata.generation.unwrap_or_default();
         let (status, events) = crate::status::failing(deployment.status.as_ref(), generation, &problem, now);
-        match self.cluster.publish(deployment, &status, events).await {
+        match self.cluster.publish(deployment, status, events).await {
             Ok(_) => drop(self.failing().insert(uid, Failing { told: Some(now), ..failing })),
             Err(error) => tracing::warn!(%error, "the status can't tell that passes fail"),
         }

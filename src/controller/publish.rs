@@ -38,7 +38,7 @@ impl Context {
             ..Report::new(&deployment.spec, generation, (&desired, &observed), &plan)
         };
         let (status, events) = crate::status::report(deployment.status.as_ref(), &report, now());
-        self.cluster.publish(deployment, &status, events).await?;
+        self.cluster.publish(deployment, status, events).await?;
         Ok(Action::await_change())
     }
 
@@ -85,8 +85,8 @@ impl Context {
         }
         let told = events.iter().filter_map(|event| plan.decisions.get(event.failure()?));
         let told: Vec<_> = told.map(|decision| decision.key.clone()).collect();
-        if self.cluster.publish(deployment, &status, events).await? {
-            memory.written = Some(Written::new(deployment, status, now));
+        if let Some(written) = self.cluster.publish(deployment, status, events).await? {
+            memory.written = Some(Written::new(written, now));
             for key in told {
                 memory.failures.entry(key).and_modify(|failure| failure.told = true);
             }

@@ -3,56 +3,56 @@
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::api::{OpenStackDeployment, OpenStackDeploymentStatus};
+use crate::api::OpenStackDeployment;
+use crate::cluster::is_older;
 
-/// A status as it was written.
+/// The last write of a status.
 pub struct Written {
     /// When.
     pub at: Timestamp,
-    /// The resource over which it was written: its uid and its version.
-    over: (Option<String>, Option<String>),
-    status: OpenStackDeploymentStatus,
+    /// The resource as it stands since, until the watch has told of it.
+    resource: Option<OpenStackDeployment>,
 }
 
 impl Written {
-    /// A status that was written over this state of the resource.
-    pub fn new(deployment: &OpenStackDeployment, status: OpenStackDeploymentStatus, at: Timestamp) -> Self {
-        Self { at, over: state(deployment), status }
+    /// The answer to a write.
+    pub fn new(resource: OpenStackDeployment, at: Timestamp) -> Self {
+        Self { at, resource: Some(resource) }
     }
 
-    /// The resource with the status that it has by now; `None` where the watch has told of a later state.
-    pub fn told(&self, deployment: &OpenStackDeployment) -> Option<OpenStackDeployment> {
-        (self.over == state(deployment))
-            .then(|| OpenStackDeployment { status: Some(self.status.clone()), ..deployment.clone() })
+    /// The resource as it was answered, where the watch has told of an older state of it only.
+    pub fn untold(&mut self, told: &OpenStackDeployment) -> Option<OpenStackDeployment> {
+        let is_same = |resource: &&OpenStackDeployment| resource.uid() == told.uid();
+        if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(told, resource)) {
+            self.resource = None;
+        }
+        self.resource.as_ref().filter(is_same).cloned()
     }
-}
-
-fn state(deployment: &OpenStackDeployment) -> (Option<String>, Option<String>) {
-    (deployment.uid(), deployment.resource_version())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    fn deployment(version: &str, status: &Value) -> OpenStackDeployment {
+    fn deployment(uid: &str, version: &str, seen: i64) -> OpenStackDeployment {
         serde_json::from_value(json!({
-            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "status": status,
-            "metadata": {"name": "cloud", "uid": "1", "resourceVersion": version}, "spec": {"openstackRelease": "2026.1"},
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "status": {"observedGeneration": seen},
+            "metadata": {"name": "cloud", "uid": uid, "resourceVersion": version}, "spec": {"openstackRelease": "2026.1"},
         }))
         .unwrap()
     }
 
     #[test]
-    fn the_status_that_was_written_stands_until_the_watch_tells_of_another_state() {
-        let (before, after) = (json!({"observedGeneration": 1}), json!({"observedGeneration": 2}));
-        let status = deployment("7", &after).status.unwrap();
-        let written = Written::new(&deployment("7", &before), status.clone(), Timestamp::UNIX_EPOCH);
-        let told = written.told(&deployment("7", &before)).unwrap();
-        assert_eq!(told.status, Some(status));
-        assert!(written.told(&deployment("8", &after)).is_none());
-        assert!(written.told(&deployment("9", &before)).is_none(), "somebody else wrote the status meanwhile");
+    fn the_status_that_was_written_stands_until_the_watch_tells_of_it() {
+        let mut written = Written::new(deployment("1", "9", 2), Timestamp::UNIX_EPOCH);
+        for before in ["7", "8"] {
+            let untold = written.untold(&deployment("1", before, 1)).unwrap();
+            assert_eq!(untold.status, deployment("1", "9", 2).status);
+        }
+        assert!(written.untold(&deployment("2", "7", 1)).is_none(), "another resource");
+        assert!(written.untold(&deployment("1", "9", 2)).is_none());
+        assert!(written.untold(&deployment("1", "8", 1)).is_none(), "the watch goes on from what it has told");
     }
 }

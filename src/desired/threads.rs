@@ -1,4 +1,4 @@
-//! Work that does not depend on each other, on as many threads as there are processors.
+//! Work that does not depend on each other, side by side.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,6 +6,9 @@ use std::{panic, thread};
 
 /// From this many pieces on another thread is worth its start.
 const WORTH: usize = 8;
+
+/// More would wait for each other in the allocator: in the operator's pod its arenas are as many (`deploy/osdpl/templates/deployment.yaml`).
+const MOST: usize = 2;
 
 /// Asked once: to find it the standard library reads the limits of the container.
 static PROCESSORS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
@@ -15,7 +18,7 @@ static PROCESSORS: LazyLock<usize> = LazyLock::new(|| thread::available_parallel
 /// # Panics
 /// Where making one does.
 pub(super) fn each<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    each_on((*PROCESSORS).min(items.len() / WORTH), items, make)
+    each_on((*PROCESSORS).min(MOST).min(items.len() / WORTH), items, make)
 }
 
 fn each_on<T: Sync, R: Send>(threads: usize, items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -29,7 +32,9 @@ fn each_on<T: Sync, R: Send>(threads: usize, items: &[T], make: impl Fn(&T) -> R
     };
     let work = || std::iter::from_fn(take).collect::<Vec<_>>();
     let mut results = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // Where the system has no thread left this one does it all.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).filter_map(start).collect();
         let mut results = work();
         for other in others {
             results.extend(other.join().unwrap_or_else(|cause| panic::resume_unwind(cause)));

@@ -6,9 +6,8 @@
 
 mod near;
 
-use std::collections::BTreeMap;
-
-use super::Finding;
+use super::{Finding, Layered, other_version};
+use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Group, KeyTree, KeyType, Level, did_you_mean};
 use crate::values::{Layer, Origin, Path, leaves};
 
@@ -23,11 +22,12 @@ const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overr
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
 /// A warning for each place of the user's that sets what no chart knows that it is for, with the first of the keys; one, where it is for several charts.
-/// What [`unknown_keys`] tells each by itself, in short.
-pub fn unknown_by_layer(catalog: &Catalog, layers: &BTreeMap<String, Vec<Layer>>) -> Vec<Finding> {
+/// What [`unknown_keys`] tells each by itself, in short. Of another version of a chart the keys are not known.
+pub fn unread(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &Layered) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (name, layers) in layers {
-        if let Some((_, release)) = catalog.release(name) {
+    for (name, layers) in layered.layers.iter().chain(&layered.partial) {
+        let release = catalog.release(name).filter(|_| other_version(spec, catalog, name).is_none());
+        if let Some((_, release)) = release {
             tell(layers, &release.chart, catalog, &mut findings);
         }
     }

@@ -12,6 +12,7 @@
 //! | `text.isOutside(network)` | whether the address is in another network than `10.0.0.0/24`; false where either is none |
 //! | `text.isAfter(address)` | whether the address comes after the other; false where either is none |
 //! | `text.isJson()` | whether the text is one JSON document |
+//! | `text.isNumbers()` | whether the text is a list of numbers below 8192 such as `4-31,^8`, and names one |
 //! | `text.meets(other)` | whether two lists of numbers such as `4-31,^8` have one in common; false where either is none |
 //! | `sshKey(secret)` | an Ed25519 key pair whose seed is the text's SHA-256, as OpenSSH's files have it: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
@@ -31,10 +32,11 @@ use super::{from_json, network, numbers, to_json};
 pub const SECRET: &str = "secret";
 
 /// The functions of our own, beside those of CEL.
-pub const FUNCTIONS: [&str; 13] = [
+pub const FUNCTIONS: [&str; 14] = [
     "isAddress",
     "isAfter",
     "isJson",
+    "isNumbers",
     "isOutside",
     "join",
     "keyed",
@@ -62,6 +64,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     context
         .add_function("isAfter", |This(text): This<Arc<String>>, other: Arc<String>| network::is_after(&text, &other));
     context.add_function("isJson", |This(text): This<Arc<String>>| is_json(&text));
+    context.add_function("isNumbers", |This(text): This<Arc<String>>| numbers::are(&text));
     context.add_function("meets", |This(one): This<Arc<String>>, other: Arc<String>| numbers::meet(&one, &other));
     context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));

@@ -142,3 +142,22 @@ fn a_chart_has_a_key_reads_it_leaves_it_or_does_not_know_it() {
     }
     assert_eq!(known(&catalog, "nothing", &Path::parse("a").unwrap()), None);
 }
+
+#[test]
+fn of_another_version_of_a_chart_no_key_is_told_of() {
+    let layer = Layer::new(Origin::Field(OWN.into()), json!({"colour": 1}).as_object().unwrap().clone());
+    let missing = Layer::new(Origin::Field(OWN.into()), json!({"shape": 1}).as_object().unwrap().clone());
+    let layered = |whole: &[Layer], partial: &[Layer]| Layered {
+        layers: [("front".to_owned(), whole.to_vec())].into(),
+        partial: [("front".to_owned(), partial.to_vec())].into(),
+        ..Layered::default()
+    };
+    let told = |version: Value, layered: &Layered| {
+        let services = json!({"front": {"releases": {"front": {"version": version}}}});
+        let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "services": services})).unwrap();
+        unread(&spec, &catalog(), layered).len()
+    };
+    for layered in [layered(&[layer], &[]), layered(&[], &[missing])] {
+        assert_eq!((told(Value::Null, &layered), told(json!("9.9.9"), &layered)), (1, 0));
+    }
+}

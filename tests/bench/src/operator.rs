@@ -36,7 +36,7 @@ impl Operator {
             command.arg("--catalog").arg(catalog);
         }
         // As in the chart's Deployment.
-        command.env("MALLOC_ARENA_MAX", "1").env("MALLOC_TRIM_THRESHOLD_", "65536");
+        command.env("MALLOC_ARENA_MAX", "2").env("MALLOC_TRIM_THRESHOLD_", "65536");
         command.env("KUBECONFIG", &world.operator_kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut child = command.kill_on_drop(true).spawn()?;
         let pid = child.id().context("it has ended already")?;

@@ -8,9 +8,10 @@ use anyhow::{Context as _, bail};
 use osdpl::catalog::Catalog;
 use osdpl::files;
 
-use super::plan::{middle, timed};
+use super::plan::{mark, middle, timed};
 
 const ROUNDS: usize = 15;
+const GOAL: Duration = Duration::from_millis(100);
 
 /// Measures and prints; the samples take turns, so that what drifts drifts for all.
 pub fn measure(osdpl: &Path, folder: &Path) -> anyhow::Result<()> {
@@ -30,12 +31,14 @@ pub fn measure(osdpl: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut whole: Vec<(Duration, &PathBuf)> = taken.into_iter().map(middle).zip(&samples).collect();
     whole.sort_unstable();
     println!("\nmedians of {ROUNDS}, ms, whole process           load of the catalogue in it");
+    let largest = whole.last().map_or(Duration::ZERO, |(whole, _)| *whole);
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     for (whole, sample) in whole.into_iter().rev() {
         let share = 100.0 * load.as_secs_f64() / whole.as_secs_f64();
         println!("osdpl validate {:<20} {:>6.1}  {:>6.1} ({share:.0} %)", name(sample), ms(whole), ms(load));
     }
     println!("osdpl --version {:>26.1}", ms(start));
+    println!("goal: osdpl validate of the largest in {} ms or less: {}", GOAL.as_millis(), mark(largest <= GOAL));
     Ok(())
 }
 

@@ -40,7 +40,7 @@ struct Piece {
 }
 
 /// Each chart at hand with each of the values that it gets: on Ceph for each `OpenStack` release, with either network, without one for the newest, on which
-/// the others differ in images alone. What is random is so for all: the first of each is rendered twice.
+/// the others differ in images alone. What is random is so for all: the first of each in each release is rendered twice.
 fn pieces() -> Vec<Piece> {
     let catalog = shipped();
     let newest = catalog.openstack.keys().max().cloned().unwrap();
@@ -53,7 +53,7 @@ fn pieces() -> Vec<Piece> {
         for (name, wanted) in everything(&catalog, release, &features).releases {
             let values = serde_json::to_string(&wanted.values).unwrap();
             if found(&wanted.chart).is_ok() && seen.insert((name.clone(), values.clone())) {
-                let twice = names.insert(name.clone());
+                let twice = names.insert((release, name.clone()));
                 pieces.push(Piece { cloud: format!("{release} {kind}"), name, chart: wanted.chart, values, twice });
             }
         }
