@@ -27,16 +27,15 @@ mod features;
 mod ha;
 #[path = "catalogue/keys.rs"]
 mod keys;
+#[path = "catalogue/own_keys.rs"]
+mod own_keys;
 #[path = "catalogue/rotation.rs"]
 mod rotation;
 #[path = "catalogue/sizes.rs"]
 mod sizes;
 
-use std::collections::BTreeSet;
-
 use clouds::{at, catalogue, clouds, files, refusals, resolved};
 use osdpl::catalog::{Catalog, Files, Text};
-use osdpl::desired::{Known, known};
 use osdpl::{credentials, values};
 use serde_json::{Value, json};
 
@@ -59,51 +58,6 @@ fn what_is_built_into_the_program_is_what_these_tests_look_at() {
     assert!(given.values().all(|text| matches!(text, Text::Given(_))));
     let texts = |files: &Files| files.iter().map(|(path, text)| (path.clone(), text.to_string())).collect::<Vec<_>>();
     assert_eq!(texts(&built_in), texts(&given));
-}
-
-/// A value of a chart within a chart, of whose tree it is not known that there is one: it was written before trees told so.
-const WITHIN: &str = "cortex-postgres.auth.password";
-
-/// A section of neutron's own, of which its chart shows a sister alone (`ml2_type_vxlan`).
-const SISTER: &str = "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges";
-
-#[test]
-fn every_value_goes_to_a_key_that_its_chart_reads() {
-    let catalog = catalogue();
-    // To the whole catalogue whatever it writes itself is a name, and no slip.
-    let keys = files().into_iter().filter(|(file, _)| file.starts_with("values/keys/")).collect();
-    let keys_alone = Catalog::load(&keys).unwrap();
-    for slip in ["pod.replicass.api", "conf.keystone.databse.max_retries", "endpoints.identity.prot.api"] {
-        let path = values::Path::parse(slip).unwrap();
-        assert!(matches!(known(&keys_alone, "keystone", &path), Some(Known::No(_))), "{slip}");
-    }
-    let mut wrong = BTreeSet::new();
-    for (name, release) in catalog.services.values().flat_map(|service| &service.releases) {
-        for body in catalog.bodies(name) {
-            let values = body.values();
-            let set = values::leaves(&values).into_iter().map(|(path, _)| path).chain(body.unset.iter().cloned());
-            let known = |path: &values::Path| known(&keys_alone, &release.chart, path).unwrap();
-            let unread = set
-                .filter(|path| matches!(known(path), Known::No(_)) && ![WITHIN, SISTER].contains(&&*path.to_string()));
-            wrong.extend(unread.map(|path| format!("{name}: {path}")));
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn every_value_that_is_meant_for_every_chart_reaches_one() {
-    let catalog = catalogue();
-    for (file, text) in files() {
-        let parsed: Value = osdpl::yaml::parse(&file, &text).unwrap();
-        for (index, fragment) in parsed["fragments"].as_array().into_iter().flatten().enumerate() {
-            let Some(every) = fragment["every"]["values"].as_object() else { continue };
-            for (path, _) in values::leaves(every) {
-                let reached = catalog.keys().any(|tree| tree.knows(&path));
-                assert!(reached, "{file} fragments[{index}]: no chart knows {path}");
-            }
-        }
-    }
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn leaks(manifest: &str) -> BTreeSet<String> {
     let is_base64 = |character: char| character.is_ascii_alphanumeric() || "+/=".contains(character);
     let tokens = manifest.split(|character| !is_base64(character)).filter(|token| token.len() >= 8);
     let decoded = tokens.filter_map(|token| String::from_utf8(STANDARD.decode(token).ok()?).ok());
-    let texts = decoded.chain([manifest.to_owned()]);
+    let texts = decoded.chain([manifest.to_owned(), variables(manifest).join("\n")]);
     texts.flat_map(|text| text.lines().filter(|line| is_known(line)).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
@@ -108,16 +108,62 @@ fn unmade(manifest: &str) -> BTreeSet<String> {
 
 /// Whether a line holds a secret of upstream's: one of the literal ones, or a word after the name of a secret.
 fn is_known(line: &str) -> bool {
-    let bare = |text: &str| text.trim().trim_matches(['"', '\'', ',']).to_owned();
     let word = |text: &str| ["password", "insecure", "changeme"].contains(&text);
-    let is_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
-    let assigned = line.split_once(['=', ':']).is_some_and(|(key, value)| {
-        let (key, value) = (bare(key).to_lowercase(), bare(value));
-        let decoded = STANDARD.decode(&value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let names_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
+    let is_secret = |key: &str| names_secret(key) || key.ends_with("_auth");
+    let assigned = assigned(line);
+    // What the first one names may hold others: a user and a password, a map in braces.
+    let is_within = assigned.first().is_some_and(|(key, _)| is_secret(key));
+    let is_known = |(key, value): &(String, &str)| {
+        let decoded = STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         let is_type = key.ends_with("auth_type");
-        (is_secret(&key) && word(&value)) || (!is_type && decoded.is_some_and(|decoded| word(&decoded)))
-    });
-    assigned || LITERAL.iter().any(|literal| line.contains(literal))
+        ((is_within || is_secret(key)) && word(value)) || (!is_type && decoded.is_some_and(|decoded| word(&decoded)))
+    };
+    assigned.iter().any(is_known) || LITERAL.iter().any(|literal| line.contains(literal))
+}
+
+/// What a line assigns, wherever in it: `key: value`, `--key=value`, `{"key": "value"}`, `user:value`.
+fn assigned(line: &str) -> Vec<(String, &str)> {
+    let of_name = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+    let of_value = |letter: char| of_name(letter) || "+/=".contains(letter);
+    let is_around = |letter: char| " \t\"'".contains(letter);
+    let pair = |(at, _): (usize, &str)| {
+        let key = line[..at].trim_end_matches(is_around);
+        let key = key.rsplit(|letter| !of_name(letter)).next().unwrap_or_default();
+        let value = line[at + 1..].trim_start_matches(is_around);
+        (key.to_lowercase(), value.split(|letter| !of_value(letter)).next().unwrap_or_default())
+    };
+    line.match_indices([':', '=']).map(pair).collect()
+}
+
+/// A container's variable on one line: its name is what tells whether its value is a secret.
+fn variables(manifest: &str) -> Vec<String> {
+    let lines: Vec<&str> = manifest.lines().map(|line| line.trim().trim_start_matches("- ")).collect();
+    let pairs =
+        lines.windows(2).filter_map(|pair| Some((pair[0].strip_prefix("name: ")?, pair[1].strip_prefix("value: ")?)));
+    pairs.map(|(name, value)| format!("{name}: {value}")).collect()
+}
+
+#[test]
+fn what_everybody_knows_is_found_however_it_is_written() {
+    for line in [
+        "password: password",
+        "  --password=password \\",
+        r#"{"auth": {"password": "password"}}"#,
+        r#"sst_auth: "sst:password""#,
+        r#"password: "password" # c"#,
+        "OS_PASSWORD: cGFzc3dvcmQ=",
+        "export ADMIN_PASSWORD='changeme'",
+    ] {
+        assert!(is_known(line), "{line}");
+    }
+    for line in ["auth_type = password", "methods = password,token", r#""methods": ["password"]"#, "password: 0pX9"] {
+        assert!(!is_known(line), "{line}");
+    }
+    assert_eq!(
+        leaks("env:\n- name: DB_PASSWORD\n  value: password\n- name: OS_AUTH_TYPE\n  value: password\n").len(),
+        1
+    );
 }
 
 #[test]
