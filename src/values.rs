@@ -10,7 +10,7 @@ mod path;
 
 pub use canonical::{Digest, canonical, canonical_map, digest};
 pub use coalesce::{coalesce, plain_numbers, without_nulls};
-pub use layer::{Layer, Origin, Trace, fold, fold_up, marked, secret, trace};
+pub use layer::{Layer, Origin, Trace, fold, fold_up, lay, marked, secret, trace};
 pub use path::{Path, PathError};
 
 use serde_json::{Map, Value};

@@ -8,7 +8,7 @@ use super::tally::{Said, Tally};
 use super::{Cloud, IDLE, Spot, place, shape};
 use crate::catalog::{KeyTree, KeyType, entry_name};
 use crate::desired::is_unknown_in;
-use crate::values::{Layer, Origin, Path, Values, fold, get, leaves, merge, set, trace};
+use crate::values::{Layer, Origin, Path, Values, fold, get, lay, leaves, trace};
 
 /// The list of a volume claim's modes.
 const ACCESS_MODES: &str = "accessModes";
@@ -31,8 +31,7 @@ pub(super) fn judge(release: &Release<'_>, tally: &mut Tally) {
         if let Some(spot) = release.cloud.spot(&layer.origin) {
             Own { release, index, layer, below: &below, spot, beside: &[] }.judge(tally);
         }
-        merge(&mut below, layer.values.clone());
-        layer.unset.iter().for_each(|(_, path)| set(&mut below, path, Value::Null));
+        lay(&mut below, layer.values.clone(), &layer.unset);
     }
 }
 

@@ -75,7 +75,8 @@ pub fn fold_up(layers: impl IntoIterator<Item = Layer>) -> Values {
     values
 }
 
-fn lay(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
+/// Lays the values of one layer over others, and what it sets to null over those.
+pub fn lay(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
     merge(values, over);
     for (_, path) in unset {
         set(values, path, Value::Null);
