@@ -117,13 +117,36 @@ impl KeyTree {
         }
     }
 
-    /// The chart's default, where it is a number, `true`, `false` or a short text.
+    /// The chart's default, where the tree knows it whole.
     pub fn default(&self) -> Option<Value> {
+        self.is_whole().then(|| self.outline())
+    }
+
+    fn is_whole(&self) -> bool {
         match self {
-            Self::Text(text) => Some(Value::from(text.as_ref())),
-            Self::Number(number) => Some(Value::Number(number.clone())),
-            Self::Boolean(value) => Some(Value::Bool(*value)),
-            Self::Leaf(_) | Self::List(_) | Self::Map(_) | Self::Read => None,
+            Self::Leaf(kind) => matches!(kind, KeyType::Map | KeyType::List | KeyType::Null),
+            Self::Map(map) => map.iter().all(|(_, tree)| tree.is_whole()),
+            Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::Read => true,
+            Self::List(_) => false,
+        }
+    }
+
+    /// The chart's default as far as the tree knows it: entries of lists by their names, and of a text that is long or secret the type alone
+    /// (`<string>`).
+    pub fn outline(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text.as_ref()),
+            Self::Number(number) => Value::Number(number.clone()),
+            Self::Boolean(value) => Value::Bool(*value),
+            Self::List(names) => names.iter().map(AsRef::as_ref).map(Value::from).collect(),
+            Self::Map(map) => {
+                let kept = map.iter().filter(|(_, tree)| tree.has_default());
+                Value::Object(kept.map(|(key, tree)| (key.to_string(), tree.outline())).collect())
+            }
+            Self::Leaf(KeyType::Map) => Value::Object(Values::new()),
+            Self::Leaf(KeyType::List) => Value::Array(Vec::new()),
+            Self::Leaf(KeyType::Null) | Self::Read => Value::Null,
+            Self::Leaf(kind) => Value::from(format!("<{}>", kind.name())),
         }
     }
 

@@ -112,10 +112,12 @@ fn where_no_layer_sets_a_value_the_charts_default_is_judged_as_explain_tells_it(
             "{release: keystone, path: pod.replicas.api, equals: 1}",
             "{release: keystone, path: pod.replicas.api, exists: true}",
             "{release: keystone, path: conf.keystone.nonsense.x, exists: false}",
+            "{release: keystone, path: conf.keystone.oslo_messaging_notifications, equals: {driver: messagingv2}}",
+            "{release: keystone, path: conf.logging.handlers.keys, exists: true}",
         ],
         &[],
     );
-    assert!(code == Some(0) && said.ends_with("3 passed, 0 failed.\n"), "{said}");
+    assert!(code == Some(0) && said.ends_with("5 passed, 0 failed.\n"), "{said}");
     let removed = "cases:\n- name: one\n  spec: {openstackRelease: '2026.1', presets: [core]}\n  \
                    with: {services: {keystone: {releases: {keystone: {unset: [pod.replicas]}}}}}\n  \
                    expect: [{release: keystone, path: pod.replicas.api, exists: false}]\n";

@@ -145,6 +145,29 @@ fn a_short_default_of_the_chart_is_known_offline() {
 }
 
 #[test]
+fn a_default_that_is_a_list_or_a_map_is_told_offline_as_far_as_it_is_known() {
+    let default = |path: &str| {
+        let (text, success) = explain("minimal", &["keystone", path]);
+        assert!(success, "{text}");
+        text.split_once("  chart    keystone ").unwrap().1.to_owned()
+    };
+    let whole = default("conf.keystone.oslo_messaging_notifications");
+    assert_eq!(whole, "has the key (map), its default:\n    driver: messagingv2\n");
+    let list = default("conf.logging.handlers.keys");
+    assert_eq!(
+        list,
+        "has the key (list), its default in outline (--charts shows it whole):\n    - stdout\n    - stderr\n    - \"null\"\n"
+    );
+    // What a text says that is long is in the chart alone.
+    let script = default("bootstrap");
+    assert!(script.contains(" whole):\n    enabled: ") && script.contains("\n    script: <string>\n"), "{script}");
+    assert!(default("conf").ends_with(" more lines, which --output json has\n"));
+    let (json, _) = explain("minimal", &["keystone", "conf.keystone.database", "-o", "json"]);
+    let answers: Vec<Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!(answers[0]["chart"]["default"], json!({"connection": "", "max_retries": -1}));
+}
+
+#[test]
 fn a_chart_of_another_version_is_judged_by_its_own_files_alone() {
     let own = read("deploy/samples/minimal.yaml")
         .replace("heat: {enabled: true}", "heat: {enabled: true}, nova: {releases: {nova: {version: 2026.1.0}}}");

@@ -89,9 +89,12 @@ pub struct Chart {
     pub has_default: Option<bool>,
     /// In words.
     pub said: String,
-    /// Its default: a short one, or any where charts were named.
+    /// Its default, where it is known whole: always where charts were named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
+    /// Where the default is not known whole, as far as it is ([`KeyTree::outline`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outline: Option<Value>,
 }
 
 impl Answer {
@@ -190,8 +193,10 @@ impl Question<'_> {
             return Chart::unknown(name, &format!(" in version {version}"));
         }
         let Some(tree) = self.catalog.keys().get(&name) else { return Chart::unknown(name, "") };
-        let default = tree.find(self.path.keys()).and_then(KeyTree::default);
-        Chart { default, ..Chart::of(name, &known_in(tree, self.catalog, self.path)) }
+        let found = tree.find(self.path.keys());
+        let default = found.and_then(KeyTree::default);
+        let outline = found.filter(|_| default.is_none()).map(KeyTree::outline);
+        Chart { default, outline, ..Chart::of(name, &known_in(tree, self.catalog, self.path)) }
     }
 }
 
@@ -199,7 +204,7 @@ impl Chart {
     /// One whose keys nobody knows.
     fn unknown(name: String, whose: &str) -> Self {
         let said = format!("its keys{whose} are not known here (name its folder with --charts)");
-        Self { name, known: true, has_default: None, said, default: None }
+        Self { name, known: true, has_default: None, said, default: None, outline: None }
     }
 
     /// One that stands so to the key.
@@ -210,7 +215,7 @@ impl Chart {
             Known::Free => (Some(false), "leaves the key to its users".to_owned()),
             Known::No(hint) => (None, format!("has no such key{hint}")),
         };
-        Self { name, has_default, known: !matches!(known, Known::No(_)), said, default: None }
+        Self { name, has_default, known: !matches!(known, Known::No(_)), said, default: None, outline: None }
     }
 
     /// The same one, now that its files are at hand.

@@ -64,8 +64,29 @@ fn valued(said: &Said) -> String {
 }
 
 fn default(chart: &Chart) -> String {
-    let default = chart.default.as_ref().map(|default| format!(", its default is {default}")).unwrap_or_default();
+    let default = match (&chart.default, &chart.outline) {
+        (Some(default @ Value::Object(map)), _) if !map.is_empty() => format!(", its default:{}", lines(default)),
+        (Some(default), _) => format!(", its default is {default}"),
+        (None, Some(outline)) => format!(", its default in outline (--charts shows it whole):{}", lines(outline)),
+        (None, None) => String::new(),
+    };
     format!("{} {}{default}", chart.name, chart.said)
+}
+
+/// How many lines of a map are shown.
+const LINES: usize = 40;
+
+/// A map or list stands below.
+fn lines(default: &Value) -> String {
+    if !default.is_object() && !default.is_array() {
+        return format!(" {default}");
+    }
+    let text = yaml::write(default);
+    let mut shown: String = text.lines().take(LINES).map(|line| format!("\n    {line}")).collect();
+    if let Some(more) = text.lines().count().checked_sub(LINES).filter(|more| *more > 0) {
+        let _ = write!(shown, "\n    … {more} more lines, which --output json has");
+    }
+    shown
 }
 
 /// A map or list stands below.
