@@ -1,5 +1,6 @@
 //! Control planes, handed from story to story: starting one takes longer than most stories.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -22,7 +23,9 @@ use crate::world::patience;
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
 /// How many control planes may run at once: each takes more than half a gigabyte, and a core while a story is told.
-const PLANES: usize = 2;
+fn planes() -> usize {
+    std::thread::available_parallelism().map_or(2, NonZero::get).clamp(2, 6)
+}
 
 /// The label of the stories' namespaces.
 const STORY: &str = "osdpl.dev/story";
@@ -37,7 +40,7 @@ const CLUSTER_SCOPED: [(&str, &str); 3] = [
 /// The runtime of all stories; clients live in it, so it must outlive each of them.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(PLANES)));
+static PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(planes())));
 static IDLE: Mutex<Vec<Plane>> = Mutex::new(Vec::new());
 
 /// A control plane with the operator's own chart in it.
