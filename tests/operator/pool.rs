@@ -25,7 +25,7 @@ pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 const PLANES: usize = 2;
 
 /// The label of the stories' namespaces.
-const STORY: &str = "osdpl.dev/story";
+pub const STORY: &str = "osdpl.dev/story";
 
 /// What charts install outside of namespaces.
 const CLUSTER_SCOPED: [(&str, &str); 3] = [
