@@ -34,11 +34,12 @@ test: lint
 	$(CARGO) run --quiet -p cluster --bin cluster -- programs
 	$(CARGO) test --workspace --no-fail-fast
 
-## make test-charts  with upstream's charts: all render, need no right that is not shipped, and make whole clouds; CHARTS=DIR
+## make test-charts  with upstream's charts: all render, need no right that is not shipped, make whole clouds, and one by hand comes in; CHARTS=DIR
 test-charts:
 	@test -n "$$CHARTS" || { echo 'test-charts needs OpenStack-Helm packaged by helm: make test-charts CHARTS=DIR' >&2; exit 2; }
 	$(CARGO) test --test deploy -- upstream rbac --include-ignored
 	$(CARGO) test --test operator whole:: -- --ignored --test-threads 1 --skip others::
+	$(CARGO) test --test operator adopt:: -- --ignored
 	@if ls "$$CHARTS" | grep -q '^rook-ceph'; then $(CARGO) test --test operator whole::others:: -- --ignored; \
 	else echo 'the charts of other projects are not in CHARTS: nobody tried them'; fi
 

@@ -4,6 +4,7 @@
 //! nothing: the same chart, and the same values once the chart's defaults are below them. How the values are spelt, and which of them are the chart's
 //! own defaults, makes no difference to a template.
 
+mod candidates;
 mod ceph;
 mod compare;
 mod describe;

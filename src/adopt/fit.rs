@@ -1,9 +1,10 @@
 //! Which presets and features fit: those that leave the fewest values to override, each tried in the catalogue's order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::candidates::{Named, choices, named, sets};
 use super::describe::{Cloud, distance};
 use super::openstack::runs;
 use crate::api::OpenStackDeploymentSpec;
@@ -13,6 +14,20 @@ use crate::values::{Path, changed, coalesce, get, plain_numbers, set};
 
 /// The feature that says where data are kept.
 const STORAGE: &str = "storage";
+
+/// What a refusal counts, more than all values together.
+const REFUSED: usize = 10_000;
+
+/// What came of a trial.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    /// The spec has it now.
+    Kept,
+    /// It does not help.
+    Worse,
+    /// The spec would be refused with it.
+    Refused,
+}
 
 /// A spec that is being fitted.
 pub(super) struct Fit<'a> {
@@ -74,37 +89,78 @@ impl<'a> Fit<'a> {
 
     /// Tries what the values themselves name for each field of the spec, then each choice that a feature has.
     pub(super) fn features(&mut self) {
-        for (field, values) in named(self.cloud) {
+        let named = named(self.cloud);
+        for (field, values) in &named {
             for value in values {
-                self.attempt(&field, &value);
+                self.attempt(&[(field, value)]);
             }
         }
         for (name, feature) in &self.cloud.catalog.features {
-            for (path, choices) in choices(&feature.schema, &Path::root().child("features").child(name)) {
-                for value in choices {
-                    self.attempt(&path, &value);
+            let at = Path::root().child("features").child(name);
+            for (field, values) in choices(&feature.schema, &at) {
+                for value in &values {
+                    if self.attempt(&[(&field, value)]) == Outcome::Refused {
+                        self.together((&field, value), &at, &named);
+                    }
+                }
+            }
+            for (field, members) in sets(&feature.schema, &at) {
+                for member in members {
+                    let mut all = self.value(&field).and_then(|all| all.as_array().cloned()).unwrap_or_default();
+                    all.push(member);
+                    self.attempt(&[(&field, &Value::Array(all))]);
                 }
             }
         }
     }
 
-    /// Keeps a field's value where it helps.
-    fn attempt(&mut self, field: &Path, value: &Value) {
+    /// Tries a choice that is refused alone with what the values name for another field of its feature, as certificates are without an issuer.
+    fn together(&mut self, choice: (&Path, &Value), feature: &Path, named: &[Named]) {
+        let open = named.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
+        let beside: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
+        for one in beside {
+            if self.attempt(&[one, choice]) == Outcome::Kept {
+                return;
+            }
+        }
+    }
+
+    /// Keeps values of fields where they help together.
+    fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
         // What declares the Ceph that is in use stands, however few overrides another choice would leave.
-        if self.cloud.storage.is_some() && field.keys().starts_with(&["features".into(), STORAGE.into()]) {
-            return;
+        let is_storage = |field: &Path| field.keys().starts_with(&["features".into(), STORAGE.into()]);
+        if self.cloud.storage.is_some() && fields.iter().any(|(field, _)| is_storage(field)) {
+            return Outcome::Worse;
         }
-        let Ok(Value::Object(mut tree)) = serde_json::to_value(&self.spec) else { return };
-        if get(&tree, field) == Some(value) {
-            return;
+        let Some(mut tree) = self.tree() else { return Outcome::Worse };
+        if fields.iter().all(|(field, value)| get(&tree, field) == Some(value)) {
+            return Outcome::Kept;
         }
-        set(&mut tree, field, value.clone());
-        let Ok(spec) = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(tree)) else { return };
+        for (field, value) in fields {
+            set(&mut tree, field, (*value).clone());
+        }
+        let Ok(spec) = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(tree)) else {
+            return Outcome::Worse;
+        };
         let mut fit = Self { cloud: self.cloud, spec, best: self.best };
         fit.services();
-        if let Some(distance) = distance(self.cloud, &fit.spec).filter(|distance| *distance < self.best) {
-            (self.spec, self.best) = (fit.spec, distance);
+        match distance(self.cloud, &fit.spec) {
+            Some(distance) if distance < self.best => {
+                (self.spec, self.best) = (fit.spec, distance);
+                Outcome::Kept
+            }
+            Some(distance) if distance < self.best.saturating_add(REFUSED) => Outcome::Worse,
+            _ => Outcome::Refused,
         }
+    }
+
+    fn tree(&self) -> Option<Map<String, Value>> {
+        let Ok(Value::Object(tree)) = serde_json::to_value(&self.spec) else { return None };
+        Some(tree)
+    }
+
+    fn value(&self, field: &Path) -> Option<Value> {
+        get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
     }
 
     /// Says of each service whether it is part of the cloud, where the presets do not say so already.
@@ -135,7 +191,7 @@ pub(super) fn score(
     let errors = desired.findings.iter().filter(|finding| finding.level == Level::Error).count();
     let mut score = spec.services.values().filter(|service| service.enabled.is_some()).count();
     // Worse than any value, so that a choice which is refused loses against one that is not.
-    score += errors * 10_000;
+    score += errors * REFUSED;
     for (name, found) in &cloud.known.releases {
         match desired.releases.get(name) {
             None => score += 1_000,
@@ -150,59 +206,4 @@ pub(super) fn score(
     // What would be installed beside what runs.
     score += desired.releases.keys().filter(|name| !cloud.known.releases.contains_key(*name)).count() * 100;
     Some(score)
-}
-
-/// What the releases' values have where the catalogue puts a field of the spec, whole: most often first.
-fn named(cloud: &Cloud<'_>) -> Vec<(Path, Vec<Value>)> {
-    let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
-    for (name, found) in &cloud.known.releases {
-        for (path, source) in cloud.catalog.bodies(name).flat_map(crate::catalog::Body::whole) {
-            let (Some(field), Some(value)) = (field(&source), get(&found.seen, &path)) else { continue };
-            if value.is_object() || value.is_array() || value.is_null() {
-                continue;
-            }
-            let entry = counts.entry(field).or_default().entry(value.to_string());
-            entry.or_insert_with(|| (0, value.clone())).0 += 1;
-        }
-    }
-    let ordered = |values: BTreeMap<String, (usize, Value)>| {
-        let mut values: Vec<_> = values.into_values().collect();
-        values.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-        values.into_iter().map(|(_, value)| value).take(2).collect()
-    };
-    counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
-}
-
-/// The field of the spec that an expression is, if it is one and no more: `features.network.tunnelInterface`, `spec.region`.
-fn field(source: &str) -> Option<Path> {
-    let plain =
-        source.split('.').all(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
-    let path = Path::parse(source).ok().filter(|_| plain)?;
-    match path.keys().split_first()? {
-        (top, rest) if top == "spec" && matches!(rest, [one] if FIELDS.contains(&one.as_str())) => {
-            Some(rest.iter().cloned().collect())
-        }
-        (top, rest) if top == "features" && rest.len() > 1 => Some(path),
-        _ => None,
-    }
-}
-
-/// The fields that a cloud which runs can tell.
-const FIELDS: [&str; 3] = ["region", "storageClass", "publicDomain"];
-
-/// Every field of a schema that has few values, with these.
-fn choices(schema: &Value, at: &Path) -> Vec<(Path, Vec<Value>)> {
-    let mut found = Vec::new();
-    let properties = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
-    for (name, property) in &properties {
-        let path = at.child(name);
-        if let Some(values) = property["enum"].as_array() {
-            found.push((path, values.clone()));
-        } else if property["type"] == "boolean" {
-            found.push((path, vec![true.into(), false.into()]));
-        } else {
-            found.extend(choices(property, &path));
-        }
-    }
-    found
 }

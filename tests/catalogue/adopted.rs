@@ -1,33 +1,124 @@
-//! A cloud that runs is described by the presets and features of the shipped catalogue that made it.
+//! Clouds that run are described by the presets and features of the shipped catalogue that made them, and nothing of them is lost.
 
-use osdpl::adopt::{Cloud, Found, known};
-use osdpl::api::OpenStackDeploymentSpec;
-use osdpl::desired::{Facts, Selection};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use osdpl::adopt::{Answers, Cloud, Description, Found, Known, Storage, known, uses};
+use osdpl::catalog::{Catalog, Level};
+use osdpl::ceph::example;
+use osdpl::desired::{Desired, Facts, Selection};
+use osdpl::observed::Verdict;
 use osdpl::release::{Chart, Source};
 use osdpl::rule::made_up;
 use osdpl::values::Values;
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::clouds::{catalogue, resolved};
 
-#[test]
-fn presets_and_features_are_found_again_in_the_values_that_they_set() {
-    let catalog = catalogue();
-    let features = json!({"network": {"backend": "ovn"}});
-    let spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "region": "R2", "features": features});
-    let desired = resolved(&catalog, &spec);
+/// A cloud, and what is found again of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    cloud: String,
+    spec: Value,
+    /// What the description has of presets and features.
+    found: Value,
+    /// The releases that keep values of their own, with what is overridden in them.
+    #[serde(default)]
+    own: BTreeMap<String, Vec<String>>,
+}
+
+fn rows() -> Vec<Row> {
+    osdpl::yaml::parse("adopted.yaml", include_str!("adopted.yaml")).unwrap()
+}
+
+/// The defaults of a chart, where a stand-in of it tells them.
+fn defaults(chart: &str) -> Values {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/charts/{chart}/values.yaml"));
+    let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".into());
+    osdpl::yaml::parse("values.yaml", &text).unwrap()
+}
+
+/// The cloud as helm's records tell of it.
+fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<Found> {
     let found = desired.releases.values().map(|release| {
-        let version = catalog.lock[&release.chart].version.clone();
+        let version = catalog.lock.get(&release.chart).map(|pin| pin.version.clone()).unwrap_or_default();
         let chart = Chart { name: release.chart.clone(), version, app_version: String::new() };
-        let source = Source { config: release.values.clone(), chart, defaults: Values::new(), imprint: String::new() };
+        let defaults = defaults(&release.chart);
+        let source = Source { config: release.values.clone(), chart, defaults, imprint: String::new() };
         Found::new(release.key.clone(), 1, source)
     });
-    let found: Vec<Found> = found.collect();
-    let known = known(&found, &catalog);
-    let invent = |selection: &Selection| -> Facts { made_up(&catalog, selection) };
-    let described: OpenStackDeploymentSpec =
-        Cloud::new(("cloud", "openstack"), &known, &catalog, &invent).describe().spec;
-    assert_eq!(described.presets, ["core"]);
-    assert_eq!((described.region.as_deref(), described.openstack_release.as_str()), (Some("R2"), "2026.1"));
-    assert_eq!(described.features.get("network"), Some(&features["network"]));
+    found.collect()
+}
+
+/// The Ceph that a cluster tells of, where the cloud uses one.
+fn storage(known: &Known<'_>) -> Option<Storage> {
+    let uses = uses(known)?;
+    let ceph = example();
+    let mounted = uses.consumers.iter().filter(|(_, own)| own.keyring.is_some());
+    let keys = mounted.map(|(consumer, _)| (*consumer, ceph.users[consumer].key.reveal().to_owned())).collect();
+    let configuration = format!("[global]\nfsid = {}\nmon_host = {}\n", ceph.fsid.as_deref().unwrap(), ceph.monitors);
+    let answers = Answers { configuration: Some(configuration), keys, ..Answers::default() };
+    let names = known.releases.keys().map(String::as_str);
+    Some(
+        uses.storage(&answers, ("openstack", "cloud-adopted-ceph"), names)
+            .unwrap_or_else(|lacking| panic!("{lacking:?}")),
+    )
+}
+
+fn described(catalog: &Catalog, found: &[Found], spec: &Value) -> Description {
+    let known = known(found, catalog);
+    assert!(known.strangers.is_empty(), "{:?}", known.strangers);
+    // Charts name a Ceph in their defaults: where none is there, none is described.
+    let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
+    let invent = |selection: &Selection| -> Facts { made_up(catalog, selection) };
+    Cloud::new(("openstack", "cloud"), &known, catalog, &invent).with_storage(storage.as_ref()).describe()
+}
+
+/// What a release keeps of its own, by path.
+fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
+    let releases = description.spec.services.values().flat_map(|service| &service.releases);
+    let paths = releases.map(|(name, own)| {
+        let set = osdpl::values::leaves(&own.overrides.values).into_iter().map(|(path, _)| path.to_string());
+        (name.clone(), set.chain(own.overrides.unset.iter().map(|path| format!("-{path}"))).collect::<Vec<_>>())
+    });
+    paths.filter(|(_, paths)| !paths.is_empty()).collect()
+}
+
+fn check(catalog: &Catalog, row: &Row) {
+    let cloud = &row.cloud;
+    let desired = resolved(catalog, &row.spec);
+    let found = recorded(catalog, &desired);
+    let description = described(catalog, &found, &row.spec);
+    let names = |releases: &mut dyn Iterator<Item = &String>| releases.cloned().collect::<Vec<_>>();
+    assert_eq!(
+        names(&mut description.wanted.keys()),
+        names(&mut desired.releases.keys()),
+        "{cloud}: what is wanted is what runs"
+    );
+    assert_eq!(description.installs, [""; 0], "{cloud}");
+    for name in desired.releases.keys() {
+        let verdict = description.compared.get(name).map(|compared| &compared.verdict);
+        assert_eq!(verdict, Some(&Verdict::Same), "{cloud}: {name}");
+    }
+    let errors = description.findings.iter().filter(|finding| finding.level == Level::Error);
+    assert_eq!(errors.map(ToString::to_string).collect::<Vec<_>>(), [""; 0], "{cloud}");
+    let spec = serde_json::to_value(&description.spec).unwrap();
+    let told = |field: &str| spec.get(field).cloned().unwrap_or_default();
+    assert_eq!(description.spec.openstack_release, row.spec["openstackRelease"], "{cloud}");
+    for (field, value) in row.found.as_object().unwrap() {
+        assert_eq!(&told(field), value, "{cloud}: {field}");
+    }
+    assert_eq!(own(&description), row.own, "{cloud}");
+}
+
+#[test]
+fn each_kind_of_cloud_is_described_so_that_taking_it_over_changes_nothing() {
+    let catalog = catalogue();
+    let rows = rows();
+    std::thread::scope(|scope| {
+        let checks: Vec<_> = rows.iter().map(|row| scope.spawn(|| check(&catalog, row))).collect();
+        checks.into_iter().for_each(|check| check.join().unwrap());
+    });
 }

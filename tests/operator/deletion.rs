@@ -1,5 +1,7 @@
 //! The end of a cloud, and what comes back.
 
+mod held;
+
 use std::collections::BTreeMap;
 
 use cluster::Rule;

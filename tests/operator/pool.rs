@@ -28,7 +28,7 @@ fn planes() -> usize {
 }
 
 /// The label of the stories' namespaces.
-const STORY: &str = "osdpl.dev/story";
+pub const STORY: &str = "osdpl.dev/story";
 
 /// What charts install outside of namespaces.
 const CLUSTER_SCOPED: [(&str, &str); 3] = [

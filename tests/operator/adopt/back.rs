@@ -1,0 +1,77 @@
+//! Go by hand and come back: what a person did while a release was paused.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use super::chart;
+use crate::cloud::{Told, services, with_values};
+use crate::world::{World, story};
+
+impl World {
+    /// Runs the commands that `osdpl render` writes for a release.
+    fn install_rendered(&self, release: &str) {
+        let folder = self.folder.path().join("by-hand");
+        let path = folder.display().to_string();
+        let charts = chart("");
+        let cache = self.folder.path().join("cache").display().to_string();
+        let source = ["--charts", &charts, "--cache", &cache];
+        let said = self.osdpl(
+            &[&["render", "--credentials", "--out", &path, "-n", &self.namespace, release], &source[..]].concat(),
+        );
+        assert!(said.contains("with the real credentials"), "{said}");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join(format!("{release}.yaml")))), (0o700, 0o600));
+        // Programs as a person has them: by their names.
+        let programs = self.folder.path().join("programs");
+        std::fs::create_dir(&programs).unwrap();
+        for (name, program) in
+            [("helm", self.cluster().helm(4).unwrap()), ("kubectl", self.cluster().kubectl().unwrap())]
+        {
+            std::os::unix::fs::symlink(program, programs.join(name)).unwrap();
+        }
+        let path = std::env::join_paths(
+            [programs].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        );
+        let mut script = Command::new(folder.join("install.sh"));
+        let output = script
+            .arg(release)
+            .env("PATH", path.unwrap())
+            .env("HOME", self.folder.path().join("home"))
+            .env("KUBECONFIG", self.cluster().kubeconfig())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn what_was_upgraded_by_hand_to_what_is_wanted_is_in_sync_when_it_comes_back() {
+    story("back", async |world| {
+        let _operator = world.operator().start().await;
+        let spec = services(&["mariadb", "memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let mut spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 512}}}));
+        spec["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(true);
+        world.apply(&spec).await;
+        let paused = |cloud: &osdpl::api::OpenStackDeployment| {
+            cloud.child("memcached").message.starts_with("paused").then_some(())
+        };
+        world.until("it waits", paused).await;
+        world.install_rendered("memcached");
+        let in_sync = |cloud: &osdpl::api::OpenStackDeployment| {
+            let child = cloud.child("memcached");
+            (child.revision == Some(2) && child.ready).then_some(())
+        };
+        world.until("what was done by hand is in sync", in_sync).await;
+        let pods = world.pods().await;
+        spec["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
+        world.apply(&spec).await;
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
+        assert_eq!(world.pods().await, pods);
+        assert_eq!(world.helm_runs().iter().filter(|run| run.release() == "memcached").count(), 1, "the install alone");
+    });
+}

@@ -1,0 +1,179 @@
+//! A cloud that a person installed comes in without a restart, is the operator's, and goes again.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use osdpl::api::{ADOPT, OpenStackDeployment};
+use osdpl::values::{Path, get};
+use serde_json::{Value, json};
+
+use super::by_hand::{ByHand, Setting, upstream};
+use super::kept::changed;
+use super::stand_ins;
+use crate::cloud::{NAME, Told};
+use crate::world::{World, story};
+
+impl World {
+    /// Has the running cloud described; the file that was written.
+    fn describe(&self, setting: &Setting, cloud: &[ByHand]) -> PathBuf {
+        let file = self.folder.path().join("adopted.yaml");
+        let (path, charts) = (file.display().to_string(), setting.charts.display().to_string());
+        let cache = self.folder.path().join("looks").display().to_string();
+        let helm = self.cluster().helm(4).unwrap().display().to_string();
+        let source = ["--charts", &charts, "--cache", &cache, "--helm", &helm];
+        let said = self.osdpl(&[&["adopt", "--name", NAME, "--out", &path], &source[..]].concat());
+        for one in cloud {
+            let line = said.lines().find(|line| line.starts_with(&format!("{} ", one.release()))).unwrap_or_default();
+            let place = format!(" {}/{} ", one.namespace.as_ref().unwrap_or(&self.namespace), one.name);
+            assert!(line.contains(&place) && line.contains("taking it over changes nothing"), "{said}");
+        }
+        let all = format!("{0} of {0} releases come in with nothing changed.", cloud.len());
+        assert!(said.contains(&all), "{said}");
+        let stranger = format!("{}/blog", self.namespace);
+        let told = said.lines().find(|line| line.contains(&stranger)).unwrap_or_default();
+        assert!(told.ends_with("left alone: the catalogue has no release of chart blog"), "{said}");
+        assert!(!said.contains("by-hand"), "{said}");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        file
+    }
+
+    async fn patch(&self, spec: Value) {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Takes all of it over, some releases first.
+    async fn takes_over(&self, cloud: &[ByHand]) {
+        let told = |cloud: &OpenStackDeployment| {
+            let child = cloud.child("keystone");
+            child.message.contains("take it over (osdpl adopt <release>): nothing would change").then_some(child.status)
+        };
+        assert_eq!(self.until("what taking it over would change is told", told).await, "unmanaged");
+        self.osdpl(&["adopt", "--namespace", &self.namespace, "keystone", "mariadb"]);
+        self.until("keystone is taken over", |cloud| cloud.child("keystone").ready.then_some(())).await;
+        self.osdpl(&["adopt", "--namespace", &self.namespace, "--all"]);
+        self.patch(json!({"paused": false})).await;
+        let ready = self.until_ready().await;
+        assert_eq!(ready.annotations().get(ADOPT), None, "it was asked for once");
+        for one in cloud {
+            let child = ready.child(one.release());
+            assert!(child.ready && child.revision == Some(1) && child.changes.is_empty(), "{}: {child:?}", one.name);
+        }
+        let again = self.osdpl(&["adopt", "--namespace", &self.namespace, "keystone"]);
+        assert_eq!(again, "osdpl's already, nothing to do: keystone (revision 1)\n");
+    }
+
+    /// The first upgrades by the operator, of releases with passwords: what is asked for changes, and no more.
+    async fn is_upgraded(&self, cloud: &[ByHand]) {
+        let one = |release: &str| cloud.iter().find(|one| one.release() == release).unwrap();
+        let (keystone, mariadb) = (one("keystone"), one("mariadb"));
+        let (pods, texts) = (self.pods().await, self.texts().await);
+        let (mut identity, mut database) = (self.seen(keystone), self.seen(mariadb));
+        let tuned = "[mysqld]\nmax_connections=1024\n";
+        self.patch(json!({"services": {
+            "keystone": {"releases": {"keystone": {"values": {"annotations": null, "conf": {"keystone": {"token": {"expiration": 4321}}}}}}},
+            "mariadb": {"releases": {"mariadb": {"values": {"conf": {"database": {"my": tuned}}}}}},
+        }}))
+        .await;
+        let ready = self.until_ready().await;
+
+        let mut runs: Vec<_> = self.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect();
+        runs.sort();
+        assert_eq!(runs, ["upgrade keystone", "upgrade mariadb"]);
+        for one in cloud {
+            let upgraded = [&keystone.name, &mariadb.name].contains(&&one.name);
+            assert_eq!(ready.child(one.release()).revision, Some(1 + i64::from(upgraded)), "{}", one.name);
+            let seen = self.seen(one);
+            for (place, password) in one.passwords() {
+                assert_eq!(get(&seen, &place), Some(password), "{} {place}", one.name);
+            }
+        }
+        identity.remove("annotations");
+        for (values, path, value) in [
+            (&mut identity, "conf.keystone.token.expiration", json!(4321)),
+            (&mut database, "conf.database.my", json!(tuned)),
+        ] {
+            osdpl::values::set(values, &Path::parse(path).unwrap(), value);
+        }
+        let mut seen = self.seen(keystone);
+        seen.remove("annotations");
+        assert_eq!(
+            (seen, self.seen(mariadb)),
+            (identity, database),
+            "templates see what they saw, but for what was asked for"
+        );
+        let lines = changed(&texts, &self.texts().await);
+        let expected = [
+            "keystone-etc keystone.conf: -expiration = 1234",
+            "keystone-etc keystone.conf: +expiration = 4321",
+            "mariadb-etc my.cnf: -max_connections=512",
+            "mariadb-etc my.cnf: +max_connections=1024",
+        ];
+        assert_eq!(lines, expected);
+        let api = self.api::<Deployment>().get("keystone-api").await.unwrap().spec.unwrap().template.metadata.unwrap();
+        let annotations = api.annotations.unwrap_or_default();
+        assert!(
+            !annotations.contains_key("example.org/by"),
+            "what another helm set and nobody wants is gone: {annotations:?}"
+        );
+        let now = self.pods().await;
+        let others: Vec<_> =
+            pods.symmetric_difference(&now).filter(|(name, _)| !is_of(name, &["keystone", "mariadb"])).collect();
+        assert_eq!(others, Vec::<&(String, String)>::new(), "pods of other releases");
+        assert!(
+            pods.iter().any(|pod| is_of(&pod.0, &["keystone"]) && !now.contains(pod)),
+            "keystone reads the new file"
+        );
+    }
+}
+
+fn is_of(pod: &str, releases: &[&str]) -> bool {
+    releases.iter().any(|release| pod.starts_with(&format!("{release}-")))
+}
+
+/// The whole way of a cloud in and out.
+fn comes_and_goes(name: &str, setting: &Setting) {
+    story(name, async |world| {
+        let cloud = world.written_by_hand(setting);
+        world.install_by_hand(setting, &cloud).await;
+        world.install_stranger(setting);
+        let operator = world.operator().charts(&setting.charts).start().await;
+        let (pods, texts) = (world.pods().await, world.texts().await);
+        let seen: Vec<_> = cloud.iter().map(|one| world.seen(one)).collect();
+        let file = world.describe(setting, &cloud);
+        assert!(world.labels_on_records().await.is_empty(), "it is only looked at");
+        world.kubectl_does(&["apply", "--server-side", "-f", &file.display().to_string()]);
+        world.takes_over(&cloud).await;
+        world.has_taken_over(&cloud).await;
+        assert_eq!(world.helm_runs(), []);
+        assert_eq!(world.pods().await, pods);
+        assert_eq!(changed(&texts, &world.texts().await), [""; 0]);
+        let still: Vec<_> = cloud.iter().map(|one| world.seen(one)).collect();
+        assert_eq!(still, seen);
+
+        world.is_upgraded(&cloud).await;
+        world.leaves(setting, &cloud, operator).await;
+        assert_eq!(world.helm_runs().len(), 2, "{:?}", world.helm_runs());
+    });
+}
+
+#[test]
+fn a_cloud_that_was_installed_by_hand_comes_in_without_a_restart_and_goes_again() {
+    comes_and_goes("adopt", &Setting { helm: 4, charts: stand_ins(), only: &[] });
+}
+
+/// Its upgrades are the first that apply on the server's side.
+#[test]
+fn a_cloud_that_helm_3_installed_is_upgraded_by_helm_4_and_goes_back_to_helm_3() {
+    let only = &["mariadb", "rabbitmq", "memcached", "keystone", "placement"];
+    comes_and_goes("adopt-helm3", &Setting { helm: 3, charts: stand_ins(), only });
+}
+
+#[test]
+#[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test operator adopt -- --ignored"]
+fn a_cloud_of_upstreams_own_charts_comes_in_without_a_restart_and_goes_again() {
+    comes_and_goes("adopt-upstream", &Setting { helm: 4, charts: upstream(), only: &[] });
+}

@@ -1,0 +1,57 @@
+//! Releases that somebody else drives, and those that differ from what is wanted.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use osdpl::api::{ADOPT, reason};
+use serde_json::{Value, json};
+
+use super::chart;
+use crate::cloud::{NAME, Told, services};
+use crate::world::story;
+
+#[test]
+fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_waits_for_approval() {
+    story("driven", async |world| {
+        world.helm_prints(&["install", "memcached", &chart("memcached"), "--set", "conf.memcached.memory=99"]);
+        let name = "memcached-memcached";
+        let flux = ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
+        let labelled = |value: Value| Patch::Merge(json!({"metadata": {"labels": {flux[0]: value, flux[1]: value}}}));
+        let sets = world.api::<StatefulSet>();
+        let _operator = world.operator().start().await;
+        world.apply(&services(&["memcached"])).await;
+        let says = async |what: &'static str| {
+            world.until(what, |cloud| cloud.child("memcached").message.contains(what).then(|| cloud.clone())).await
+        };
+        // It was nobody's when it was looked at first.
+        says("it would change conf.memcached.memory").await;
+        sets.patch(name, &PatchParams::default(), &labelled(json!("caches"))).await.unwrap();
+        let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "memcached"]);
+        assert!(refused.starts_with("osdpl: memcached can't be taken over: Flux drives it"), "{refused}");
+        let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "--all"]);
+        assert!(refused.starts_with("osdpl: memcached can't be taken over: Flux drives it"), "{refused}");
+        let asked = world.deployments().get(NAME).await.unwrap();
+        assert_eq!(asked.annotations().get(ADOPT), None, "nobody takes it over later by an old word");
+        world.annotate(ADOPT, json!("memcached")).await;
+        let refused = says("is labelled for HelmRelease caches/caches").await;
+        assert_eq!(refused.reason(), reason::FOREIGN);
+        assert!(world.labels_on_records().await.is_empty());
+
+        // At once: between the two nobody would drive it, and it would be taken over.
+        let argo = json!({"metadata": {
+            "labels": {flux[0]: null, flux[1]: null},
+            "annotations": {"argocd.argoproj.io/tracking-id": "caches:apps/StatefulSet:x/y"},
+        }});
+        sets.patch(name, &PatchParams::default(), &Patch::Merge(argo)).await.unwrap();
+        says("argocd app delete caches --cascade=false").await;
+        let none = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": null}}});
+        sets.patch(name, &PatchParams::default(), &Patch::Merge(none)).await.unwrap();
+
+        let waits = says("it was taken over as others made it, which is not as it is wanted: waits for approval").await;
+        assert!(waits.child("memcached").changes.contains(&"conf.memcached.memory".to_owned()), "{waits:?}");
+        assert_eq!(world.helm_runs(), []);
+        world.osdpl(&["approve"]);
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
+        assert_eq!(world.helm_runs().len(), 1);
+    });
+}

@@ -1,0 +1,66 @@
+//! What must not change unless somebody asks for it: credentials, and what pods read.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+
+use super::by_hand::ByHand;
+use crate::cloud::NAME;
+use crate::world::World;
+
+/// Texts by the object and the key that they are in.
+pub type Texts = BTreeMap<String, String>;
+
+impl World {
+    /// Every credential that was taken over holds what ran, and there is no other.
+    pub async fn has_taken_over(&self, cloud: &[ByHand]) {
+        let mut expected: BTreeMap<String, BTreeMap<String, String>> =
+            osdpl::yaml::parse("taken_over.yaml", include_str!("taken_over.yaml")).unwrap();
+        expected.retain(|service, _| cloud.iter().any(|one| one.release() == service));
+        let begin = format!("{NAME}-adopted-credentials-");
+        let secrets = self.api::<Secret>().list(&ListParams::default()).await.unwrap();
+        let held = secrets.items.into_iter().filter_map(|secret| {
+            let service = secret.name_any().strip_prefix(&begin)?.to_owned();
+            let texts = secret.data.unwrap_or_default().into_iter();
+            Some((service, texts.map(|(key, text)| (key, String::from_utf8(text.0).unwrap())).collect()))
+        });
+        assert_eq!(held.collect::<BTreeMap<_, BTreeMap<_, _>>>(), expected);
+    }
+
+    /// What Secrets and ConfigMaps of charts hold.
+    pub async fn texts(&self) -> Texts {
+        let secrets = Api::<Secret>::all(self.client.clone()).list(&ListParams::default().labels("owner!=helm")).await;
+        let maps = Api::<ConfigMap>::all(self.client.clone()).list(&ListParams::default()).await;
+        let secrets = secrets.unwrap().items.into_iter().flat_map(|secret| {
+            let data = secret.data.clone().unwrap_or_default().into_iter();
+            let texts = data.map(|(key, text)| (key, String::from_utf8_lossy(&text.0).into_owned()));
+            texts.map(move |text| (secret.namespace(), secret.name_any(), text)).collect::<Vec<_>>()
+        });
+        let maps = maps.unwrap().items.into_iter().flat_map(|map| {
+            let data = map.data.clone().unwrap_or_default().into_iter();
+            data.map(move |text| (map.namespace(), map.name_any(), text)).collect::<Vec<_>>()
+        });
+        let charts = secrets
+            .chain(maps)
+            .filter(|(namespace, name, _)| self.is_here(namespace.as_deref()) && !name.starts_with(NAME));
+        charts.map(|(namespace, name, (key, text))| (format!("{}/{name} {key}", namespace.unwrap()), text)).collect()
+    }
+}
+
+/// The lines that are not the same in two states of texts, each with the key that it is in; `-` before what was and `+` before what is.
+pub fn changed(before: &Texts, after: &Texts) -> Vec<String> {
+    let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let lines = |texts: &Texts, key: &String| -> Vec<String> {
+        texts.get(key).map(|text| text.lines().map(|line| line.trim().to_owned()).collect()).unwrap_or_default()
+    };
+    let mut changed = Vec::new();
+    for key in keys {
+        let place = key.rsplit('/').next().unwrap_or(key);
+        let (was, is) = (lines(before, key), lines(after, key));
+        changed.extend(was.iter().filter(|line| !is.contains(line)).map(|line| format!("{place}: -{line}")));
+        changed.extend(is.iter().filter(|line| !was.contains(line)).map(|line| format!("{place}: +{line}")));
+    }
+    changed
+}

@@ -1,0 +1,116 @@
+//! A resource that is over, and that somebody else's finalizer keeps.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::ResourceExt;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use osdpl::api::{FINALIZER, OpenStackDeployment};
+use serde_json::{Value, json};
+
+use crate::cloud::{NAME, Told, services};
+use crate::nodes::Nodes;
+use crate::operator::Operator;
+use crate::world::{World, now, patience, story};
+
+/// The finalizer of somebody who takes their time.
+const THEIRS: &str = "example.org/accounts";
+
+/// Every event by its name: what it says, and how often it was told.
+async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
+    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let told = events.items.into_iter().map(|event| {
+        let count = event.series.as_ref().and_then(|series| series.count);
+        (
+            event.name_any(),
+            (format!("{}: {}", event.reason.unwrap_or_default(), event.message.unwrap_or_default()), count),
+        )
+    });
+    told.collect()
+}
+
+/// Passes that have ended: each is counted when it begins, and timed when it ends.
+fn passes(operator: &Operator) -> u64 {
+    operator.metric("osdpl_reconcile_duration_seconds_count", "")
+}
+
+/// Causes passes, one after the other: the resource changes, and something beside it does.
+async fn is_looked_at_again(world: &World, operator: &Operator, round: u32) {
+    let another = async |before: u64| {
+        let looked = async {
+            while passes(operator) <= before {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        patience("a pass has ended", looked).await;
+    };
+    let before = passes(operator);
+    let labels = Patch::Merge(json!({"metadata": {"labels": {"example.org/round": round.to_string()}}}));
+    world.deployments().patch(NAME, &PatchParams::default(), &labels).await.unwrap();
+    another(before).await;
+    let before = passes(operator);
+    world.annotate("example.org/round", json!(round.to_string())).await;
+    another(before).await;
+    let before = passes(operator);
+    // What may add to the catalogue pokes every resource there is.
+    let metadata = json!({"name": format!("round-{round}"), "labels": {osdpl::release::CATALOG_LABEL: "true"}});
+    let preset =
+        json!({"metadata": metadata, "data": {"presets.quiet.yaml": "preset: quiet\ndescription: Nothing.\n"}});
+    world.api::<ConfigMap>().create(&PostParams::default(), &serde_json::from_value(preset).unwrap()).await.unwrap();
+    another(before).await;
+}
+
+/// A cloud of which one release was let go and stays, so that its end is told in an event.
+async fn comes_up(world: &World, node: &str) {
+    let mut spec = services(&["mariadb", "memcached"]);
+    spec["nodes"] = json!({"roles": {"gateway": {"names": [node]}}});
+    world.apply(&spec).await;
+    world.until_ready().await;
+    spec["services"]["memcached"]["releases"] = json!({"memcached": {"managed": false}});
+    world.apply(&spec).await;
+    let let_go = |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("let go").then_some(());
+    world.until("a release is let go", let_go).await;
+    let held: Value = json!({"metadata": {"finalizers": [FINALIZER, THEIRS]}});
+    world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(held)).await.unwrap();
+}
+
+#[test]
+fn what_is_over_is_not_torn_down_again_while_somebody_elses_finalizer_keeps_it() {
+    story("held", async |world| {
+        let mut nodes = Nodes::of(world);
+        let node = nodes.join("gateway", json!({})).await;
+        let mut operator = world.operator().start().await;
+        comes_up(world, &node).await;
+        world.delete().await;
+        let over = |cloud: &OpenStackDeployment| (cloud.finalizers() == [THEIRS]).then_some(());
+        world.until("all was done of it", over).await;
+        let (told, helms) = (events(world).await, world.helm_runs().len());
+        let retained: Vec<_> = told.values().filter(|(text, _)| text.starts_with("Retained: ")).collect();
+        assert!(matches!(retained[..], [(_, None)]), "once: {told:?}");
+
+        for round in [1, 2] {
+            let since = now();
+            is_looked_at_again(world, &operator, round).await;
+            let version = world.annotate("example.org/looked", json!(round.to_string())).await.resource_version();
+            assert_eq!(operator.metric("osdpl_reconcile_failures_total", ""), 0);
+            let started = operator.metric("osdpl_helm_starts_total", "uninstall");
+            assert_eq!(started, u64::from(round == 1), "the one of its end, and in a new process none");
+            assert!(!operator.metrics().contains(&format!("name=\"{NAME}\"")), "it is no cloud any more");
+            assert!(operator.stop().await.success());
+            assert_eq!(world.helm_runs().len(), helms, "{:?}", world.helm_runs());
+            assert_eq!(events(world).await, told, "nothing is told again");
+            let cloud = world.deployments().get(NAME).await.unwrap();
+            assert_eq!(cloud.resource_version(), version, "nothing is written to it");
+            let lease = |resource: &str| resource == "leases";
+            let writes = world.writes_since(since);
+            assert!(writes.iter().all(|write| lease(&write.resource)), "{writes:#?}");
+            operator = world.operator().start().await;
+        }
+
+        let free = Patch::Merge(json!({"metadata": {"finalizers": []}}));
+        world.deployments().patch(NAME, &PatchParams::default(), &free).await.unwrap();
+        world.until_gone().await;
+        nodes.leave().await;
+    });
+}
