@@ -9,7 +9,7 @@ use super::Report;
 use super::children::first;
 use crate::api::{ComponentStatus, TestStatus};
 use crate::health::cron;
-use crate::observed::{CronSeen, Key};
+use crate::observed::{CronSeen, Ended, Key};
 
 fn own<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a CronSeen> {
     let ours = |cron: &&CronSeen| {
@@ -48,8 +48,11 @@ pub fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTre
 }
 
 fn told(before: Option<&TestStatus>, cron: &CronSeen, results: String) -> TestStatus {
-    let Some(run) = &cron.last else {
-        return TestStatus { results, ..before.cloned().unwrap_or_default() };
+    let known = before.cloned().unwrap_or_default();
+    // The Job of the run that was told is gone, and that of an older one is still there.
+    let is_older = |run: &&Ended| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
+    let Some(run) = cron.last.as_ref().filter(|run| !is_older(run)) else {
+        return TestStatus { results, ..known };
     };
     TestStatus {
         passed: Some(run.failure.is_none()),
@@ -72,7 +75,6 @@ pub fn failing(report: &Report<'_>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::catalog::Component;
-    use crate::observed::Ended;
 
     fn cron(last: Option<Ended>) -> CronSeen {
         CronSeen {
@@ -99,6 +101,8 @@ mod tests {
         assert_eq!((first.passed, first.job.as_deref()), (Some(false), Some("openstack/t-1")));
         assert_eq!((first.time.clone(), first.reason.as_str()), (at.map(Time), "BackoffLimitExceeded"));
         assert_eq!(said(Some(&first), None), first, "its Job was collected");
+        let before = Ended { job: "t-0".into(), at: "2026-11-20T03:12:00Z".parse().ok(), failure: None };
+        assert_eq!(said(Some(&first), Some(before)), first, "an older one is still there");
         let passed = said(Some(&first), Some(Ended { job: "t-2".into(), at, failure: None }));
         assert_eq!(
             (passed.passed, passed.job.as_deref(), passed.reason.as_str()),

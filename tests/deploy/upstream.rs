@@ -1,19 +1,22 @@
-//! Every release of the catalogue, by upstream's charts (`CHARTS`; else the stand-ins): what helm makes of it, and that each credential stands wherever charts
-//! repeat it.
+//! Every release of the catalogue, in clouds that the rules accept, by upstream's charts (`CHARTS`; else the stand-ins): what helm makes of it, and that each
+//! credential stands wherever charts repeat it.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
 #[path = "upstream/rendered.rs"]
 mod rendered;
+#[path = "upstream/restless.rs"]
+mod restless;
 
 use std::collections::BTreeSet;
 
-use osdpl::catalog::{Catalog, KeyTree};
-use osdpl::desired::{Desired, DesiredRelease};
+use osdpl::catalog::{Catalog, KeyTree, Level, Rule};
+use osdpl::desired::{Desired, DesiredRelease, select};
+use osdpl::rule;
 use osdpl::values::{self, Values};
 use serde_json::{Value, json};
 
-use crate::clouds::{at, resolved};
+use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
 /// What stands in more than one chart, and whose it is: wherever a chart knows the path, it holds that.
@@ -70,40 +73,93 @@ const IDLE: &[(&str, &str, &str)] = &[
 /// A credential for a Ceph that has a user of nova's own, which the example of one has not.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// A cloud with everything in the catalogue, but for what excludes each other: these features choose.
-fn everything(catalog: &Catalog, release: &str, features: &Value) -> Desired {
-    let services: Values = catalog.services.keys().map(|name| (name.clone(), json!({"enabled": true}))).collect();
-    let presets =
-        if features["storage"]["backend"] == "ceph" { json!(["compute", "storage", "ha"]) } else { json!(["compute"]) };
-    let gateway = json!({"name": "public", "namespace": "gateways"});
-    let mut spec = json!({
-        "openstackRelease": release, "presets": presets, "publicDomain": "cloud.example.org", "services": services,
-        "features": {"publicEndpoints": {"enabled": true, "gateway": gateway}, "compute": {"coldMigration": {"enabled": true}}},
-    });
-    spec["features"].as_object_mut().unwrap().extend(features.as_object().unwrap().clone());
-    resolved(catalog, &spec)
+/// The services of which a cloud has one alone: sets of them that a rule refuses together, whatever their values say.
+fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
+    let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
+    let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
+    let sets = catalog.judgements.rules.iter().filter(is_refused).map(services);
+    sets.filter(|set: &BTreeSet<&str>| set.len() > 1).collect()
 }
 
-/// A Ceph for all that can use one.
-fn on_ceph() -> Value {
-    let ceph = json!({"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}});
-    json!({"storage": {"backend": "ceph", "ceph": ceph}})
+/// The cloud without a Ceph.
+const ON_CLAIMS: &str = "on claims";
+
+/// What a cloud is made of, beside all services.
+struct Kind {
+    /// For people.
+    name: &'static str,
+    /// Which of the services that exclude each other it has.
+    choice: usize,
+    presets: Value,
+    features: Value,
 }
 
-/// No Ceph, and images that a secret is needed for.
-fn on_claims() -> Value {
-    let puller = json!({"host": "r.example.org", "username": "puller", "passwordSecret": {"name": "registry", "key": "password"}});
-    json!({"storage": {"backend": "pvc"}, "imageRegistry": puller})
+impl Kind {
+    /// A Ceph for all that can use one.
+    fn on_ceph(choice: usize) -> Self {
+        let features =
+            json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
+        Self { name: "on Ceph", choice, presets: json!(["compute", "storage", "ha"]), features }
+    }
+
+    /// The other network, and a broker for each service that can have its own; on Ceph.
+    fn apart(catalog: &Catalog, choice: usize) -> Self {
+        let brokers = catalog.services["rabbitmq"].releases.keys();
+        let dedicated: Vec<_> = brokers.filter_map(|release| release.strip_prefix("rabbitmq-")).collect();
+        let mut kind = Self { name: "with brokers of their own", ..Self::on_ceph(choice) };
+        kind.features["network"] = json!({"backend": "ovn"});
+        kind.features["messaging"] = json!({"dedicated": dedicated});
+        kind
+    }
+
+    /// No Ceph, and images that a secret is needed for.
+    fn on_claims() -> Self {
+        let secret = json!({"name": "registry", "key": "password"});
+        let puller = json!({"host": "r.example.org", "username": "puller", "passwordSecret": secret});
+        let features = json!({"storage": {"backend": "pvc"}, "imageRegistry": puller});
+        Self { name: ON_CLAIMS, choice: 0, presets: json!(["compute"]), features }
+    }
+
+    /// Clouds that together have everything.
+    fn all(catalog: &Catalog) -> Vec<Self> {
+        let most = exclusive(catalog).iter().map(BTreeSet::len).max().unwrap_or(1);
+        let on_ceph = (0..most).map(Self::on_ceph);
+        on_ceph.chain([Self::apart(catalog, most - 1), Self::on_claims()]).collect()
+    }
+
+    /// Every service of the catalogue, and of those that exclude each other one.
+    fn spec(&self, catalog: &Catalog, release: &str) -> Value {
+        let mut services: BTreeSet<&str> = catalog.services.keys().map(String::as_str).collect();
+        for set in exclusive(catalog) {
+            let chosen = set.iter().nth(self.choice.min(set.len() - 1)).copied();
+            services.retain(|name| !set.contains(name) || Some(*name) == chosen);
+        }
+        let mut features = self.features.clone();
+        if features["storage"]["backend"] == "ceph" && services.contains("ceph_rgw") {
+            features["storage"]["ceph"]["objectStore"] = json!({});
+        }
+        let gateway = json!({"name": "public", "namespace": "gateways"});
+        features["publicEndpoints"] = json!({"enabled": true, "gateway": gateway});
+        features["compute"] = json!({"coldMigration": {"enabled": true}});
+        let services: Values = services.into_iter().map(|name| (name.to_owned(), json!({"enabled": true}))).collect();
+        json!({
+            "openstackRelease": release, "presets": self.presets, "publicDomain": "cloud.example.org", "services": services,
+            "features": features,
+        })
+    }
 }
 
-/// The other network, and a broker for each service that can have its own; on Ceph.
-fn apart(catalog: &Catalog) -> Value {
-    let brokers = catalog.services["rabbitmq"].releases.keys();
-    let dedicated: Vec<_> = brokers.filter_map(|release| release.strip_prefix("rabbitmq-")).collect();
-    let mut features = on_ceph();
-    features["network"] = json!({"backend": "ovn"});
-    features["messaging"] = json!({"dedicated": dedicated});
-    features
+/// A cloud that the rules accept.
+fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
+    let spec = kind.spec(catalog, release);
+    let desired = resolved(catalog, &spec);
+    let typed = serde_json::from_value(spec).unwrap();
+    let selection = select("cloud", "openstack", &typed, catalog);
+    let judged = rule::resolve(&typed, catalog, &selection, &rule::made_up(catalog, &selection));
+    for said in [&desired, &judged] {
+        assert_eq!(refusals(said), Vec::<String>::new(), "{release} {}", kind.name);
+    }
+    desired
 }
 
 /// The paths of every leaf.
@@ -149,8 +205,8 @@ fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<Strin
 #[test]
 fn each_credential_stands_wherever_a_chart_has_a_place_for_it() {
     let catalog = shipped();
-    for features in [on_ceph(), on_claims(), apart(&catalog)] {
-        let desired = everything(&catalog, "2026.1", &features);
+    for kind in Kind::all(&catalog) {
+        let desired = everything(&catalog, "2026.1", &kind);
         assert!(desired.releases.len() >= 35, "{}", desired.releases.len());
         let missing: Vec<_> =
             desired.releases.iter().flat_map(|(name, release)| missing(&catalog, name, release)).collect();
@@ -159,13 +215,16 @@ fn each_credential_stands_wherever_a_chart_has_a_place_for_it() {
 }
 
 #[test]
-fn every_credential_reaches_the_cloud_that_has_everything() {
+fn every_credential_reaches_a_cloud_that_has_what_it_is_for() {
     let catalog = shipped();
-    let desired = everything(&catalog, "2026.1", &on_ceph());
-    let held: BTreeSet<&str> = desired.releases.values().map(|release| release.service.as_str()).collect();
-    let texts: Vec<String> = desired.releases.values().map(|release| json!(release.values).to_string()).collect();
+    let kinds = Kind::all(&catalog);
+    let clouds: Vec<Desired> = kinds.iter().map(|kind| everything(&catalog, "2026.1", kind)).collect();
+    let releases = || clouds.iter().flat_map(|desired| desired.releases.values());
+    let held: BTreeSet<&str> = releases().map(|release| release.service.as_str()).collect();
+    assert_eq!(held, catalog.services.keys().map(String::as_str).collect());
+    let texts: Vec<String> = releases().map(|release| json!(release.values).to_string()).collect();
     let stands = |owner: &String| texts.iter().any(|text| text.contains(owner.as_str()));
-    for (service, entry) in catalog.services.iter().filter(|(service, _)| held.contains(service.as_str())) {
+    for (service, entry) in &catalog.services {
         let lost: Vec<_> = entry.credentials.keys().map(|name| format!("the-{service}-{name}")).collect();
         let lost: Vec<_> = lost.iter().filter(|owner| !stands(owner) && *owner != OTHERWISE).collect();
         assert!(lost.is_empty(), "{lost:?} are made, and nothing is given them");
@@ -173,8 +232,21 @@ fn every_credential_reaches_the_cloud_that_has_everything() {
 }
 
 #[test]
+fn the_clouds_that_are_rendered_have_every_release_of_the_catalogue_on_each_openstack_release() {
+    let catalog = shipped();
+    let known: BTreeSet<&String> = catalog.services.values().flat_map(|service| service.releases.keys()).collect();
+    for release in catalog.openstack.keys() {
+        let clouds = rendered::clouds(&catalog).into_iter().filter(|(of, _, _)| *of == release);
+        let wanted: BTreeSet<String> = clouds.flat_map(|(_, _, desired)| desired.releases.into_keys()).collect();
+        let left: Vec<_> = known.iter().filter(|name| !wanted.contains(**name)).collect();
+        assert!(left.is_empty(), "{release}: no cloud here has {left:?}; give one what they hang on");
+    }
+}
+
+#[test]
 fn what_two_releases_show_each_other_is_the_same_at_both() {
-    let desired = everything(&shipped(), "2026.1", &on_ceph());
+    let catalog = shipped();
+    let desired = everything(&catalog, "2026.1", &Kind::on_ceph(0));
     let text = |release: &str, path: &str| {
         let found = at(&desired.releases[release].values, path).and_then(Value::as_str);
         found.unwrap_or_else(|| panic!("{release} has no text at {path}")).to_owned()

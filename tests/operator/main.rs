@@ -47,6 +47,7 @@ mod secrets;
 mod spec;
 mod standin;
 mod steady;
+mod tempest;
 mod trouble;
 mod two;
 mod unmade;

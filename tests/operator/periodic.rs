@@ -13,11 +13,11 @@ const CRON: &str = "keystone-fernet-rotate";
 
 impl World {
     /// `kubectl create job --from=cronjob/… NAME`.
-    async fn run_now(&self, name: &str) {
-        let cron = self.api::<CronJob>().get(CRON).await.unwrap();
+    pub async fn run_now(&self, cron: &str, name: &str) {
+        let cron = self.api::<CronJob>().get(cron).await.unwrap();
         let spec = cron.spec.job_template.spec.clone();
         let metadata = json!({"name": name, "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
-            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": CRON, "controller": true,
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": cron.metadata.name, "controller": true,
                 "uid": cron.metadata.uid}]});
         let job: Job = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
         self.api::<Job>().create(&PostParams::default(), &job).await.unwrap();
@@ -34,7 +34,7 @@ fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
         assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentVerdict::Ready, "0/0"));
         let fault = Rule { exit_code: Some(3), ..Rule::new(&world.namespace, "by-hand", "fail") };
         world.cluster().behaviour("rotate", &fault).await.unwrap();
-        world.run_now("by-hand").await;
+        world.run_now(CRON, "by-hand").await;
         let cloud = world
             .until("the condition tells it", |cloud| {
                 (cloud.condition("Degraded")?.reason == reason::CRON_JOBS).then(|| cloud.clone())
@@ -56,7 +56,7 @@ fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
 
         world.cluster().mend("rotate").await.unwrap();
         world.api::<Job>().delete("by-hand", &DeleteParams::background()).await.unwrap();
-        world.run_now("once-more").await;
+        world.run_now(CRON, "once-more").await;
         let whole = |cloud: &OpenStackDeployment| {
             let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
             let quiet = cloud.condition("Degraded")?.status == "False" && cloud.status().causes.is_empty();

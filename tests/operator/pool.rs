@@ -31,10 +31,11 @@ fn planes() -> usize {
 pub const STORY: &str = "osdpl.dev/story";
 
 /// What charts install outside of namespaces.
-const CLUSTER_SCOPED: [(&str, &str); 3] = [
+const CLUSTER_SCOPED: [(&str, &str); 4] = [
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("storage.k8s.io", "StorageClass"),
 ];
 
 /// The runtime of all stories; clients live in it, so it must outlive each of them.

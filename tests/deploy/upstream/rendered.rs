@@ -8,7 +8,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::Program;
 
-use super::{apart, everything, on_ceph, on_claims};
+use osdpl::catalog::Catalog;
+use osdpl::desired::Desired;
+
+use super::{Kind, ON_CLAIMS, everything, restless};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
@@ -27,9 +30,6 @@ const LITERAL: [&str; 11] = [
     "aCtmgbcUqYUy_HNVg5BDXCaeJgJQzHJXwqbXr0Nmb2o",
 ];
 
-/// Charts that no value keeps from rendering otherwise each time: random names of Roles, and a map in any order.
-const RESTLESS: [&str; 2] = ["ceph-adapter-rook", "nagios"];
-
 /// One release's values, to be rendered.
 struct Piece {
     cloud: String,
@@ -39,18 +39,24 @@ struct Piece {
     twice: bool,
 }
 
-/// Each chart at hand with each of the values that it gets: on Ceph for each `OpenStack` release, with either network, without one for the newest, on which
-/// the others differ in images alone. What is random is so for all: the first of each in each release is rendered twice.
-fn pieces() -> Vec<Piece> {
-    let catalog = shipped();
-    let newest = catalog.openstack.keys().max().cloned().unwrap();
-    let all = || catalog.openstack.keys();
-    let clouds = all().map(|release| (release, "on Ceph", on_ceph()));
-    let clouds = clouds.chain(all().map(|release| (release, "with brokers of their own", apart(&catalog))));
+/// The clouds that are rendered: on Ceph and with either network for each `OpenStack` release, without a Ceph for the newest, on which the others differ in
+/// images alone.
+pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
+    let newest = catalog.openstack.keys().max().unwrap();
+    let mut clouds = Vec::new();
+    for release in catalog.openstack.keys() {
+        let kinds = Kind::all(catalog).into_iter().filter(|kind| kind.name != ON_CLAIMS || release == newest);
+        clouds.extend(kinds.map(|kind| (release.as_str(), kind.name, everything(catalog, release, &kind))));
+    }
+    clouds
+}
+
+/// Each chart at hand with each of the values that it gets. What is random is so for all: the first of each in each release is rendered twice.
+fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
-    for (release, kind, features) in clouds.chain([(&newest, "on claims", on_claims())]) {
-        for (name, wanted) in everything(&catalog, release, &features).releases {
+    for (release, kind, desired) in clouds(catalog) {
+        for (name, wanted) in desired.releases {
             let values = serde_json::to_string(&wanted.values).unwrap();
             if found(&wanted.chart).is_ok() && seen.insert((name.clone(), values.clone())) {
                 let twice = names.insert((release, name.clone()));
@@ -73,9 +79,13 @@ fn faults(piece: &Piece) -> Vec<String> {
     match render(Program::Helm4) {
         Err(complaint) => faults.push(format!("{place}: helm 4: {complaint}")),
         Ok(manifest) => {
-            let is_compared = piece.twice && !RESTLESS.contains(&piece.chart.as_str());
-            if is_compared && render(Program::Helm4).as_ref() != Ok(&manifest) {
-                faults.push(format!("{place}: two renders differ; pin what is random in its values"));
+            if piece.twice {
+                let settle = |manifest: String| restless::settled(&piece.chart, &manifest);
+                match (settle(manifest.clone()), render(Program::Helm4).and_then(settle)) {
+                    (Ok(first), Ok(second)) if first == second => {}
+                    (Err(stale), _) => faults.push(format!("{place}: {stale}")),
+                    _ => faults.push(format!("{place}: two renders differ; pin what is random in its values")),
+                }
             }
             faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{place}: everybody knows {leak}")));
             let folders = unmade(&manifest).into_iter();
@@ -168,12 +178,12 @@ fn what_everybody_knows_is_found_however_it_is_written() {
 
 #[test]
 fn every_chart_at_hand_renders_with_both_helms_the_same_each_time_and_keeps_nothing_that_everybody_knows() {
-    let pieces = pieces();
+    let catalog = shipped();
+    let pieces = pieces(&catalog);
     let rendered: BTreeSet<_> = pieces.iter().map(|piece| piece.name.as_str()).collect();
     match given() {
         // Charts of other projects, which name their repository, may be left out.
         Some(folder) => {
-            let catalog = shipped();
             let is_upstreams = |chart: &String| catalog.lock.get(chart).is_some_and(|pin| pin.repository.is_none());
             let releases = catalog.services.values().flat_map(|service| &service.releases);
             let upstreams = releases.filter(|(_, release)| is_upstreams(&release.chart)).map(|(name, _)| name.as_str());

@@ -15,9 +15,8 @@ use crate::cloud::{Told, services};
 use crate::pool::SYSTEM;
 use crate::world::{World, story};
 
-/// Those whose objects no webhook of theirs has to let through, each with the release that its controller is. `labels_injector` and `cortex` have certificates
-/// of cert-manager's.
-const OTHERS: [(&str, &str); 7] = [
+/// Those whose objects no webhook of theirs has to let through, each with the release that its controller is.
+pub(super) const OTHERS: [(&str, &str); 7] = [
     ("cert_manager", "cert-manager"),
     ("external_secrets", "external-secrets"),
     ("k_orc", "orc"),
@@ -25,6 +24,15 @@ const OTHERS: [(&str, &str); 7] = [
     ("rabbitmq_operator", "rabbitmq-cluster-operator"),
     ("rook_ceph", "rook-ceph"),
     ("valkey_operator", "valkey-operator"),
+];
+
+/// Those that do not come up where no program runs, each with the reason.
+pub(super) const UNANSWERED: [(&str, &str); 2] = [
+    (
+        "cortex",
+        "its certificates are cert-manager's, whose webhook nobody answers here, and it wants kinds of prometheus-operator's",
+    ),
+    ("labels_injector", "its certificates are cert-manager's, whose webhook nobody answers here"),
 ];
 
 /// What mariadb-operator's controller of certificates makes, which is a program, and its webhook's pod mounts: namespace and names.
@@ -58,7 +66,7 @@ impl World {
     }
 
     /// The operator's own chart, with what it ships for these services and does not grant by itself.
-    fn is_granted(&self, services: &[&str]) {
+    pub(super) fn is_granted(&self, services: &[&str]) {
         let cluster = self.cluster();
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl");
         let mut helm = Command::new(cluster.helm(4).unwrap());

@@ -37,7 +37,8 @@ spec:
 {{- define "stand-in.claims" -}}
 {{- $values := .root.Values -}}
 {{- range $claim := default list .shape.claims }}
-{{- $volume := (include "stand-in.at" (list $values $claim.volume) | fromJson).v }}
+{{- $volume := $claim.asks -}}
+{{- with $claim.volume -}}{{- $volume = (include "stand-in.at" (list $values .) | fromJson).v -}}{{- end }}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim

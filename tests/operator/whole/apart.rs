@@ -1,0 +1,83 @@
+//! Which services the whole clouds have: all that the catalogue knows, but those that are named here with the reason.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use osdpl::api::OpenStackDeploymentSpec;
+use osdpl::catalog::{Catalog, Level};
+use osdpl::desired::{Selection, select};
+use osdpl::rule;
+
+use super::others::{OTHERS, UNANSWERED};
+use super::{WHOLE, Whole, shipped};
+
+/// Services from upstream's charts that no cloud here has, each with the reason.
+const APART: [(&str, &str); 6] = [
+    ("ceph_adapter_rook", "it would write the objects that the operator writes for the Ceph that is described"),
+    ("ceph_client", "a Ceph that the cloud would run itself, and it has another"),
+    ("ceph_mon", "a Ceph that the cloud would run itself, and it has another"),
+    ("ceph_osd", "a Ceph that the cloud would run itself, and it has another"),
+    ("ceph_provisioners", "a Ceph that the cloud would run itself, and it has another"),
+    ("mariadb_cluster", "mariadb-operator's releases of today have no such kind"),
+];
+
+/// Whether all of a service comes from another project than `OpenStack-Helm`: such services have a story of their own.
+fn is_others(catalog: &Catalog, service: &str) -> bool {
+    let releases = &catalog.services[service].releases;
+    releases.values().all(|release| catalog.lock.get(&release.chart).is_some_and(|pin| pin.repository.is_some()))
+}
+
+/// Whether the whole clouds do without a service.
+pub(super) fn is_apart(catalog: &Catalog, service: &str) -> bool {
+    APART.iter().any(|(name, _)| *name == service) || is_others(catalog, service)
+}
+
+/// The services among these whose rights the operator's chart ships and does not give by itself.
+pub(super) fn granted(services: &BTreeSet<String>) -> Vec<String> {
+    let rights = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/osdpl/rbac");
+    services.iter().filter(|service| rights.join(format!("{service}.yaml")).is_file()).cloned().collect()
+}
+
+fn spec(whole: &Whole, catalog: &Catalog) -> OpenStackDeploymentSpec {
+    serde_json::from_value(whole.spec(catalog)).unwrap()
+}
+
+/// What is wanted of a whole cloud.
+pub(super) fn selection(whole: &Whole, catalog: &Catalog) -> Selection {
+    select("cloud", "openstack", &spec(whole, catalog), catalog)
+}
+
+#[test]
+fn every_service_is_part_of_a_whole_cloud_or_named_with_the_reason_why_not() {
+    let catalog = shipped();
+    let wanted = WHOLE.iter().flat_map(|whole| selection(whole, &catalog).releases.into_keys());
+    let wanted: BTreeSet<String> = wanted.filter_map(|name| Some(catalog.release(&name)?.0.to_owned())).collect();
+    let alone: Vec<&str> = OTHERS.into_iter().chain(UNANSWERED).map(|(service, _)| service).collect();
+    for service in catalog.services.keys() {
+        let (is_wanted, is_others) = (wanted.contains(service), is_others(&catalog, service));
+        let is_named = APART.iter().any(|(name, _)| name == service);
+        let places = usize::from(is_wanted) + usize::from(is_others) + usize::from(is_named);
+        assert_eq!(places, 1, "{service}: in a whole cloud {is_wanted}, of others {is_others}, named {is_named}");
+        assert_eq!(
+            is_others,
+            alone.contains(&service.as_str()),
+            "{service}: tests/operator/whole/others.rs names it so"
+        );
+    }
+    let known = |name: &&str| catalog.services.contains_key(*name);
+    assert!(APART.iter().map(|(name, _)| name).chain(&alone).all(known), "a name here is no service's");
+}
+
+#[test]
+fn each_openstack_release_has_a_whole_cloud_and_the_rules_refuse_none() {
+    let catalog = shipped();
+    let releases: Vec<&str> = WHOLE.iter().map(|whole| whole.openstack).collect();
+    assert_eq!(releases, catalog.openstack.keys().collect::<Vec<_>>());
+    for whole in &WHOLE {
+        let (spec, selection) = (spec(whole, &catalog), selection(whole, &catalog));
+        let facts = rule::made_up(&catalog, &selection);
+        let desired = rule::resolve(&spec, &catalog, &selection, &facts);
+        let refused: Vec<_> = desired.findings.iter().filter(|finding| finding.level == Level::Error).collect();
+        assert!(refused.is_empty(), "{}: {refused:?}", whole.openstack);
+    }
+}
