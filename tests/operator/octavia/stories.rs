@@ -21,7 +21,7 @@ const ID: &str = "11111111-2222-3333-4444-555555555555";
 
 /// An image that is to be fetched, and is what the spec says.
 fn fetched(url: &str) -> Value {
-    let checksum: String = Sha256::digest(IMAGE).iter().map(|byte| format!("{byte:02X}")).collect();
+    let checksum = Sha256::digest(IMAGE).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
     json!({"image": {"url": url, "checksum": format!("sha256:{checksum}")}})
 }
 
