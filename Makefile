@@ -32,6 +32,7 @@ build:
 test: lint
 	$(CARGO) build --workspace --bins
 	$(CARGO) run --quiet -p cluster --bin cluster -- programs
+	$(CARGO) run --quiet -p cluster --bin cluster -- python
 	$(CARGO) test --workspace --no-fail-fast
 
 ## make test-charts  with upstream's charts: all render, need no right that is not shipped, make whole clouds, and one by hand comes in; CHARTS=DIR

@@ -35,6 +35,7 @@ mod maintenance;
 mod moved;
 mod nodes;
 mod nova;
+mod octavia;
 mod operator;
 mod overrides;
 mod periodic;

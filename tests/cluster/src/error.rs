@@ -36,7 +36,15 @@ pub enum Error {
         /// The oldest Go version that `go.mod` allows.
         needed: String,
     },
-    /// `go build` failed.
+    /// Python is not there, too old, or without its venv module.
+    #[error(
+        "cannot make the Python environment of tests: {reason}; install Python 3.10 or newer with its venv module (Debian and Ubuntu: apt-get install python3-venv)"
+    )]
+    Python {
+        /// What was found instead.
+        reason: String,
+    },
+    /// `go build` or an installation failed.
     #[error("building {program} failed: {reason}\n{tail}")]
     Build {
         /// The program.

@@ -52,6 +52,8 @@ enum Command {
         /// Which; the control plane's own when none is named.
         names: Vec<Program>,
     },
+    /// Find or make the Python environment that programs of the catalogue are tried in, and print its interpreter's path.
+    Python,
     /// Break or mend one of the cluster's programs.
     Fault {
         /// The cluster's folder.
@@ -132,6 +134,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Env { folder } => env(&Cluster::attach(&folder).await?),
         Command::Token { folder, account, bare } => token(&folder, &account, bare).await?,
         Command::Programs { names } => print_programs(names)?,
+        Command::Python => say!("{}", programs::python::ensure(&mut programs::print_progress)?.display()),
         Command::Fault { folder, action, component } => fault(&folder, action, component).await?,
         Command::Supervise { folder } => {
             return Ok(ExitCode::from(supervisor::run(&Folder::new(&folder)?).await));

@@ -17,6 +17,7 @@ use crate::folder::Folder;
 
 mod build;
 mod path;
+pub mod python;
 mod recipe;
 
 pub use build::Progress;

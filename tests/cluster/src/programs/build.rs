@@ -52,6 +52,15 @@ pub enum Progress {
         /// For how long it has been built.
         elapsed: Duration,
     },
+    /// Another process makes the Python environment; its result will be used.
+    WaitingForPython,
+    /// The Python environment is being made.
+    Installing,
+    /// The Python environment is made.
+    Installed {
+        /// How long it took.
+        elapsed: Duration,
+    },
     /// A build is done.
     Built {
         /// The program.
@@ -73,6 +82,11 @@ impl fmt::Display for Progress {
                 place.of
             ),
             Self::Still { program, elapsed } => write!(formatter, "  … {program}, {} s", elapsed.as_secs()),
+            Self::WaitingForPython => {
+                formatter.write_str("waiting for another process that makes the Python environment")
+            }
+            Self::Installing => formatter.write_str("installing OpenStack's Python libraries (once for this machine)"),
+            Self::Installed { elapsed } => write!(formatter, "  installed them in {} s", elapsed.as_secs()),
             Self::Built { program, elapsed } => write!(formatter, "  built {program} in {} s", elapsed.as_secs()),
         }
     }
@@ -174,7 +188,8 @@ fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Resu
     }
 }
 
-fn cache() -> Result<PathBuf, Error> {
+/// Where programs lie.
+pub(super) fn cache() -> Result<PathBuf, Error> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let ours = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
     let ours = ours.or_else(|| Some(std::env::home_dir()?.join(".cache/osdpl")));
@@ -192,7 +207,7 @@ fn folder_name(recipe: &Recipe, go: &Go) -> String {
 }
 
 /// Holds the lock file until dropped; `waiting` is called when someone else has it.
-fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
+pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     let file = file.map_err(Error::file("create", path))?;
     if file.try_lock().is_err() {
@@ -203,7 +218,7 @@ fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
 }
 
 /// What interrupted builds left; we hold the lock, so no one is at work there.
-fn remove_leftovers(cache: &Path, prefix: &str) {
+pub(super) fn remove_leftovers(cache: &Path, prefix: &str) {
     let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
         // A leftover that cannot be removed costs space and nothing else.

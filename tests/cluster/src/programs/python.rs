@@ -1,0 +1,100 @@
+//! A Python with the libraries that programs of the catalogue import: a virtual environment in the cache, beside the programs.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::Progress;
+use super::build::{cache, lock, remove_leftovers};
+use crate::Error;
+use crate::folder::tail;
+
+/// Every library at one version.
+const REQUIREMENTS: &str = include_str!("../../programs/python/requirements.txt");
+/// Prints what decides which libraries fit: version, place and platform; nothing where it is too old for them.
+const WHICH: &str = "import platform, sys, venv, ensurepip\n\
+    if sys.version_info >= (3, 10): print(sys.version_info[:3], sys.executable, platform.platform())";
+
+/// The interpreter of the environment, which is made where it is missing.
+///
+/// # Errors
+/// When Python or its venv module is missing, or a library can't be installed.
+pub fn ensure(say: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
+    let which = which()?;
+    let cache = cache()?;
+    std::fs::create_dir_all(&cache).map_err(Error::file("create", &cache))?;
+    let name = format!("python-{}", crate::digest::short([REQUIREMENTS, &which]));
+    let whole = cache.join(&name);
+    let python = whole.join("bin/python");
+    if python.is_file() {
+        return Ok(python);
+    }
+    let _lock = lock(&cache.join(format!("{name}.lock")), || say(&Progress::WaitingForPython))?;
+    if python.is_file() {
+        return Ok(python);
+    }
+    let started = Instant::now();
+    say(&Progress::Installing);
+    let prefix = format!(".building-{name}-");
+    remove_leftovers(&cache, &prefix);
+    let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
+    install(work.path())?;
+    // One whose interpreter has gone from the machine since.
+    let _ = std::fs::remove_dir_all(&whole);
+    std::fs::rename(work.path().join("environment"), &whole).map_err(Error::file("create", &whole))?;
+    say(&Progress::Installed { elapsed: started.elapsed() });
+    Ok(python)
+}
+
+/// What the machine's Python says of itself.
+fn which() -> Result<String, Error> {
+    let output = Command::new("python3").args(["-c", WHICH]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| Error::Python { reason: format!("python3 does not run ({error})") })?;
+    let last = |text: &[u8]| String::from_utf8_lossy(text).trim().lines().last().unwrap_or_default().to_owned();
+    match last(&output.stdout) {
+        said if output.status.success() && !said.is_empty() => Ok(said),
+        _ if output.status.success() => Err(Error::Python { reason: "the python3 here is older than 3.10".into() }),
+        _ => Err(Error::Python { reason: format!("python3 says {:?}", last(&output.stderr)) }),
+    }
+}
+
+fn install(work: &Path) -> Result<(), Error> {
+    let (requirements, environment) = (work.join("requirements.txt"), work.join("environment"));
+    std::fs::write(&requirements, REQUIREMENTS).map_err(Error::file("write", &requirements))?;
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv"]).arg(&environment);
+    run(venv, "python3 -m venv", work)?;
+    let mut pip = Command::new(environment.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--no-deps", "--requirement"]);
+    pip.arg(&requirements);
+    run(pip, "pip install", work)
+}
+
+fn run(mut command: Command, what: &str, work: &Path) -> Result<(), Error> {
+    let log = work.join("log");
+    let file = || File::create(&log).map_err(Error::file("create", &log));
+    let output = file()?;
+    let errors = output.try_clone().map_err(Error::file("write", &log))?;
+    let failed =
+        |reason: String| Error::Build { program: "the Python environment".into(), reason, tail: tail(&log, 20) };
+    let ended = command.stdin(Stdio::null()).stdout(output).stderr(errors).status();
+    match ended.map_err(|error| failed(format!("{what} does not run ({error})")))? {
+        status if status.success() => Ok(()),
+        status => Err(failed(format!("{what} ended with {status}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_library_has_one_version_and_those_that_are_imported_are_there() {
+        let lines: Vec<_> = REQUIREMENTS.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(lines.iter().all(|line| line.split("==").count() == 2), "{lines:?}");
+        for library in ["openstacksdk==", "cryptography=="] {
+            assert!(lines.iter().any(|line| line.starts_with(library)), "{library}");
+        }
+    }
+}

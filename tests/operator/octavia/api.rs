@@ -1,0 +1,199 @@
+//! What Keystone, Neutron, Nova and Glance answer, as far as the program asks.
+
+use serde_json::{Value, json};
+
+use super::openstack::{Cloud, IMAGE, PROJECT};
+
+const TOKEN: &str = "gaaaa-of-a-story";
+
+/// A request.
+pub struct Asked<'a> {
+    pub verb: &'a str,
+    pub path: &'a str,
+    pub query: &'a str,
+    pub token: &'a str,
+    pub body: &'a [u8],
+}
+
+/// An answer.
+pub struct Answer {
+    pub status: u16,
+    /// For who has logged in.
+    pub token: &'static str,
+    pub content: Vec<u8>,
+}
+
+impl Answer {
+    fn json(status: u16, content: &Value) -> Self {
+        Self { status, token: "", content: content.to_string().into_bytes() }
+    }
+
+    fn fault(status: u16, message: &str) -> Self {
+        Self::json(status, &json!({"NeutronError": {"type": "Fault", "message": message, "detail": ""}}))
+    }
+}
+
+impl Asked<'_> {
+    /// The body, where it is JSON.
+    fn said(&self) -> Value {
+        serde_json::from_slice(self.body).unwrap_or_default()
+    }
+
+    /// Whether something is among what the query asks for; what it can't have at all is a mistake of who asks.
+    fn wants(&self, thing: &Value) -> bool {
+        self.query.split('&').filter_map(|pair| pair.split_once('=')).all(|(key, value)| {
+            let has = thing.get(key).unwrap_or_else(|| panic!("{} knows no filter {key}", self.path));
+            has == value
+        })
+    }
+}
+
+impl Cloud {
+    pub fn answer(&mut self, asked: &Asked<'_>) -> Answer {
+        let path = asked.path.trim_end_matches('/');
+        match (asked.verb, path) {
+            ("GET", "/amphora.qcow2") => return Answer { status: 200, token: "", content: IMAGE.to_vec() },
+            ("GET", "/identity/v3" | "/network" | "/network/v2.0" | "/compute/v2.1" | "/image" | "/image/v2") => {
+                return self.versions(path);
+            }
+            ("POST", "/identity/v3/auth/tokens") => return self.login(&asked.said()),
+            _ if asked.token != TOKEN => {
+                return Answer::fault(401, "The request you have made requires authentication.");
+            }
+            _ => {}
+        }
+        let mut parts = path.split('/').skip(1);
+        let (service, kind) = (parts.next().unwrap_or_default(), parts.nth(1).unwrap_or_default());
+        let below: Vec<&str> = parts.collect();
+        if asked.verb == "GET" {
+            return self.read(service, kind, &below, asked);
+        }
+        let said = asked.said();
+        let name = said.pointer("/name").or_else(|| said.as_object()?.values().next()?.get("name"));
+        let what = name.and_then(Value::as_str).map_or_else(|| below.join("/"), str::to_owned);
+        let line = format!("{} {kind} {what}", asked.verb.to_lowercase()).trim_end().to_owned();
+        if self.fails.take_if(|fails| line.contains(fails.as_str())).is_some() {
+            return Answer::fault(
+                500,
+                "The server has either erred or is incapable of performing the requested operation.",
+            );
+        }
+        self.writes.push(line);
+        match service {
+            "image" => self.image(asked.verb, &below, said, asked.body),
+            _ => self.make(service, kind, &said),
+        }
+    }
+
+    fn versions(&self, path: &str) -> Answer {
+        let service = path.split('/').nth(1).unwrap();
+        let one = |id: &str, below: &str| {
+            let links = json!([{"rel": "self", "href": format!("{}/{service}/{below}/", self.address)}]);
+            json!({"id": id, "status": if service == "identity" { "stable" } else { "CURRENT" }, "links": links, "version": "", "min_version": ""})
+        };
+        Answer::json(
+            200,
+            &match service {
+                "identity" => json!({"version": one("v3.14", "v3")}),
+                "compute" => {
+                    json!({"version": {"id": "v2.1", "status": "CURRENT", "version": "2.96", "min_version": "2.1",
+                "links": one("v2.1", "v2.1")["links"]}})
+                }
+                "network" => json!({"versions": [one("v2.0", "v2.0")]}),
+                _ => json!({"versions": [one("v2.9", "v2")]}),
+            },
+        )
+    }
+
+    fn login(&self, said: &Value) -> Answer {
+        if said.pointer("/auth/identity/password/user/password") != Some(&json!(self.password)) {
+            return Answer::fault(401, "The request you have made requires authentication.");
+        }
+        let entry = |type_: &str, below: &str| {
+            let url = format!("{}/{below}", self.address);
+            json!({"type": type_, "name": type_, "id": type_, "endpoints":
+                [{"id": below, "interface": "internal", "region": "RegionOne", "region_id": "RegionOne", "url": url}]})
+        };
+        let catalog = [
+            entry("network", "network"),
+            entry("compute", "compute/v2.1"),
+            entry("image", "image"),
+            entry("identity", "identity/v3"),
+        ];
+        let token = json!({"methods": ["password"], "expires_at": "2099-01-01T00:00:00.000000Z", "issued_at": "2026-01-01T00:00:00.000000Z",
+            "project": {"id": PROJECT, "name": "admin", "domain": {"id": "default", "name": "default"}},
+            "user": {"id": "u", "name": "admin", "domain": {"id": "default", "name": "default"}},
+            "roles": [{"id": "r", "name": "admin"}], "catalog": catalog});
+        Answer { token: TOKEN, ..Answer::json(201, &json!({"token": token})) }
+    }
+
+    fn read(&self, service: &str, kind: &str, below: &[&str], asked: &Asked<'_>) -> Answer {
+        let all = self.held.get(kind).map(Vec::as_slice).unwrap_or_default();
+        if let ("image", [id]) = (service, below) {
+            let one = all.iter().find(|image| image["id"] == **id);
+            return one.map_or_else(|| Answer::fault(404, "No image found"), |image| Answer::json(200, image));
+        }
+        let shown: Vec<_> = match service {
+            // Without the word an administrator is shown public ones alone.
+            "compute" if asked.query == "is_public=None" => all.iter().collect(),
+            "compute" => all.iter().filter(|flavor| flavor["os-flavor-access:is_public"] == true).collect(),
+            _ => all.iter().filter(|thing| asked.wants(thing)).collect(),
+        };
+        Answer::json(200, &json!({ (kind.replace('-', "_")): shown }))
+    }
+
+    /// Something new, with what the cloud adds to it.
+    pub fn hold(&mut self, kind: &str, mut thing: Value) -> Value {
+        self.made += 1;
+        let id = format!("{:08x}-0000-4000-8000-000000000000", self.made);
+        let defaults = json!({"id": id, "project_id": PROJECT, "tenant_id": PROJECT, "name": "", "owner": PROJECT, "status": "ACTIVE"});
+        for (key, value) in defaults.as_object().unwrap() {
+            thing.as_object_mut().unwrap().entry(key).or_insert_with(|| value.clone());
+        }
+        self.held.entry(kind.to_owned()).or_default().push(thing.clone());
+        thing
+    }
+
+    /// Neutron takes the same name twice, and no rule; Nova takes no name twice.
+    fn make(&mut self, service: &str, kind: &str, said: &Value) -> Answer {
+        let (word, thing) = said.as_object().unwrap().iter().next().unwrap();
+        let mut thing = thing.clone();
+        let all = self.held.get(kind).cloned().unwrap_or_default();
+        let same = |keys: &[&str]| all.iter().any(|one| keys.iter().all(|key| one.get(*key) == thing.get(*key)));
+        let rule = ["security_group_id", "direction", "ethertype", "protocol", "port_range_min", "port_range_max"];
+        if (service == "compute" && same(&["name"])) || (kind == "security-group-rules" && same(&rule)) {
+            return Answer::fault(409, &format!("{word} exists already."));
+        }
+        if kind == "ports" {
+            let subnets = self.held.get("subnets").cloned().unwrap_or_default();
+            let subnet = subnets.iter().find(|subnet| subnet["network_id"] == thing["network_id"]);
+            let address = format!("172.31.0.{}", 11 + all.len());
+            thing["fixed_ips"] =
+                subnet.map_or_else(|| json!([]), |subnet| json!([{"subnet_id": subnet["id"], "ip_address": address}]));
+        }
+        let made = self.hold(kind, thing);
+        Answer::json(if service == "compute" { 200 } else { 201 }, &json!({ word: made }))
+    }
+
+    /// An image is a record first, then its file, whole or not at all.
+    fn image(&mut self, verb: &str, below: &[&str], said: Value, body: &[u8]) -> Answer {
+        if verb == "POST" {
+            let mut said = said;
+            (said["status"], said["tags"]) = ("queued".into(), json!([]));
+            (said["created_at"], said["file_length"]) = ("2026-01-01T00:00:00Z".into(), 0.into());
+            return Answer::json(201, &self.hold("images", said));
+        }
+        let images = self.held.get_mut("images").unwrap();
+        let Some(image) = images.iter_mut().find(|image| image["id"] == below[0]) else {
+            return Answer::fault(404, "No image found");
+        };
+        match below[1..] {
+            ["file"] if image["status"] == "queued" => {
+                (image["status"], image["file_length"]) = ("active".into(), body.len().into());
+            }
+            ["tags", tag] => image["tags"].as_array_mut().unwrap().push(tag.into()),
+            _ => return Answer::fault(409, "Image status transition is not allowed"),
+        }
+        Answer { status: 204, token: "", content: Vec::new() }
+    }
+}

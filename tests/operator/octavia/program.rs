@@ -1,0 +1,222 @@
+//! The program as the release's objects have it, run as a kubelet would.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use cluster::AuditEntry;
+use cluster::programs::{print_progress, python};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::PostParams;
+use osdpl::yaml;
+use serde_json::{Value, json};
+
+use super::openstack::OpenStack;
+use crate::world::{World, patience};
+
+/// What the program's objects are called.
+pub const NAME: &str = "octavia-prerequisites";
+/// The label of the nodes that a story has for octavia's pods.
+pub const LABEL: &str = "openstack-load-balancers";
+
+/// A release whose objects are there, before an OpenStack.
+pub struct Stage<'a> {
+    pub world: &'a World,
+    pub openstack: OpenStack,
+    pub spec: Value,
+    python: PathBuf,
+    /// What no line may say.
+    secrets: Vec<String>,
+}
+
+/// How a run of the program ended, and what it said.
+#[derive(Debug)]
+pub struct Ran {
+    pub succeeded: bool,
+    pub said: String,
+}
+
+impl<'a> Stage<'a> {
+    /// A cloud whose load balancers are amphorae, of which the spec says what `amphora` makes of the image's address.
+    pub async fn new(world: &'a World, amphora: impl FnOnce(&str) -> Value) -> Self {
+        let openstack = OpenStack::start("").await;
+        let label = json!({"node_selector_key": LABEL, "node_selector_value": world.namespace});
+        let values = json!({"labels": {"worker": label, "health_manager": label}});
+        let spec = json!({"openstackRelease": "2026.1",
+            "features": {"loadBalancer": {"providers": ["amphora"], "amphora": amphora(&format!("{}/amphora.qcow2", openstack.address))}},
+            "services": {"octavia": {"enabled": true, "releases": {"octavia": {"values": values}}}}});
+        let python = python::ensure(&mut print_progress).unwrap();
+        let mut stage = Self { world, openstack, spec, python, secrets: Vec::new() };
+        stage.apply();
+        stage.may().await;
+        let (admin, passphrase) = (stage.secret("octavia-keystone-admin").await, stage.passphrase().await);
+        stage.openstack.with(|cloud| cloud.password.clone_from(&admin["OS_PASSWORD"]));
+        let token = world.cluster().token(&world.namespace, NAME).await.unwrap();
+        std::fs::write(world.folder.path().join("token"), &token).unwrap();
+        stage.secrets = vec![admin["OS_PASSWORD"].clone(), passphrase, token, "PRIVATE KEY".into()];
+        stage
+    }
+
+    /// Has the real helm render the release's values, and the API server take what belongs to the program.
+    fn apply(&self) {
+        let (world, folder) = (self.world, self.world.folder.path());
+        let resource = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "namespace": world.namespace}, "spec": self.spec});
+        let (file, values) = (folder.join("cloud.yaml"), folder.join("octavia.yaml"));
+        std::fs::write(&file, yaml::write(&resource)).unwrap();
+        let resolved = world.osdpl(&["render", "--placeholders", "--file", file.to_str().unwrap(), "octavia"]);
+        std::fs::write(&values, resolved).unwrap();
+        let mut helm = Command::new(world.cluster().helm(4).unwrap());
+        helm.args(["template", "octavia", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/charts/octavia")]);
+        helm.args(["--namespace", &world.namespace, "--values"]).arg(&values);
+        let rendered = output(helm, "");
+        let objects: Vec<String> = rendered.split("\n---\n").filter_map(|text| self.object(text)).collect();
+        let mut kubectl = Command::new(world.cluster().kubectl().unwrap());
+        kubectl.arg("--kubeconfig").arg(world.cluster().kubeconfig());
+        kubectl.args(["--namespace", &world.namespace, "apply", "--server-side", "--filename", "-"]);
+        output(kubectl, &objects.join("\n---\n"));
+    }
+
+    /// An object of the program's, marked as one of this release as helm does, so that it goes with the story.
+    fn object(&self, text: &str) -> Option<String> {
+        let mut object: Value = yaml::parse("the rendered octavia", text).ok()?;
+        let component = object.pointer("/metadata/labels/component").and_then(Value::as_str);
+        if component != Some("prerequisites") && object["metadata"]["name"] != "octavia-keystone-admin" {
+            return None;
+        }
+        object["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = self.world.namespace.clone().into();
+        Some(object.to_string())
+    }
+
+    /// Returns when the API server has read the roles that came with the objects.
+    async fn may(&self) {
+        let reviews: Api<SubjectAccessReview> = Api::all(self.world.client.clone());
+        let namespace = &self.world.namespace;
+        for attributes in [
+            json!({"resource": "nodes", "verb": "list"}),
+            json!({"resource": "configmaps", "verb": "patch", "name": NAME, "namespace": namespace}),
+        ] {
+            let user = format!("system:serviceaccount:{namespace}:{NAME}");
+            let review = json!({"metadata": {}, "spec": {"user": user, "resourceAttributes": attributes}});
+            let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
+            let allowed = async {
+                while !reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed {}
+            };
+            patience(&format!("the program may {attributes}"), allowed).await;
+        }
+    }
+
+    /// A Secret's content.
+    async fn secret(&self, name: &str) -> BTreeMap<String, String> {
+        let data = self.world.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
+        data.into_iter().map(|(key, text)| (key, String::from_utf8(text.0).unwrap())).collect()
+    }
+
+    /// The passphrase of the authority's key.
+    pub async fn passphrase(&self) -> String {
+        self.secret("octavia-prerequisites-passphrase").await["PASSPHRASE"].clone()
+    }
+
+    /// What has been written down.
+    pub async fn facts(&self) -> BTreeMap<String, String> {
+        self.world.api::<ConfigMap>().get(NAME).await.unwrap().data.unwrap_or_default()
+    }
+
+    /// What the program wrote into Kubernetes since then.
+    pub fn written_since(&self, since: Timestamp) -> Vec<String> {
+        let user = format!("system:serviceaccount:{}:{NAME}", self.world.namespace);
+        let entries: Vec<AuditEntry> = self.world.cluster().audit(since).unwrap();
+        let own = entries.into_iter().filter(|entry| entry.user == user && entry.is_write());
+        own.map(|entry| format!("{} {}", entry.verb, entry.name)).collect()
+    }
+
+    /// The Job runs.
+    pub async fn run(&self) -> Ran {
+        let job = serde_json::to_value(self.world.api::<Job>().get(NAME).await.unwrap()).unwrap();
+        self.as_pod(&job["spec"]["template"], NAME).await
+    }
+
+    /// The CronJob's hour has come.
+    pub async fn run_later(&self) -> Ran {
+        let name = format!("{NAME}-later");
+        let job = serde_json::to_value(self.world.api::<CronJob>().get(&name).await.unwrap()).unwrap();
+        self.as_pod(&job["spec"]["jobTemplate"]["spec"]["template"], &format!("{name}-29000000")).await
+    }
+
+    async fn as_pod(&self, template: &Value, job: &str) -> Ran {
+        let container = &template["spec"]["containers"][0];
+        let command: Vec<&str> = container["command"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(command, ["python3", "/tmp/scripts/prerequisites.py"]);
+        let bin = self.world.api::<ConfigMap>().get(&format!("{NAME}-bin")).await.unwrap().data.unwrap();
+        let script = self.world.folder.path().join("prerequisites.py");
+        std::fs::write(&script, &bin["prerequisites.py"]).unwrap();
+        let mut python = tokio::process::Command::new(&self.python);
+        python.arg(&script).env_clear().envs(self.environment(container, job).await).envs(self.elsewhere());
+        let ended = patience("the program ends", python.kill_on_drop(true).output()).await.unwrap();
+        let said = [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        for secret in &self.secrets {
+            assert!(!said.contains(secret), "a secret is told: {said}");
+        }
+        Ran { succeeded: ended.status.success(), said }
+    }
+
+    /// What a kubelet makes of a container's environment.
+    async fn environment(&self, container: &Value, job: &str) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for from in container["envFrom"].as_array().unwrap() {
+            all.extend(self.secret(from["secretRef"]["name"].as_str().unwrap()).await);
+        }
+        for variable in container["env"].as_array().unwrap() {
+            let value = match variable.pointer("/valueFrom/fieldRef/fieldPath").and_then(Value::as_str) {
+                None => variable["value"].as_str().unwrap_or_default(),
+                Some("metadata.namespace") => &self.world.namespace,
+                Some("metadata.labels['batch.kubernetes.io/job-name']") => job,
+                Some(other) => panic!("{other}"),
+            };
+            all.insert(variable["name"].as_str().unwrap().to_owned(), value.to_owned());
+        }
+        all
+    }
+
+    /// What is elsewhere than in a pod.
+    fn elsewhere(&self) -> [(&'static str, String); 8] {
+        let folder = self.world.folder.path().to_str().unwrap().to_owned();
+        let kubeconfig = std::fs::read_to_string(self.world.cluster().kubeconfig()).unwrap();
+        let kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
+        let cluster = &kubeconfig["clusters"][0]["cluster"];
+        let of = |key: &str| cluster[key].as_str().unwrap().to_owned();
+        [
+            ("KUBERNETES_API", of("server")),
+            ("KUBERNETES_CA", of("certificate-authority")),
+            ("TOKEN", format!("{folder}/token")),
+            ("OS_AUTH_URL", format!("{}/identity/v3", self.openstack.address)),
+            ("ATTEMPTS", "1".into()),
+            ("PAUSE", "0".into()),
+            ("HOME", folder.clone()),
+            ("TMPDIR", folder),
+        ]
+    }
+
+    /// Whether the files of the Secret are what octavia wants; complains of what is not.
+    pub async fn check_certificates(&self) {
+        let secret = self.world.api::<Secret>().get("octavia-amphora-certs").await.unwrap();
+        let mut check = Command::new(&self.python);
+        check.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/operator/octavia/certificates.py"));
+        output(check.arg(self.passphrase().await), &serde_json::to_string(&secret).unwrap());
+    }
+}
+
+/// What a command that succeeds prints.
+fn output(mut command: impl std::borrow::BorrowMut<Command>, input: &str) -> String {
+    let command = command.borrow_mut().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8(ended.stdout).unwrap()
+}

@@ -1,0 +1,265 @@
+//! What the program makes, and what it leaves alone.
+
+use k8s_openapi::api::core::v1::{Node, Secret};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, ResourceExt};
+use osdpl::api::OpenStackDeploymentSpec;
+use osdpl::catalog::Catalog;
+use osdpl::desired::{Facts, resolve, select};
+use osdpl::rule::made_up;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::openstack::{IMAGE, PROJECT};
+use super::program::{LABEL, Stage};
+use crate::nodes::Nodes;
+use crate::world::{World, now, patience, story};
+
+const NOT_READY: &str = "kwok.osdpl.dev/ready";
+const ID: &str = "11111111-2222-3333-4444-555555555555";
+
+/// An image that is to be fetched, and is what the spec says.
+fn fetched(url: &str) -> Value {
+    let checksum = Sha256::digest(IMAGE).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
+    json!({"image": {"url": url, "checksum": format!("sha256:{checksum}")}})
+}
+
+/// A node for octavia's pods, as its own kubelet calls it; `more` is one more label.
+async fn join(world: &World, nodes: &mut Nodes<'_>, short: &str, more: (&str, &str)) -> String {
+    let host = format!("{short}.example.org");
+    nodes.join(short, json!({LABEL: world.namespace, "kubernetes.io/hostname": host, more.0: more.1})).await
+}
+
+async fn until_ready(world: &World, node: &str) {
+    let ready = |node: Option<&Node>| {
+        let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());
+        conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+    };
+    let api: Api<Node> = Api::all(world.client.clone());
+    patience("the node is ready", await_condition(api, node, ready)).await.unwrap();
+}
+
+/// What the catalogue makes of what was written down.
+async fn resolved(stage: &Stage<'_>) -> Value {
+    let catalog = Catalog::load(&osdpl::files::built_in()).unwrap();
+    let spec: OpenStackDeploymentSpec = serde_json::from_value(stage.spec.clone()).unwrap();
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let written = [("octavia".to_owned(), Ok(stage.facts().await))].into();
+    let facts = Facts { written, ..made_up(&catalog, &selection) };
+    resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
+}
+
+#[test]
+fn everything_is_made_once_told_to_the_catalogue_and_later_nodes_get_what_they_need() {
+    story("amphorae", async |world| {
+        let stage = Stage::new(world, fetched).await;
+        let (openstack, mut nodes) = (&stage.openstack, Nodes::of(world));
+        until_ready(world, &join(world, &mut nodes, "n1", ("first", "yes")).await).await;
+        openstack.host("n1.example.org");
+        let early = stage.run_later().await;
+        assert!(early.succeeded && early.said.contains("nothing to look after"), "{early:?}");
+
+        let ran = stage.run().await;
+        assert!(ran.succeeded, "{ran:?}");
+        let image = openstack.held("images")[0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(
+            openstack.writes(),
+            [
+                "post networks lb-mgmt-net",
+                "post subnets lb-mgmt-subnet",
+                "post flavors m1.amphora",
+                "post images amphora.qcow2",
+                &format!("put images {image}/file"),
+                &format!("put images {image}/tags/amphora"),
+                "post security-groups lb-mgmt-sec-grp",
+                "post security-group-rules",
+                "post security-group-rules",
+                "post security-groups lb-health-mgr-sec-grp",
+                "post security-group-rules",
+                "post security-groups lb-worker-sec-grp",
+                "post ports octavia-worker-port-n1",
+                "post ports octavia-health-manager-port-n1",
+            ]
+        );
+        made_right(&stage).await;
+
+        let (since, facts) = (now(), stage.facts().await);
+        for again in [stage.run().await, stage.run_later().await] {
+            assert!(again.succeeded && !again.said.contains("making"), "{again:?}");
+        }
+        assert_eq!((openstack.writes(), stage.written_since(since)), (Vec::new(), Vec::new()));
+        assert_eq!(stage.facts().await, facts);
+
+        let late = join(world, &mut nodes, "n2", (NOT_READY, "false")).await;
+        let ran = stage.run_later().await;
+        assert!(ran.succeeded && ran.said.contains("node n2 is not ready"), "{ran:?}");
+        assert_eq!((openstack.writes(), stage.facts().await), (Vec::new(), facts.clone()));
+        let ready = Patch::Merge(json!({"metadata": {"labels": {NOT_READY: null}}}));
+        let api: Api<Node> = Api::all(world.client.clone());
+        api.patch(&late, &PatchParams::default(), &ready).await.unwrap();
+        until_ready(world, &late).await;
+        let ran = stage.run_later().await;
+        assert!(!ran.succeeded && ran.said.contains("neutron hears from no switch on node n2 yet"), "{ran:?}");
+        openstack.host("n2.example.org");
+        assert!(stage.run_later().await.succeeded);
+        assert_eq!(
+            openstack.writes(),
+            ["post ports octavia-worker-port-n2", "post ports octavia-health-manager-port-n2"]
+        );
+        assert_eq!(stage.facts().await["controllers"], "172.31.0.12:5555,172.31.0.14:5555");
+        nodes.leave().await;
+    });
+}
+
+/// What is there has the shape that octavia wants, and the catalogue reads it.
+async fn made_right(stage: &Stage<'_>) {
+    let (openstack, facts) = (&stage.openstack, stage.facts().await);
+    stage.check_certificates().await;
+    let id = |kind: &str| openstack.held(kind)[0]["id"].as_str().unwrap().to_owned();
+    let values = resolved(stage).await;
+    for (path, expected) in [
+        ("/manifests/daemonset_worker", json!(true)),
+        ("/manifests/daemonset_health_manager", json!(true)),
+        ("/conf/octavia/controller_worker/amp_image_owner_id", json!(PROJECT)),
+        ("/conf/octavia/controller_worker/amp_flavor_id", json!(id("flavors"))),
+        ("/conf/octavia/controller_worker/amp_boot_network_list", json!(id("networks"))),
+        ("/conf/octavia/controller_worker/amp_secgroup_list", json!(id("security-groups"))),
+        ("/conf/octavia/health_manager/controller_ip_port_list", json!("172.31.0.12:5555")),
+    ] {
+        assert_eq!(values.pointer(path), Some(&expected), "{path}: {facts:?}");
+    }
+    assert_eq!(facts["certificates"], "octavia-amphora-certs");
+    let subnet = &openstack.held("subnets")[0];
+    assert_eq!((&subnet["cidr"], &subnet["gateway_ip"]), (&json!("172.31.0.0/16"), &Value::Null));
+    let rule = |rule: &Value| (rule["protocol"].clone(), rule["port_range_min"].clone());
+    let rules: Vec<_> = openstack.held("security-group-rules").iter().map(rule).collect();
+    assert_eq!(rules, [("icmp", None), ("tcp", Some(9443)), ("udp", Some(5555))].map(|(a, b)| (json!(a), json!(b))));
+    for port in openstack.held("ports") {
+        assert_eq!(port["binding:host_id"], "n1.example.org", "the host by which the switch goes");
+    }
+    let image = &openstack.held("images")[0];
+    assert_eq!((&image["status"], &image["file_length"]), (&json!("active"), &json!(IMAGE.len())));
+    let flavor = &openstack.held("flavors")[0];
+    assert_eq!((&flavor["ram"], &flavor["os-flavor-access:is_public"]), (&json!(1024), &json!(false)));
+}
+
+#[test]
+fn what_the_spec_names_is_used_and_not_made() {
+    story("amphorae-given", async |world| {
+        let given = json!({"imageOwner": PROJECT, "flavor": "f-1", "networks": [ID], "securityGroups": [ID], "certificates": "mine"});
+        let stage = Stage::new(world, |_| given).await;
+        let (openstack, mut nodes) = (&stage.openstack, Nodes::of(world));
+        openstack.add("subnets", json!({"network_id": ID, "ip_version": 4}));
+        until_ready(world, &join(world, &mut nodes, "n1", ("first", "yes")).await).await;
+        openstack.host("n1.example.org");
+        let since = now();
+        let ran = stage.run().await;
+        assert!(ran.succeeded, "{ran:?}");
+        let made = openstack.writes();
+        assert!(made.iter().all(|line| line.contains("octavia-") || line.contains("security-group")), "{made:?}");
+        assert!(openstack.held("ports").iter().all(|port| port["network_id"] == ID), "{made:?}");
+        assert_eq!(stage.written_since(since), ["patch octavia-prerequisites"]);
+        let facts = stage.facts().await;
+        let expected = [
+            ("certificates", "mine"),
+            ("flavor", "f-1"),
+            ("imageOwner", PROJECT),
+            ("networks", ID),
+            ("securityGroups", ID),
+        ];
+        for (key, value) in expected {
+            assert_eq!(facts[key], value, "{key}");
+        }
+        nodes.leave().await;
+    });
+}
+
+#[test]
+fn an_image_and_certificates_that_are_there_are_taken() {
+    story("amphorae-there", async |world| {
+        let stage = Stage::new(world, |url| {
+            let mut amphora = fetched(url);
+            amphora["controllers"] = json!(["172.31.0.9:5555"]);
+            amphora
+        });
+        let stage = stage.await;
+        let openstack = &stage.openstack;
+        openstack.add("images", json!({"status": "active", "tags": ["amphora"], "created_at": "2026-01-01T00:00:00Z"}));
+        let secrets = world.api::<Secret>();
+        let some = Patch::Merge(json!({"data": {"server_ca.cert.pem": "bWluZQ=="}}));
+        secrets.patch("octavia-amphora-certs", &PatchParams::default(), &some).await.unwrap();
+        let ran = stage.run().await;
+        assert!(
+            !ran.succeeded && ran.said.contains("octavia-amphora-certs has no server_ca-chain.cert.pem, "),
+            "{ran:?}"
+        );
+        let names = ["server_ca-chain.cert.pem", "server_ca.key.pem", "client_ca.cert.pem", "client.cert-and-key.pem"];
+        let rest: serde_json::Map<_, _> = names.map(|name| (name.to_owned(), json!("bWluZQ=="))).into_iter().collect();
+        let rest = Patch::Merge(json!({ "data": rest }));
+        let whole = secrets.patch("octavia-amphora-certs", &PatchParams::default(), &rest).await.unwrap();
+        let version = whole.resource_version();
+
+        let ran = stage.run().await;
+        assert!(ran.succeeded, "{ran:?}");
+        let made = openstack.writes();
+        assert!(!made.iter().any(|line| line.contains("images") || line.contains("ports")), "{made:?}");
+        assert_eq!(secrets.get("octavia-amphora-certs").await.unwrap().resource_version(), version);
+        let facts = stage.facts().await;
+        assert_eq!((facts["imageOwner"].as_str(), facts["controllers"].as_str()), (PROJECT, "172.31.0.9:5555"));
+    });
+}
+
+#[test]
+fn half_of_it_is_gone_on_with_and_nothing_is_made_twice() {
+    story("amphorae-half", async |world| {
+        let stage = Stage::new(world, fetched).await;
+        let (openstack, mut nodes) = (&stage.openstack, Nodes::of(world));
+        until_ready(world, &join(world, &mut nodes, "n1", ("first", "yes")).await).await;
+        openstack.host("n1.example.org");
+        let mut made = Vec::new();
+        for fails in ["post subnets", "/file", "post security-groups lb-mgmt", "post ports octavia-health"] {
+            openstack.with(|cloud| cloud.fails = Some(fails.into()));
+            let ran = stage.run().await;
+            assert!(!ran.succeeded && ran.said.contains("given up for now: ") && ran.said.contains("500"), "{ran:?}");
+            assert!(stage.facts().await.is_empty(), "all at once, at the very end");
+            assert_eq!(openstack.with(|cloud| cloud.fails.clone()), None, "{fails} was never asked for");
+            made.extend(openstack.writes());
+        }
+        let ran = stage.run().await;
+        assert!(ran.succeeded, "{ran:?}");
+        made.extend(openstack.writes());
+        for (kind, count) in
+            [("networks", 1), ("subnets", 1), ("flavors", 1), ("images", 1), ("security-groups", 3), ("ports", 2)]
+        {
+            assert_eq!(openstack.held(kind).len(), count, "{kind}: {made:?}");
+        }
+        assert_eq!(openstack.held("images")[0]["tags"], json!(["amphora"]));
+        stage.check_certificates().await;
+        assert_eq!(stage.facts().await.len(), 6);
+        nodes.leave().await;
+    });
+}
+
+#[test]
+fn what_time_does_not_mend_is_refused_with_what_to_do() {
+    story("amphorae-refused", async |world| {
+        let wrong = |url: &str| json!({"image": {"url": url, "checksum": format!("sha256:{}", "0".repeat(64))}});
+        let stage = Stage::new(world, wrong).await;
+        let openstack = &stage.openstack;
+        let networks = [(); 2].map(|()| openstack.add("networks", json!({"name": "lb-mgmt-net"})));
+        let ran = stage.run().await;
+        let message =
+            "there are 2 of network lb-mgmt-net in this project: name the right one in features.loadBalancer.amphora";
+        assert!(!ran.succeeded && ran.said.contains(message), "{ran:?}");
+        assert_eq!(openstack.writes(), Vec::<String>::new());
+
+        openstack.with(|cloud| cloud.held.get_mut("networks").unwrap().retain(|one| one["id"] == networks[0]));
+        let ran = stage.run().await;
+        let message = "and features.loadBalancer.amphora.image.checksum says 000";
+        assert!(!ran.succeeded && ran.said.contains(message), "{ran:?}");
+        let image = &openstack.held("images")[0];
+        assert_eq!((&image["status"], &image["tags"]), (&json!("queued"), &json!([])));
+        assert!(stage.facts().await.is_empty());
+    });
+}
