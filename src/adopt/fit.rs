@@ -82,8 +82,18 @@ impl<'a> Fit<'a> {
             }
             match better {
                 Some(spec) if self.best < before => self.spec = spec,
-                _ => return,
+                _ => return self.sort_presets(),
             }
+        }
+    }
+
+    /// As people write them, what a cloud has and then how it has it, where that order says the same.
+    fn sort_presets(&mut self) {
+        let presets = &self.cloud.catalog.presets;
+        let mut spec = self.spec.clone();
+        spec.presets.sort_by_key(|name| presets.get(name).is_none_or(|preset| preset.services.is_empty()));
+        if distance(self.cloud, &spec) == Some(self.best) {
+            self.spec = spec;
         }
     }
 

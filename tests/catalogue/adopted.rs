@@ -119,6 +119,8 @@ fn each_kind_of_cloud_is_described_so_that_taking_it_over_changes_nothing() {
     let rows = rows();
     std::thread::scope(|scope| {
         let checks: Vec<_> = rows.iter().map(|row| scope.spawn(|| check(&catalog, row))).collect();
-        checks.into_iter().for_each(|check| check.join().unwrap());
+        for check in checks {
+            check.join().unwrap();
+        }
     });
 }

@@ -136,7 +136,7 @@ impl World {
             + Send
             + 'static,
     {
-        patience(what, await_condition(self.api::<K>(), name, is)).await.unwrap()
+        patience(what, Box::pin(await_condition(self.api::<K>(), name, is))).await.unwrap()
     }
 }
 

@@ -82,7 +82,10 @@ fn lines(default: &Value) -> String {
         return format!(" {default}");
     }
     let text = yaml::write(default);
-    let mut shown: String = text.lines().take(LINES).map(|line| format!("\n    {line}")).collect();
+    let mut shown = String::new();
+    for line in text.lines().take(LINES) {
+        let _ = write!(shown, "\n    {line}");
+    }
     if let Some(more) = text.lines().count().checked_sub(LINES).filter(|more| *more > 0) {
         let _ = write!(shown, "\n    … {more} more lines, which --output json has");
     }

@@ -66,7 +66,7 @@ fn listed(encoded: &str) -> String {
     let bytes = STANDARD.decode(encoded).unwrap();
     let mut lines: Vec<&str> = std::str::from_utf8(&bytes).unwrap().lines().collect();
     let is_file = |line: &&str| line.starts_with("cfg_file=");
-    let first = lines.iter().position(|line| is_file(&line)).unwrap_or_default();
+    let first = lines.iter().position(&is_file).unwrap_or_default();
     let count = lines[first..].iter().take_while(|line| is_file(line)).count();
     lines[first..first + count].sort_unstable();
     lines.join("\n")
