@@ -162,6 +162,7 @@ fn a_default_that_is_a_list_or_a_map_is_told_offline_as_far_as_it_is_known() {
     let script = default("bootstrap");
     assert!(script.contains(" whole):\n    enabled: ") && script.contains("\n    script: <string>\n"), "{script}");
     assert!(default("conf").ends_with(" more lines, which --output json has\n"));
+    assert_eq!(default("bootstrap.script"), "has the key (string)\n");
     let (json, _) = explain("minimal", &["keystone", "conf.keystone.database", "-o", "json"]);
     let answers: Vec<Value> = serde_json::from_str(&json).unwrap();
     assert_eq!(answers[0]["chart"]["default"], json!({"connection": "", "max_retries": -1}));

@@ -92,7 +92,7 @@ pub struct Chart {
     /// Its default, where it is known whole: always where charts were named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Where the default is not known whole, as far as it is ([`KeyTree::outline`]).
+    /// Where a map or a list is not known whole, as far as it is ([`KeyTree::outline`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outline: Option<Value>,
 }
@@ -195,7 +195,9 @@ impl Question<'_> {
         let Some(tree) = self.catalog.keys().get(&name) else { return Chart::unknown(name, "") };
         let found = tree.find(self.path.keys());
         let default = found.and_then(KeyTree::default);
-        let outline = found.filter(|_| default.is_none()).map(KeyTree::outline);
+        // Of a text that is long or secret there is nothing to show.
+        let is_more = |tree: &&KeyTree| matches!(tree, KeyTree::Map(_) | KeyTree::List(_));
+        let outline = found.filter(is_more).filter(|_| default.is_none()).map(KeyTree::outline);
         Chart { default, outline, ..Chart::of(name, &known_in(tree, self.catalog, self.path)) }
     }
 }

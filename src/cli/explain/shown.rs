@@ -78,9 +78,6 @@ const LINES: usize = 40;
 
 /// A map or list stands below.
 fn lines(default: &Value) -> String {
-    if !default.is_object() && !default.is_array() {
-        return format!(" {default}");
-    }
     let text = yaml::write(default);
     let mut shown = String::new();
     for line in text.lines().take(LINES) {
