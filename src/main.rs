@@ -1,5 +1,5 @@
 //! osdpl: parse, dispatch, exit code.
 
 fn main() -> std::process::ExitCode {
-    osdpl::cli::main()
+    osdpl_cli::main()
 }

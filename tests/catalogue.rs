@@ -35,14 +35,15 @@ mod rotation;
 mod sizes;
 
 use clouds::{at, catalogue, clouds, files, refusals, resolved};
-use osdpl::catalog::{Catalog, Files, Text};
-use osdpl::{credentials, values};
+use osdpl_core::catalog::{Catalog, Files, Text};
+use osdpl_core::credentials;
+use osdpl_values as values;
 use serde_json::{Value, json};
 
 #[test]
 fn the_keys_of_every_chart_are_known() {
     // As they are read in the program, not as somebody else's.
-    let catalog = Catalog::load(&osdpl::files::built_in()).unwrap();
+    let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let releases = catalog.services.values().flat_map(|service| service.releases.values());
     let missing: Vec<_> =
         releases.map(|release| &release.chart).filter(|chart| catalog.keys().get(chart).is_none()).collect();
@@ -52,7 +53,7 @@ fn the_keys_of_every_chart_are_known() {
 /// Nothing of what is built into the program is looked at when it is loaded: these tests load it as somebody else's.
 #[test]
 fn what_is_built_into_the_program_is_what_these_tests_look_at() {
-    let built_in = osdpl::files::built_in();
+    let built_in = osdpl_core::files::built_in();
     let given = files();
     assert!(built_in.values().all(|text| matches!(text, Text::BuiltIn { .. })));
     assert!(given.values().all(|text| matches!(text, Text::Given(_))));

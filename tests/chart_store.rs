@@ -13,9 +13,9 @@ use axum::extract::{Path as UrlPath, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use cluster::programs::{self, Program};
-use osdpl::charts::pull::NoPull;
-use osdpl::charts::{Chart, Error, Lock, Pull, Source, Store, Wanted};
-use osdpl::helm;
+use osdpl_operator::charts::pull::NoPull;
+use osdpl_operator::charts::{Chart, Error, Lock, Pull, Source, Store, Wanted};
+use osdpl_operator::helm;
 use tempfile::TempDir;
 
 /// Both helms; a program that is missing is built, or the test fails saying what is needed for it.

@@ -46,8 +46,8 @@ mod upstream;
 
 use std::path::{Path, PathBuf};
 
-use osdpl::catalog::Catalog;
-use osdpl::yaml;
+use osdpl_core::catalog::Catalog;
+use osdpl_values::yaml;
 use serde_json::{Value, json};
 
 fn path(below: &str) -> PathBuf {
@@ -59,7 +59,7 @@ fn read(below: &str) -> String {
 }
 
 fn shipped() -> Catalog {
-    osdpl::files::catalog(None).unwrap()
+    osdpl_core::files::catalog(None).unwrap()
 }
 
 /// An `OpenStackDeployment` with this spec.

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use osdpl::values::{Values, changed, get};
-use osdpl::yaml;
+use osdpl_values::yaml;
+use osdpl_values::{Values, changed, get};
 use serde_json::{Value, json};
 
 /// The OpenStack release of the renders that are kept whole.

@@ -18,9 +18,9 @@ mod sound;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use osdpl::catalog::Catalog;
-use osdpl::observed::Site;
-use osdpl::rule::{Report, Schemas, report, split};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::observed::Site;
+use osdpl_lint::rule::{Report, Schemas, report, split};
 
 /// Where the table is.
 const TABLE: &str = "tests/validate/bad.txt";
@@ -35,7 +35,7 @@ fn path(below: &str) -> PathBuf {
 }
 
 fn judged(texts: &[(&str, &str)]) -> Report {
-    let catalog = osdpl::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
     judged_by(texts, &catalog, &schemas)
 }
@@ -104,7 +104,7 @@ fn case(text: &str) -> (String, String) {
 #[test]
 fn of_every_bad_input_is_said_where_why_and_what_to_do() {
     let table = std::fs::read_to_string(path(TABLE)).unwrap();
-    let catalog = osdpl::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
     let usual = judged_by(&[("cloud.yaml", &resource(""))], &catalog, &schemas);
     let (mut written, mut wrong, mut count) = (String::new(), String::new(), 0);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::values::{Path, Values, get};
+use osdpl_values::{Path, Values, get};
 
 /// What helm is given above a path at which it is given nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -8,10 +8,10 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::common::{CatalogOption, called, read, readable};
-use crate::catalog::{Addition, Catalog, Extended, LABEL, extend};
-use crate::cluster::{addition, additions};
-use crate::rule::{Content, objects, split};
-use crate::yaml::without_literals;
+use osdpl_core::catalog::{Addition, Catalog, Extended, LABEL, extend};
+use osdpl_lint::rule::{Content, objects, split};
+use osdpl_operator::cluster::{addition, additions};
+use osdpl_values::yaml::without_literals;
 
 /// The namespace of a resource that names none.
 pub const USUAL: &str = "openstack";

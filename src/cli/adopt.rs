@@ -20,12 +20,12 @@ use super::common::{CatalogOption, ClusterOption};
 use super::manifests::Renderer;
 use super::output::{self, Format};
 use super::place::Place;
-use crate::adopt::{Cloud, Known, known, shipped};
-use crate::catalog::Catalog;
-use crate::cluster::Cluster;
-use crate::rule::made_up;
 use effects::Question;
 use look::Look;
+use osdpl_core::adopt::{Cloud, Known, known, shipped};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::placeholder;
+use osdpl_operator::cluster::Cluster;
 use shown::{Seen, Shown};
 use written::Written;
 
@@ -73,7 +73,7 @@ impl Arguments {
         let (home, catalog) = self.home(&client, &look).await?;
         let known = self.known(&look, &catalog)?;
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
-        let invent = |selection: &_| made_up(&catalog, selection);
+        let invent = |selection: &_| placeholder::facts(&catalog, selection);
         let ceph = ceph::look(&client, &known, (&home, &name)).await.context("looking for the cloud's Ceph")?;
         let storage = ceph.as_ref().and_then(|ceph| ceph.storage.as_ref());
         let cloud = Cloud::new((&home, &name), &known, &catalog, &invent).with_storage(storage);
@@ -113,7 +113,7 @@ impl Arguments {
 
     /// The namespace of the cloud that runs, and the catalogue there.
     async fn home(&self, client: &Client, look: &Look) -> anyhow::Result<(String, Catalog)> {
-        let home = |catalog: &Catalog| self.namespace.clone().or_else(|| crate::adopt::home(&look.found, catalog));
+        let home = |catalog: &Catalog| self.namespace.clone().or_else(|| osdpl_core::adopt::home(&look.found, catalog));
         let Some(home) = home(&self.catalog.load()?) else { bail!("{}", self.nothing(look)) };
         let catalog = self.catalog.load_from(client, &home, None).await?;
         Ok((home, catalog))

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::common::{Target, readable};
 use super::output;
-use crate::api::{APPROVE, OpenStackDeployment};
+use osdpl_core::api::{APPROVE, OpenStackDeployment};
 
 #[derive(Args)]
 pub struct Arguments {

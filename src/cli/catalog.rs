@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use super::added::{Wrong, in_cluster, in_file};
 use super::common::{CatalogOption, ClusterOption};
 use super::output::{self, Format};
-use crate::files::built_in;
 use crate::reference::{Kind, Reference, pages};
+use osdpl_core::files::built_in;
 
 #[derive(Args)]
 pub struct Arguments {

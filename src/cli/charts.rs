@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 
 use super::output;
 use super::place::{Place, read_lock};
-use crate::charts::{Chart, Error, Lock, Pinned, Pull, Source, Store, UPSTREAM, Wanted, keys, write_whole};
+use osdpl_operator::charts::{Chart, Error, Lock, Pinned, Pull, Source, Store, UPSTREAM, Wanted, keys, write_whole};
 
 /// Lock, pull and list the charts.
 #[derive(Debug, clap::Args)]

@@ -12,9 +12,9 @@ use kube::{Api, ResourceExt};
 
 pub use super::connect::{ClusterOption, is_configured, readable};
 pub use super::document::Document;
-use crate::api::OpenStackDeployment;
-use crate::catalog::{Catalog, Files, did_you_mean};
-use crate::files;
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::catalog::{Catalog, Files, did_you_mean};
+use osdpl_core::files;
 
 /// Where the catalogue comes from.
 #[derive(Args, Clone, Debug)]

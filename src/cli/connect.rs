@@ -11,8 +11,8 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::common::Unread;
-use crate::catalog::did_you_mean;
-use crate::yaml;
+use osdpl_core::catalog::did_you_mean;
+use osdpl_values::yaml;
 
 /// The API server that is spoken to, for people, and what names another: one a process.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();

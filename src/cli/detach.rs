@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::common::{CatalogOption, ResourceOption, Target, readable, unknown};
 use super::output;
-use crate::api::OpenStackDeployment;
-use crate::desired::select;
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::desired::select;
 
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").args(["releases", "all"]).required(true)))]

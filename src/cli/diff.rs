@@ -86,7 +86,7 @@ impl Arguments {
         let decisions = &live.preview.plan.decisions;
         let Some(strange) = self.releases.iter().find(|name| !decisions.contains_key(*name)) else { return Ok(()) };
         let names = decisions.keys().map(String::as_str);
-        let hint = crate::catalog::did_you_mean(strange, names.clone());
+        let hint = osdpl_core::catalog::did_you_mean(strange, names.clone());
         bail!("there is no release {strange:?} in this cloud{hint}; there are {}", names.collect::<Vec<_>>().join(", "))
     }
 }

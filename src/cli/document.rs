@@ -7,9 +7,9 @@ use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
 
 use super::common::{called, read};
-use crate::api::OpenStackDeployment;
-use crate::rule::{Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, read_spec, split};
-use crate::yaml::without_literals;
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_lint::rule::{Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, read_spec, split};
+use osdpl_values::yaml::without_literals;
 
 /// The document of a file that holds a resource.
 pub struct Document {

@@ -16,12 +16,12 @@ use super::common::{CatalogOption, Document, ResourceOption, Target};
 use super::offline::{Offline, report};
 use super::output::{self, Format};
 use super::place::Place;
-use crate::api::{OpenStackDeployment, OpenStackDeploymentSpec};
-use crate::catalog::{Catalog, Extended, did_you_mean};
-use crate::controller::{ChartSource, preview, wanted};
-use crate::desired::{Desired, Facts, Selection};
-use crate::values::Path;
 use answer::{Answer, Question};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use osdpl_core::catalog::{Catalog, Extended, did_you_mean};
+use osdpl_core::desired::{Desired, Facts, Selection};
+use osdpl_operator::controller::{ChartSource, preview, wanted};
+use osdpl_values::Path;
 use places::Places;
 
 #[derive(Args)]

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::common::{ClusterOption, Target, readable};
 use super::output;
-use crate::api::{FORGET, OpenStackDeployment};
+use osdpl_core::api::{FORGET, OpenStackDeployment};
 
 #[derive(Args)]
 pub struct Arguments {

@@ -9,9 +9,9 @@ use super::common::{CatalogOption, Document, ResourceOption, Target};
 use super::offline::shaped;
 use super::place::Place;
 use super::plan::{applied, standing};
-use crate::api::OpenStackDeployment;
-use crate::catalog::Catalog;
-use crate::controller::{ChartSource, Preview, preview};
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::catalog::Catalog;
+use osdpl_operator::controller::{ChartSource, Preview, preview};
 
 /// Which cloud, and by what it is judged.
 pub struct Question<'a> {

@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use super::common::readable;
 use super::place::Place;
-use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::Catalog;
-use crate::charts::{Chart, Store, Wanted};
-use crate::controller::wanted;
-use crate::desired::DesiredRelease;
-use crate::difference::{Object, objects};
-use crate::helm::Program;
-use crate::helm::template::{Capabilities, Template};
-use crate::release::contents;
-use crate::scrub::{Scrubber, brought, brought_texts, scalars, secretive};
-use crate::values::{Values, get, leaves};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::DesiredRelease;
+use osdpl_core::difference::{Object, objects};
+use osdpl_core::release::contents;
+use osdpl_core::scrub::{Scrubber, brought, brought_texts, scalars, secretive};
+use osdpl_operator::charts::{Chart, Store, Wanted};
+use osdpl_operator::controller::wanted;
+use osdpl_operator::helm::Program;
+use osdpl_operator::helm::template::{Capabilities, Template};
+use osdpl_values::{Values, get, leaves};
 
 /// Parts of values that hold no secrets, whatever their keys are called (`images.tags.keystone_credential_setup`).
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
@@ -137,8 +137,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::charts::pull::NoPull;
-    use crate::charts::{Lock, Source};
+    use osdpl_operator::charts::pull::NoPull;
+    use osdpl_operator::charts::{Lock, Source};
 
     #[test]
     fn charts_can_ask_for_a_kind_and_not_for_its_group_alone() {
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn a_number_that_is_secret_is_taken_out_of_what_helm_renders() {
-        let mut release = crate::plan::tests::world::release("keystone");
+        let mut release = osdpl_core::testing::world::release("keystone");
         let values = json!({"conf": {"admin": 12_345_678}, "pod": {"replicas": 3}});
         release.values = serde_json::from_value(values).unwrap();
-        release.secret = vec![crate::values::Path::parse("conf.admin").unwrap()];
+        release.secret = vec![osdpl_values::Path::parse("conf.admin").unwrap()];
         release.marked.clone_from(&release.secret);
         let recorded = serde_json::from_value(json!({"conf": {"db_password": 87_654_321}})).unwrap();
         let shown = scrubber(&release, &[], Some(&recorded)).scrub("a: 12345678, b: 1.2345678e+07, c: 87654321, d: 3");
@@ -175,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn a_chart_has_the_digest_that_was_added_to_the_lock() {
         let cache = tempfile::tempdir().unwrap();
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/charts");
         let store = Store::new(cache.path(), Source::Folder(folder), Lock::default(), Arc::new(NoPull));
         let wanted = Wanted::locked("memcached");
         let digest = obtain(&store, &wanted, None).await.unwrap().digest.to_string();

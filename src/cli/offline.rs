@@ -7,11 +7,11 @@ use super::added::{USUAL, Wrong, in_texts_of};
 use super::common::{CatalogOption, called, read};
 use super::document::Document;
 use super::validate::now;
-use crate::api::OpenStackDeployment;
-use crate::catalog::{Catalog, Extended, Level};
-use crate::desired::{Blocked, ChartFact, Desired, Facts, Finding, Selection, select};
-use crate::observed::Site;
-use crate::rule::{self, Kind, Named, Question, Report, Schemas, keys_of};
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::catalog::{Catalog, Extended, Level};
+use osdpl_core::desired::{Blocked, ChartFact, Desired, Facts, Finding, Selection, select};
+use osdpl_core::observed::Site;
+use osdpl_lint::rule::{self, Kind, Named, Question, Report, Schemas, keys_of};
 
 /// The resource of a file, and what it means with those beside it; credentials and Ceph are made up.
 pub struct Offline {
@@ -213,7 +213,7 @@ mod tests {
         let keys = |image: &str| format!("{{images: {{tags: {{api: '={image}'}}}}, conf: map, auth: map}}");
         let (front, store) = (keys("quay.io/locked/front:1"), keys("quay.io/locked/store:1"));
         let keys = [("values/keys/front.yaml", front.as_str()), ("values/keys/store.yaml", store.as_str())];
-        let catalog = Catalog::load(&crate::catalog::tests::files(&keys)).unwrap();
+        let catalog = Catalog::load(&osdpl_core::testing::files(&keys)).unwrap();
         let digest = format!("sha256:{}", "0".repeat(64));
         let text = format!(
             "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {{name: c}}\nspec:\n  openstackRelease: '2026.1'\n  presets: [small]\n  \
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_file_of_no_sound_shape_is_refused_with_all_that_validate_says_in_the_order_of_its_lines() {
-        let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
+        let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let fields = |text: &str| {
             let document = Document::of("c.yaml", text, None).unwrap();
             let refused: Refused = shaped(&document, &catalog).unwrap_err().downcast().unwrap();

@@ -17,16 +17,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::common::{CatalogOption, readable};
 use super::connect::speaks_to;
-use crate::catalog::Catalog;
-use crate::cluster::{Cluster, secrets_beforehand};
-use crate::controller::{self, Book, ChartSource, Context, Fence, Parts};
-use crate::helm::{self, Instance, Program, Runner};
-use crate::http::{Cloud, Reach};
-use crate::maintaining::{self, LOOK_AGAIN};
-use crate::scrub::Scrubber;
-use crate::tasks::{NODE_GRACE, Options, Scope, Tasks};
-use crate::telemetry::{self, Metrics};
-use crate::{charts, web};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::scrub::Scrubber;
+use osdpl_operator::charts;
+use osdpl_operator::cluster::{Cluster, secrets_beforehand};
+use osdpl_operator::controller::{self, Book, ChartSource, Context, Fence, Parts};
+use osdpl_operator::helm::{self, Instance, Program, Runner};
+use osdpl_operator::http::{Cloud, Reach};
+use osdpl_operator::maintaining::{self, LOOK_AGAIN};
+use osdpl_operator::tasks::{NODE_GRACE, Options, Scope, Tasks};
+use osdpl_operator::telemetry::{self, Metrics};
+use osdpl_operator::web;
 use probes::Probes;
 use webhook::Webhook;
 

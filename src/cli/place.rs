@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::common::Unread;
-use crate::charts::pull::NoPull;
-use crate::charts::{Lock, Pull, Source, Store};
-use crate::helm::Program;
-use crate::helm::pull::Puller;
+use osdpl_operator::charts::pull::NoPull;
+use osdpl_operator::charts::{Lock, Pull, Source, Store};
+use osdpl_operator::helm::Program;
+use osdpl_operator::helm::pull::Puller;
 
 /// Where charts come from, and what is needed to get them.
 #[derive(Debug, clap::Args)]

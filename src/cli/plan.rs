@@ -20,10 +20,10 @@ use super::output;
 use super::place::Place;
 use super::said::Said;
 use super::site::SiteOptions;
-use crate::api::OpenStackDeployment;
-use crate::catalog::Catalog;
-use crate::controller::{ChartSource, preview};
-use crate::desired::Finding;
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::Finding;
+use osdpl_operator::controller::{ChartSource, preview};
 use shown::{Look, Shown};
 
 #[derive(Args)]
@@ -213,6 +213,6 @@ pub(super) fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeploym
 pub(super) async fn older(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::Result<Option<String>> {
     let all: Api<OpenStackDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
-    let rules = crate::controller::older(&all.items, live);
+    let rules = osdpl_operator::controller::older(&all.items, live);
     Ok(rules.map(|rules| format!("nothing is done for this one: {rules} is older, and there is one cloud per cluster")))
 }

@@ -12,11 +12,12 @@ use serde_json::json;
 use super::common::{CatalogOption, Document};
 use super::offline::shaped;
 use super::output::{self, Format};
-use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::{Catalog, did_you_mean};
-use crate::desired::{contradictions, select};
-use crate::rule::{self, made_up};
 use compare::{Cloud, Comparison};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::{Catalog, did_you_mean};
+use osdpl_core::desired::{contradictions, select};
+use osdpl_core::placeholder;
+use osdpl_lint::rule;
 
 #[derive(Args)]
 pub struct Arguments {
@@ -111,7 +112,7 @@ fn cloud(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) 
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
     let selection = select("cloud", "openstack", &spec, catalog);
     // What is refused is told; whatever can be said is said all the same.
-    let desired = rule::resolve(&spec, catalog, &selection, &made_up(catalog, &selection));
+    let desired = rule::resolve(&spec, catalog, &selection, &placeholder::facts(catalog, &selection));
     Ok(Cloud { presets: presets.to_vec(), selection, desired })
 }
 

@@ -20,16 +20,16 @@ use super::manifests::Renderer;
 use super::offline::{Offline, sound};
 use super::output;
 use super::place::Place;
-use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::{Catalog, did_you_mean};
-use crate::controller::secrets;
-use crate::desired::{Desired, DesiredRelease, layers, redacted};
-use crate::helm::Version;
-use crate::observed::Site;
-use crate::scrub::Scrubber;
-use crate::values::{Layer, Origin, Path, Values, get, leaves, set};
-use crate::yaml;
 use folder::Folder;
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::{Catalog, did_you_mean};
+use osdpl_core::desired::{Desired, DesiredRelease, layers, redacted};
+use osdpl_core::observed::Site;
+use osdpl_core::scrub::Scrubber;
+use osdpl_operator::controller::secrets;
+use osdpl_operator::helm::Version;
+use osdpl_values::yaml;
+use osdpl_values::{Layer, Origin, Path, Values, get, leaves, set};
 use write::manifest;
 
 #[derive(Args)]

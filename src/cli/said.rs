@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::document::Document;
-use crate::desired::Finding;
-use crate::rule::{Reported, keys_of};
+use osdpl_core::desired::Finding;
+use osdpl_lint::rule::{Reported, keys_of};
 
 /// A finding about the spec.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::observed::{Census, Class, Range, Site};
-use crate::rule::check_network;
+use osdpl_core::observed::{Census, Class, Range, Site};
+use osdpl_lint::rule::check_network;
 
 #[derive(Args)]
 #[command(next_help_heading = "The cluster that it is meant for")]

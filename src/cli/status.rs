@@ -14,12 +14,12 @@ use kube::{Api, ResourceExt};
 use super::common::Target;
 use super::output::{self, Format};
 use super::wait::{is_ready, unseen};
-use crate::api::{
+use osdpl_core::api::{
     CauseStatus, ChildStatus, ComponentVerdict, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
     TestStatus,
 };
-use crate::nodes::several;
-use crate::status::rollout_line;
+use osdpl_core::nodes::several;
+use osdpl_core::status::rollout_line;
 
 #[derive(Args)]
 pub struct Arguments {

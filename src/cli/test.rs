@@ -18,10 +18,10 @@ use super::added::in_file;
 use super::common::{CatalogOption, Document, called, read};
 use super::offline::misshapen;
 use super::output;
-use crate::catalog::Addition;
-use crate::rule::Schemas;
 use case::{Case, Suite, Wrong};
 use judge::{Basis, Cloud, Subject};
+use osdpl_core::catalog::Addition;
+use osdpl_lint::rule::Schemas;
 use shown::{Outcome, Shown};
 
 #[derive(Args)]

@@ -14,9 +14,9 @@ use super::added::in_texts;
 use super::common::CatalogOption;
 use super::site::SiteOptions;
 use super::{UNREADABLE, output};
-use crate::catalog::Extended;
-use crate::rule::{Report, Schemas, report};
 use files::Found;
+use osdpl_core::catalog::Extended;
+use osdpl_lint::rule::{Report, Schemas, report};
 
 #[derive(Args)]
 pub struct Arguments {

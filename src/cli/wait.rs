@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt};
 use super::common::Target;
 use super::output;
 use super::span::{Span, span};
-use crate::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
 /// The exit code where it can't go on without a person.
 const STALLED: u8 = 2;

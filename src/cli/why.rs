@@ -13,10 +13,10 @@ use kube::{Api, Client, ResourceExt};
 
 use super::common::{CatalogOption, Target, readable};
 use super::output::{self, Format};
-use crate::catalog::did_you_mean;
-use crate::controller::{Preview, preview};
 use answer::Answer;
 use asked::Names;
+use osdpl_core::catalog::did_you_mean;
+use osdpl_operator::controller::{Preview, preview};
 use shown::Shown;
 
 #[derive(Args)]

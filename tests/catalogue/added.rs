@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use osdpl::catalog::{Addition, Catalog, extend};
-use osdpl::{ceph, values};
+use osdpl_core::catalog::{Addition, Catalog, extend};
+use osdpl_core::ceph;
+use osdpl_values as values;
 use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, files, refusals, resolved};

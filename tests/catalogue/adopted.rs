@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use osdpl::adopt::{Answers, Cloud, Description, Found, Known, Storage, known, uses};
-use osdpl::catalog::{Catalog, Level};
-use osdpl::ceph::example;
-use osdpl::desired::{Desired, Facts, Selection};
-use osdpl::observed::Verdict;
-use osdpl::release::{Chart, Source};
-use osdpl::rule::made_up;
-use osdpl::values::Values;
+use osdpl_core::adopt::{Answers, Cloud, Description, Found, Known, Storage, known, uses};
+use osdpl_core::catalog::{Catalog, Level};
+use osdpl_core::ceph::example;
+use osdpl_core::desired::{Desired, Facts, Selection};
+use osdpl_core::observed::Verdict;
+use osdpl_core::placeholder;
+use osdpl_core::release::{Chart, Source};
+use osdpl_values::Values;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -30,14 +30,14 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    osdpl::yaml::parse("adopted.yaml", include_str!("adopted.yaml")).unwrap()
+    osdpl_values::yaml::parse("adopted.yaml", include_str!("adopted.yaml")).unwrap()
 }
 
 /// The defaults of a chart, where a stand-in of it tells them.
 fn defaults(chart: &str) -> Values {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/charts/{chart}/values.yaml"));
     let text = std::fs::read_to_string(file).unwrap_or_else(|_| "{}".into());
-    osdpl::yaml::parse("values.yaml", &text).unwrap()
+    osdpl_values::yaml::parse("values.yaml", &text).unwrap()
 }
 
 /// The cloud as helm's records tell of it.
@@ -72,7 +72,7 @@ fn described(catalog: &Catalog, found: &[Found], spec: &Value) -> Description {
     assert!(known.strangers.is_empty(), "{:?}", known.strangers);
     // Charts name a Ceph in their defaults: where none is there, none is described.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
-    let invent = |selection: &Selection| -> Facts { made_up(catalog, selection) };
+    let invent = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
     Cloud::new(("openstack", "cloud"), &known, catalog, &invent).with_storage(storage.as_ref()).describe()
 }
 
@@ -80,7 +80,7 @@ fn described(catalog: &Catalog, found: &[Found], spec: &Value) -> Description {
 fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
     let releases = description.spec.services.values().flat_map(|service| &service.releases);
     let paths = releases.map(|(name, own)| {
-        let set = osdpl::values::leaves(&own.overrides.values).into_iter().map(|(path, _)| path.to_string());
+        let set = osdpl_values::leaves(&own.overrides.values).into_iter().map(|(path, _)| path.to_string());
         (name.clone(), set.chain(own.overrides.unset.iter().map(|path| format!("-{path}"))).collect::<Vec<_>>())
     });
     paths.filter(|(_, paths)| !paths.is_empty()).collect()

@@ -1,6 +1,6 @@
 //! Each service by itself: what else a working cloud needs comes along, so that nothing is refused.
 
-use osdpl::catalog::Level;
+use osdpl_core::catalog::Level;
 use serde_json::{Value, json};
 
 use crate::clouds::{catalogue, refusals, resolved};
@@ -50,7 +50,8 @@ fn whoever_needs_instances_brings_all_that_makes_them_and_says_for_whom() {
         assert!(missing.is_empty(), "{service}: {missing:?}");
         for name in core.iter().chain(more).filter(|name| **name != service) {
             let field = format!("spec.services.{name}");
-            let is_note = |finding: &&osdpl::desired::Finding| finding.level == Level::Note && finding.field == field;
+            let is_note =
+                |finding: &&osdpl_core::desired::Finding| finding.level == Level::Note && finding.field == field;
             let note =
                 desired.findings.iter().find(is_note).unwrap_or_else(|| panic!("{service}: nothing about {name}"));
             assert!(note.message.starts_with("the service is part of the cloud because it is needed by "), "{note}");

@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use osdpl::catalog::{Text, file};
-use osdpl::yaml;
+use osdpl_core::catalog::{Text, file};
+use osdpl_values::yaml;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn agree<T: DeserializeOwned + Debug>(path: &str, text: &str, json: &str) {
 
 #[test]
 fn every_file_says_the_same_as_json() {
-    let files = osdpl::files::built_in();
+    let files = osdpl_core::files::built_in();
     for (path, text) in files.iter().filter(|(path, _)| !path.starts_with("values/keys/")) {
         let Text::BuiltIn { text, json } = text else { panic!("{path} is not built in") };
         match path.rsplit_once('/').unwrap() {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use osdpl::api::OpenStackDeploymentSpec;
-use osdpl::catalog::{Catalog, Level, Service};
-use osdpl::desired::{Certificate, Desired, Known, known, select};
-use osdpl::values::{Path, leaves};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::{Catalog, Level, Service};
+use osdpl_core::desired::{Certificate, Desired, Known, known, select};
+use osdpl_values::{Path, leaves};
 use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, kit, refusals, resolved};

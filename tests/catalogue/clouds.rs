@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use osdpl::api::OpenStackDeploymentSpec;
-use osdpl::catalog::{Catalog, Files, Level};
-use osdpl::ceph::{self, Declared};
-use osdpl::credentials;
-use osdpl::desired::{Desired, Facts, resolve, select};
-use osdpl::values::{self, Values};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::{Catalog, Files, Level};
+use osdpl_core::ceph::{self, Declared};
+use osdpl_core::credentials;
+use osdpl_core::desired::{Desired, Facts, resolve, select};
+use osdpl_values::{self as values, Values};
 use serde_json::{Value, json};
 
 /// Every YAML file below `values/` and `presets/`.

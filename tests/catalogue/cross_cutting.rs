@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use osdpl::desired::redacted;
+use osdpl_core::desired::redacted;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ struct Says {
 }
 
 fn table() -> Table {
-    osdpl::yaml::parse("cross_cutting.yaml", include_str!("cross_cutting.yaml")).unwrap()
+    osdpl_values::yaml::parse("cross_cutting.yaml", include_str!("cross_cutting.yaml")).unwrap()
 }
 
 /// A compute cloud with public endpoints and these features.
@@ -121,7 +121,7 @@ fn a_password_in_a_clouds_yaml_is_the_one_of_the_secret_whatever_it_is() {
         // What the template makes of it; nothing else in it may be a template's.
         let parts: Vec<&str> = text.split("{{`{{`}}").collect();
         assert!(!parts.concat().contains("{{"), "{text}");
-        let read: Value = osdpl::yaml::parse("clouds.yaml", &parts.join("{{")).unwrap();
+        let read: Value = osdpl_values::yaml::parse("clouds.yaml", &parts.join("{{")).unwrap();
         assert_eq!(read["clouds"]["openstack"]["auth"]["password"], password);
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use osdpl::api::OpenStackDeploymentSpec;
-use osdpl::catalog::{Catalog, Files};
-use osdpl::desired::{ChartFact, Facts, resolve, select};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::{Catalog, Files};
+use osdpl_core::desired::{ChartFact, Facts, resolve, select};
 
 const FILES: &[(&str, &str)] = &[
     (
@@ -64,7 +64,7 @@ fn the_same_catalogue_and_the_same_spec_have_the_same_digests_for_ever() {
         "{openstackRelease: '2025.2', presets: [small, large], features: {colour: {name: blue}}, \
          services: {front: {releases: {front: {values: {conf: {debug: false}}, unset: [a.b], version: 2.0.0}}}}}",
     ] {
-        let spec: OpenStackDeploymentSpec = osdpl::yaml::parse("spec", spec).unwrap();
+        let spec: OpenStackDeploymentSpec = osdpl_values::yaml::parse("spec", spec).unwrap();
         let selection = select("cloud", "openstack", &spec, &catalog);
         for (name, release) in resolve(&spec, &catalog, &selection, &facts).releases {
             assert_eq!(release.blocked, None);

@@ -17,8 +17,8 @@ mod services;
 #[path = "features/storage.rs"]
 mod storage;
 
-use osdpl::catalog::Catalog;
-use osdpl::desired::Desired;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::Desired;
 use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, kit, refusals, resolved};

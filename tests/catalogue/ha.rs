@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, kit, refusals, resolved};
 
-fn ha(change: &Value) -> osdpl::desired::Desired {
+fn ha(change: &Value) -> osdpl_core::desired::Desired {
     let mut spec = json!({"presets": ["core", "ha"]});
     spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
     resolved(&catalogue(), &kit(&spec))

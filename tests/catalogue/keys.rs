@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use osdpl::api::OpenStackDeployment;
-use osdpl::catalog::{Addition, Catalog, extend};
-use osdpl::desired::{Known, known};
-use osdpl::observed::Site;
-use osdpl::rule::{Question, Schemas};
-use osdpl::values::Path;
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::catalog::{Addition, Catalog, extend};
+use osdpl_core::desired::{Known, known};
+use osdpl_core::observed::Site;
+use osdpl_lint::rule::{Question, Schemas};
+use osdpl_values::Path;
 use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, clouds, files, resolved};

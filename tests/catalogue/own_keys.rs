@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use osdpl::catalog::Catalog;
-use osdpl::desired::{Known, known};
-use osdpl::values;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::{Known, known};
+use osdpl_values as values;
 use serde_json::Value;
 
 use crate::clouds::{catalogue, files};
@@ -43,7 +43,7 @@ fn every_value_goes_to_a_key_that_its_chart_reads() {
 fn every_value_that_is_meant_for_every_chart_reaches_one() {
     let catalog = catalogue();
     for (file, text) in files() {
-        let parsed: Value = osdpl::yaml::parse(&file, &text).unwrap();
+        let parsed: Value = osdpl_values::yaml::parse(&file, &text).unwrap();
         for (index, fragment) in parsed["fragments"].as_array().into_iter().flatten().enumerate() {
             let Some(every) = fragment["every"]["values"].as_object() else { continue };
             for (path, _) in values::leaves(every) {

@@ -1,7 +1,7 @@
 //! The presets that say how large a cloud is: what the services may ask of the database, and what can't be together.
 
-use osdpl::catalog::{Catalog, Pool};
-use osdpl::desired::Desired;
+use osdpl_core::catalog::{Catalog, Pool};
+use osdpl_core::desired::Desired;
 use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, files, refusals, resolved};
@@ -22,7 +22,7 @@ fn said(text: &str, key: &str) -> u64 {
 /// The most connections that a cloud asks its database for.
 fn connections(catalog: &Catalog, desired: &Desired) -> u64 {
     let values = desired.releases.iter().map(|(name, release)| (name.as_str(), &release.values)).collect();
-    osdpl::rule::connections(&catalog.judgements.pools, &values).into_values().sum()
+    osdpl_lint::rule::connections(&catalog.judgements.pools, &values).into_values().sum()
 }
 
 /// What the preset lets the database take.
@@ -75,7 +75,7 @@ fn every_release_whose_pools_a_size_sets_is_counted() {
     let catalog = catalogue();
     let counted = |release: &str| catalog.judgements.pools.iter().any(|pool| pool.release == release);
     for size in SIZES {
-        let preset: Value = osdpl::yaml::parse(size, &files()[&format!("presets/{size}.yaml")]).unwrap();
+        let preset: Value = osdpl_values::yaml::parse(size, &files()[&format!("presets/{size}.yaml")]).unwrap();
         let fragments = preset["fragments"].as_array().unwrap().iter();
         let set = fragments.filter_map(|fragment| fragment["releases"].as_object()).flatten();
         let set: Vec<_> = set.filter(|(_, own)| own.to_string().contains("max_pool_size")).collect();

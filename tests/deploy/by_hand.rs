@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use osdpl::yaml;
+use osdpl_values::yaml;
 use serde_json::{Value, json};
 
 use crate::path;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use osdpl::ceph::{Ceph, Cluster, Declared, Gateway, Object, Rook, consumers, declared, objects, taken_over};
+use osdpl_core::ceph::{Ceph, Cluster, Declared, Gateway, Object, Rook, consumers, declared, objects, taken_over};
 use serde_json::{Value, json};
 
 use crate::{clouds, render, shipped};

@@ -31,7 +31,7 @@ fn the_pod_is_confined_and_alone() {
     assert_eq!(container["readOnlyRootFilesystem"], true);
     assert_eq!(container["allowPrivilegeEscalation"], false);
     assert_eq!(container["capabilities"]["drop"], serde_json::json!(["ALL"]));
-    let helm_needs = osdpl::helm::Config::default().grace.as_secs();
+    let helm_needs = osdpl_operator::helm::Config::default().grace.as_secs();
     let given = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
     assert!(given >= helm_needs + 30, "helm may take {helm_needs} s to end, and the last pass comes after it");
     // The fence finds the operator's own pods by this label.

@@ -13,17 +13,17 @@ const REGENERATE: &str = "crds/generate";
 
 /// Both, as `osdpl crd` prints each.
 fn generated() -> [String; 2] {
-    [osdpl::api::crd_yaml(&shipped()).unwrap(), osdpl::api::maintenance_crd_yaml().unwrap()]
+    [osdpl_core::api::crd_yaml(&shipped()).unwrap(), osdpl_core::api::maintenance_crd_yaml().unwrap()]
 }
 
 /// The schemas of both.
 fn schemas() -> [Value; 2] {
-    let maintenance = serde_json::to_value(osdpl::api::maintenance_crd().unwrap()).unwrap();
+    let maintenance = serde_json::to_value(osdpl_core::api::maintenance_crd().unwrap()).unwrap();
     [schema(), maintenance["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()]
 }
 
 fn schema() -> Value {
-    let crd = serde_json::to_value(osdpl::api::crd(&shipped()).unwrap()).unwrap();
+    let crd = serde_json::to_value(osdpl_core::api::crd(&shipped()).unwrap()).unwrap();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
@@ -59,7 +59,7 @@ fn the_committed_crds_are_the_generated_ones() {
 fn client_side_apply_can_carry_the_crd() {
     // It puts the whole object into an annotation, as JSON; all annotations together may have 256 KiB.
     for generated in generated() {
-        let object: Value = osdpl::yaml::parse("crd.yaml", &generated).unwrap();
+        let object: Value = osdpl_values::yaml::parse("crd.yaml", &generated).unwrap();
         assert!(object.to_string().len() <= 200 * 1024);
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
-use osdpl::api::OpenStackDeployment;
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
 use crate::path;

@@ -28,7 +28,7 @@ fn beyond() -> BTreeMap<String, Vec<PolicyRule>> {
         .map(|file| {
             let service = file.file_stem().unwrap().to_str().unwrap().to_owned();
             let text = read(&format!("deploy/osdpl/rbac/{service}.yaml"));
-            let rules: Vec<Value> = osdpl::yaml::parse(&service, &text).unwrap();
+            let rules: Vec<Value> = osdpl_values::yaml::parse(&service, &text).unwrap();
             let rules = rules.into_iter().map(|rule| serde_json::from_value(rule).unwrap()).collect();
             (service, rules)
         })
@@ -86,7 +86,7 @@ fn the_operator_may_handle_whatever_the_charts_create() {
 #[test]
 fn the_operator_may_watch_every_kind_that_it_looks_after_and_overlooks_none_that_charts_create() {
     let held = shipped();
-    for kind in &osdpl::drift::KINDS {
+    for kind in &osdpl_core::drift::KINDS {
         for verb in ["get", "list", "watch"] {
             let deed = Deed { group: kind.group.into(), resource: kind.plural.into(), verb: verb.into(), name: None };
             assert!(allowed(&held, &deed), "add to deploy/osdpl/templates/clusterrole.yaml: {deed}");
@@ -94,7 +94,7 @@ fn the_operator_may_watch_every_kind_that_it_looks_after_and_overlooks_none_that
     }
     let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
     let overlooked = OBJECTS.iter().map(|object| (text(object, "apiVersion"), text(object, "kind")));
-    let overlooked = overlooked.filter(|(version, kind)| osdpl::drift::kind(version, kind).is_none());
+    let overlooked = overlooked.filter(|(version, kind)| osdpl_core::drift::kind(version, kind).is_none());
     let overlooked: BTreeSet<_> = overlooked.map(|(_, kind)| kind).collect();
     assert!(overlooked.is_subset(&["CustomResourceDefinition".to_owned()].into()), "{overlooked:?}");
 }

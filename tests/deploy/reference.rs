@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use osdpl::reference::{Reference, pages};
+use osdpl_cli::reference::{Reference, pages};
 
 use crate::read;
 
@@ -13,7 +13,7 @@ const LARGEST: usize = 1 << 20;
 
 #[test]
 fn the_committed_pages_are_what_the_catalogue_says() {
-    let reference = Reference::read(&osdpl::files::built_in()).unwrap();
+    let reference = Reference::read(&osdpl_core::files::built_in()).unwrap();
     let pages = pages(&reference).unwrap();
     for (name, text) in &pages {
         let path = format!("{FOLDER}/{name}");

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use cluster::{Program, Programs, programs};
-use osdpl::values::Values;
-use osdpl::yaml;
+use osdpl_values::Values;
+use osdpl_values::yaml;
 use serde_json::{Value, json};
 
 use crate::clouds::{clouds, resolved};

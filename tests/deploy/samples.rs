@@ -1,8 +1,9 @@
 //! The samples: the smallest one is small, each is accepted by the CRD's rules and by the catalogue.
 
 use kube::core::cel::Validator;
-use osdpl::desired::select;
-use osdpl::{api, yaml};
+use osdpl_core::api;
+use osdpl_core::desired::select;
+use osdpl_values::yaml;
 use serde_json::Value;
 
 use crate::{path, read, shipped};

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, CustomResourceExt};
-use osdpl::api::OpenStackDeployment;
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::{Value, json};
 
 use crate::rbac::OBJECTS;
@@ -29,7 +29,7 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let cluster = runtime.block_on(async {
         let cluster = Cluster::start(Options::default()).await.unwrap();
-        let definition = osdpl::yaml::parse("CRD", &read("crds/openstackdeployments.osdpl.dev.yaml")).unwrap();
+        let definition = osdpl_values::yaml::parse("CRD", &read("crds/openstackdeployments.osdpl.dev.yaml")).unwrap();
         let definitions = Api::all(cluster.client());
         definitions.create(&PostParams::default(), &definition).await.unwrap();
         await_condition(definitions, OpenStackDeployment::crd_name(), conditions::is_crd_established()).await.unwrap();

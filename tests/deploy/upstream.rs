@@ -10,10 +10,11 @@ mod restless;
 
 use std::collections::BTreeSet;
 
-use osdpl::catalog::{Catalog, KeyTree, Level, Rule};
-use osdpl::desired::{Desired, DesiredRelease, select};
-use osdpl::rule;
-use osdpl::values::{self, Values};
+use osdpl_core::catalog::{Catalog, KeyTree, Level, Rule};
+use osdpl_core::desired::{Desired, DesiredRelease, select};
+use osdpl_core::placeholder;
+use osdpl_lint::rule;
+use osdpl_values::{self as values, Values};
 use serde_json::{Value, json};
 
 use crate::clouds::{at, refusals, resolved};
@@ -155,7 +156,7 @@ fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     let desired = resolved(catalog, &spec);
     let typed = serde_json::from_value(spec).unwrap();
     let selection = select("cloud", "openstack", &typed, catalog);
-    let judged = rule::resolve(&typed, catalog, &selection, &rule::made_up(catalog, &selection));
+    let judged = rule::resolve(&typed, catalog, &selection, &placeholder::facts(catalog, &selection));
     for said in [&desired, &judged] {
         assert_eq!(refusals(said), Vec::<String>::new(), "{release} {}", kind.name);
     }

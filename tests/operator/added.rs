@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
-use osdpl::api::reason;
+use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};
@@ -29,7 +29,7 @@ fn a_service_and_a_preset_in_a_config_map_are_installed_and_a_wrong_edit_takes_n
         spec["presets"] = json!(["bright"]);
         world.apply(&spec).await;
         let refused =
-            |cloud: &osdpl::api::OpenStackDeployment| (cloud.reason() == reason::INVALID).then(|| cloud.clone());
+            |cloud: &osdpl_core::api::OpenStackDeployment| (cloud.reason() == reason::INVALID).then(|| cloud.clone());
         let cloud = world.until("the preset is unknown", refused).await;
         let message = cloud.condition("Ready").unwrap().message;
         assert!(message.contains("there is no preset \"bright\""), "{message}");
@@ -45,7 +45,7 @@ fn a_service_and_a_preset_in_a_config_map_are_installed_and_a_wrong_edit_takes_n
             api.patch("lantern", &PatchParams::default(), &Patch::Merge(lantern(size))).await.unwrap();
         };
         edit("300}").await;
-        let told = |cloud: &osdpl::api::OpenStackDeployment| {
+        let told = |cloud: &osdpl_core::api::OpenStackDeployment| {
             let message = cloud.condition("Ready").map(|condition| condition.message).unwrap_or_default();
             message.contains("ConfigMap").then(|| (cloud.is_ready(), message))
         };
@@ -54,7 +54,7 @@ fn a_service_and_a_preset_in_a_config_map_are_installed_and_a_wrong_edit_takes_n
         assert!(message.contains("what it held before goes on until it is corrected"), "{message}");
 
         edit("400").await;
-        let upgraded = |cloud: &osdpl::api::OpenStackDeployment| {
+        let upgraded = |cloud: &osdpl_core::api::OpenStackDeployment| {
             (cloud.is_ready() && cloud.child("lantern").revision == Some(2)).then_some(())
         };
         world.until("the correction arrives", upgraded).await;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kube::ResourceExt;
-use osdpl::api::{APPROVE, reason};
+use osdpl_core::api::{APPROVE, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services};

@@ -173,7 +173,7 @@ fn who_corrects_the_class_first_is_told_what_is_left_to_delete() {
         spec["storageClass"] = json!("nope");
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        let unbound = |cloud: &osdpl::api::OpenStackDeployment| {
+        let unbound = |cloud: &osdpl_core::api::OpenStackDeployment| {
             let reason = cloud.status().health.get("mariadb")?.get("server")?.reason.clone();
             reason.contains("claim mysql-data-mariadb-server-0 ").then_some(())
         };

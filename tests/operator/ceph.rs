@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, PostParams};
-use osdpl::api::{OpenStackDeployment, condition, reason};
+use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use osdpl::api::{OpenStackDeployment, condition};
+use osdpl_core::api::{OpenStackDeployment, condition};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cluster::Rule;
-use osdpl::api::{OpenStackDeployment, reason};
+use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::approval::{copy, newer_catalogue};

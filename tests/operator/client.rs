@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::SignedDuration;
-use osdpl::endpoint::{Login, Url};
-use osdpl::http::{Cloud, Reach};
-use osdpl::openstack::{Access, Error, neutron, nova};
+use osdpl_core::endpoint::{Login, Url};
+use osdpl_core::openstack::{Access, Error, neutron, nova};
+use osdpl_operator::http::{Cloud, Reach};
 use serde_json::json;
 
 use crate::nova::Moves;

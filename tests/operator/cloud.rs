@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
-use osdpl::api::{ChildStatus, OpenStackDeployment, OpenStackDeploymentStatus, condition};
+use osdpl_core::api::{ChildStatus, OpenStackDeployment, OpenStackDeploymentStatus, condition};
 use serde_json::{Value, json};
 
 use crate::world::{World, patience};

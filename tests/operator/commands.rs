@@ -7,7 +7,7 @@ mod plugin;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use osdpl::api::reason;
+use osdpl_core::api::reason;
 use serde_json::json;
 
 use crate::cloud::{NAME, Told, services};
@@ -93,9 +93,9 @@ fn render_shows_what_helm_was_given_but_for_what_is_secret() {
         let cloud = world.apply(&spec).await;
         world.until_ready().await;
         let file = world.folder.path().join("cloud.yaml");
-        std::fs::write(&file, osdpl::yaml::write(&serde_json::to_value(&cloud).unwrap())).unwrap();
+        std::fs::write(&file, osdpl_values::yaml::write(&serde_json::to_value(&cloud).unwrap())).unwrap();
         let rendered = world.osdpl(&["render", "--file", file.to_str().unwrap(), "mariadb"]);
-        let mut rendered: serde_json::Value = osdpl::yaml::parse("render", &rendered).unwrap();
+        let mut rendered: serde_json::Value = osdpl_values::yaml::parse("render", &rendered).unwrap();
         let mut given = world.helm_values("mariadb");
         assert_eq!(rendered.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!("<redacted>")));
         blank(&mut given, &mut rendered);

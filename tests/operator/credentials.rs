@@ -6,7 +6,7 @@ use cluster::Component;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use osdpl::api::OpenStackDeployment;
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
 use crate::cloud::{NAME, Told, services};
@@ -34,10 +34,10 @@ fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
         };
         world.until_object::<Secret>("it is put back", &secret(), put_back).await;
         assert_eq!(world.credentials(MARIADB).await, before);
-        let unlabelled = Patch::Merge(json!({"metadata": {"labels": {osdpl::api::MANAGED: null}}}));
+        let unlabelled = Patch::Merge(json!({"metadata": {"labels": {osdpl_core::api::MANAGED: null}}}));
         world.api::<Secret>().patch(&secret(), &by_hand, &unlabelled).await.unwrap();
         let labelled =
-            |found: Option<&Secret>| found.is_some_and(|found| found.labels().contains_key(osdpl::api::MANAGED));
+            |found: Option<&Secret>| found.is_some_and(|found| found.labels().contains_key(osdpl_core::api::MANAGED));
         world.until_object::<Secret>("it has its label again", &secret(), labelled).await;
         assert_eq!(world.credentials(MARIADB).await, before);
         world.until_ready().await;
@@ -65,7 +65,7 @@ fn credentials_that_are_deleted_while_helm_installs_are_the_same_again() {
         let _operator = world.operator().start().await;
         world.apply(&services(&[MARIADB, "memcached"])).await;
         world.until("helm is at mariadb", |cloud| (cloud.child(MARIADB).status == "starting").then_some(())).await;
-        let ours = ListParams::default().labels(osdpl::api::MANAGED);
+        let ours = ListParams::default().labels(osdpl_core::api::MANAGED);
         let secrets: Api<Secret> = world.api();
         secrets.delete_collection(&DeleteParams::default(), &ours).await.unwrap();
         world.until_object::<Secret>("it is back", &secret(), |found| found.is_some()).await;

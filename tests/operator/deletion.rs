@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret};
 use kube::api::{DeleteParams, ListParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
-use osdpl::api::{OpenStackDeployment, SKIP_HOOKS};
+use osdpl_core::api::{OpenStackDeployment, SKIP_HOOKS};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};

@@ -1,6 +1,6 @@
 //! What is doubted of a spec, and what is refused, is told by the condition and by `osdpl plan` in the same words.
 
-use osdpl::api::{condition, reason};
+use osdpl_core::api::{condition, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services, with_values};

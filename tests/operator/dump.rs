@@ -19,7 +19,7 @@ pub async fn print(world: &World) {
             "{} generation {:?}\n{}",
             deployment.name_any(),
             deployment.metadata.generation,
-            osdpl::yaml::write(&status)
+            osdpl_values::yaml::write(&status)
         );
     }
     eprintln!("=== release records");

@@ -1,6 +1,6 @@
 //! Done means more than pods: the APIs of services must answer, where they can be reached.
 
-use osdpl::api::{ComponentStatus, ComponentVerdict, OpenStackDeployment, reason};
+use osdpl_core::api::{ComponentStatus, ComponentVerdict, OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services, with_values};

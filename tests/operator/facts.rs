@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
-use osdpl::api::OpenStackDeployment;
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};

@@ -4,7 +4,7 @@ use cluster::Rule;
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use osdpl::api::{ComponentStatus, ComponentVerdict, OpenStackDeployment, reason};
+use osdpl_core::api::{ComponentStatus, ComponentVerdict, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services, with_values};

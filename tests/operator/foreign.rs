@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
-use osdpl::api::{OpenStackDeployment, REPAIR, reason};
+use osdpl_core::api::{OpenStackDeployment, REPAIR, reason};
 use serde_json::json;
 
 use crate::cloud::{NAME, Told, services, with_values};
@@ -46,7 +46,7 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
         // A spec that is new to another release leaves it alone as well.
         let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# ours"}}}));
         world.apply(&spec).await;
-        let other = |child: osdpl::api::ChildStatus| child.ready && child.revision == Some(2);
+        let other = |child: osdpl_core::api::ChildStatus| child.ready && child.revision == Some(2);
         world.until("mariadb is upgraded", |cloud| other(cloud.child("mariadb")).then_some(())).await;
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 512);
 
@@ -57,7 +57,7 @@ fn a_foreign_upgrade_or_rollback_stays_until_the_spec_changes_or_repair_is_asked
 
         world.helm_prints(&["rollback", "memcached", "1"]);
         until_foreign(world, 4).await;
-        let named = |cloud: &osdpl::api::OpenStackDeployment| {
+        let named = |cloud: &osdpl_core::api::OpenStackDeployment| {
             let said = cloud.child("memcached").message;
             said.starts_with("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at 2").then_some(())
         };

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use futures::StreamExt;
 use kube::runtime::{WatchStreamExt, watcher};
-use osdpl::api::{OpenStackDeployment, condition};
+use osdpl_core::api::{OpenStackDeployment, condition};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 

@@ -4,7 +4,7 @@ use cluster::Rule;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use osdpl::api::reason;
+use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services, with_values};

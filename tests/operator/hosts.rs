@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::{DeleteParams, ListParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use osdpl::api::{FORGET, OpenStackDeployment};
-use osdpl::values::digest;
+use osdpl_core::api::{FORGET, OpenStackDeployment};
+use osdpl_values::digest;
 use serde_json::{Value, json};
 
 use crate::approval::newer_catalogue;

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt, watcher};
-use osdpl::api::OpenStackDeployment;
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::{Value, json};
 
 use crate::cloud::Told;

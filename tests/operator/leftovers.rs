@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use k8s_openapi::api::rbac::v1::Role;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams, PostParams};
-use osdpl::api::reason;
+use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services, with_values};
@@ -217,7 +217,7 @@ fn what_cannot_be_changed_is_tried_seldom_until_someone_has_deleted_it_and_says_
         let orphaned = kube::api::DeleteParams::orphan();
         world.api::<StatefulSet>().delete("mariadb-server", &orphaned).await.unwrap();
         Box::pin(world.until_object::<StatefulSet>("it is deleted", "mariadb-server", |found| found.is_none())).await;
-        world.annotate(osdpl::api::REPAIR, json!("mariadb")).await;
+        world.annotate(osdpl_core::api::REPAIR, json!("mariadb")).await;
         let cloud = world.until_ready().await;
         assert_eq!(cloud.child("mariadb").revision, Some(3), "one failure, one success");
     });

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
-use osdpl::api::{MaintenanceStep, NODE_MAINTENANCE, NodeMaintenance, NodeMaintenanceStatus, StepState};
+use osdpl_core::api::{MaintenanceStep, NODE_MAINTENANCE, NodeMaintenance, NodeMaintenanceStatus, StepState};
 use serde_json::{Value, json};
 
 use crate::nodes::Nodes;

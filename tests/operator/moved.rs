@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use osdpl::api::reason;
+use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services, with_values};
@@ -133,7 +133,7 @@ fn a_release_moves_by_way_of_being_uninstalled() {
         let mut off = cloud(&json!({}));
         off["services"]["memcached"]["enabled"] = json!(false);
         world.apply(&off).await;
-        let gone = |cloud: &osdpl::api::OpenStackDeployment| {
+        let gone = |cloud: &osdpl_core::api::OpenStackDeployment| {
             (cloud.is_ready() && cloud.status().children.len() == 1).then_some(())
         };
         world.until("it is uninstalled", gone).await;

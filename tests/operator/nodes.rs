@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
-use osdpl::api::{NODE_LABELS, OpenStackDeployment};
+use osdpl_core::api::{NODE_LABELS, OpenStackDeployment};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};

@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
-use osdpl::api::{RolloutPhase, reason};
+use osdpl_core::api::{RolloutPhase, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services};

@@ -3,7 +3,7 @@
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::api::{DeleteParams, PostParams};
-use osdpl::api::{ComponentVerdict, OpenStackDeployment, reason};
+use osdpl_core::api::{ComponentVerdict, OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use osdpl::api::{OpenStackDeployment, REPAIR, condition};
+use osdpl_core::api::{OpenStackDeployment, REPAIR, condition};
 use serde_json::json;
 
 use crate::cloud::{NAME, Told, services};

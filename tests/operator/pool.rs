@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Pos
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
-use osdpl::api::{NodeMaintenance, OpenStackDeployment};
+use osdpl_core::api::{NodeMaintenance, OpenStackDeployment};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::runtime::Runtime;

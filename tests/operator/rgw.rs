@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DynamicObject, PostParams};
 use kube::runtime::wait::await_condition;
-use osdpl::api::{OpenStackDeployment, condition, reason};
+use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};

@@ -13,7 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
-use osdpl::api::{OpenStackDeployment, Phase, RolloutPhase, RolloutStatus, condition, reason};
+use osdpl_core::api::{OpenStackDeployment, Phase, RolloutPhase, RolloutStatus, condition, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services, with_values};

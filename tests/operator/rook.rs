@@ -6,7 +6,7 @@ mod stand_in;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ListParams, PostParams};
-use osdpl::api::{OpenStackDeployment, condition, reason};
+use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};

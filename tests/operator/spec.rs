@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use osdpl::api::{OpenStackDeployment, reason};
+use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, Told, services, with_values};

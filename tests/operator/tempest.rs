@@ -4,7 +4,7 @@ use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::DeleteParams;
-use osdpl::api::{OpenStackDeployment, TestStatus, reason};
+use osdpl_core::api::{OpenStackDeployment, TestStatus, reason};
 use serde_json::json;
 
 use crate::cloud::{Told, services};

@@ -6,7 +6,7 @@ use cluster::{Node, Rule};
 use k8s_openapi::api::core::v1::{Endpoints, Namespace, Node as KubeNode, Secret, Service};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use osdpl::api::{ComponentVerdict, reason};
+use osdpl_core::api::{ComponentVerdict, reason};
 use serde_json::json;
 
 use crate::approval::copy;

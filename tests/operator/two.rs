@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
-use osdpl::api::{OpenStackDeployment, reason};
+use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, Told, services};
@@ -70,7 +70,7 @@ async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
     let claims = claims.list(&ListParams::default()).await.unwrap().items.into_iter();
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let ours = ListParams::default().labels(osdpl::api::MANAGED);
+    let ours = ListParams::default().labels(osdpl_core::api::MANAGED);
     let secrets = secrets.list(&ours).await.unwrap().items.into_iter();
     let claims = claims.map(|claim| (claim.name_any(), json!(claim.uid())));
     claims.chain(secrets.map(|secret| (secret.name_any(), json!(secret.data)))).collect()
@@ -106,8 +106,8 @@ fn a_cloud_that_leaves_its_data_in_its_namespace_gives_none_of_it_to_the_one_tha
         let own = data(client, &second).await;
         assert_eq!(own.keys().collect::<Vec<_>>(), kept.keys().collect::<Vec<_>>());
         assert!(own.iter().all(|(name, value)| kept[name] != *value), "nothing is shared but names");
-        let given = held(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl::release::SECRET_KEY).await;
-        let values = osdpl::release::decode(&given).unwrap().config;
+        let given = held(client, &second, "sh.helm.release.v1.mariadb.v1", osdpl_core::release::SECRET_KEY).await;
+        let values = osdpl_core::release::decode(&given).unwrap().config;
         let root = held(client, &second, &format!("{NAME}-credentials-mariadb"), "root").await;
         let root = String::from_utf8(root).unwrap();
         assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!(root)));

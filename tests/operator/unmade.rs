@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim,
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use osdpl::api::ComponentVerdict;
+use osdpl_core::api::ComponentVerdict;
 use serde_json::{Value, json};
 
 use crate::cloud::{Told, services};

@@ -10,8 +10,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
-use osdpl::api::{ChildStatus, OpenStackDeployment, OpenStackDeploymentStatus};
-use osdpl::catalog::Catalog;
+use osdpl_core::api::{ChildStatus, OpenStackDeployment, OpenStackDeploymentStatus};
+use osdpl_core::catalog::Catalog;
 use serde_json::{Map, Value, json};
 
 use crate::ceph::{NEWER, SECRET, SHARES};
@@ -59,7 +59,7 @@ fn charts() -> PathBuf {
 
 /// The shipped catalogue.
 fn shipped() -> Catalog {
-    osdpl::files::catalog(None).unwrap()
+    osdpl_core::files::catalog(None).unwrap()
 }
 
 impl Whole {

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
-use osdpl::controller::Fence;
-use osdpl::helm::Instance;
-use osdpl::observed::Owner;
+use osdpl_core::observed::Owner;
+use osdpl_operator::controller::Fence;
+use osdpl_operator::helm::Instance;
 use serde_json::json;
 
 use crate::world::World;

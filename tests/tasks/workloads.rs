@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use osdpl::api::ComponentVerdict;
-use osdpl::health;
+use osdpl_core::api::ComponentVerdict;
+use osdpl_core::health;
 use serde_json::{Value, json};
 
 use crate::world::{PASSWORD, World, cluster, workload};
@@ -20,7 +20,7 @@ fn none() -> Value {
     json!({})
 }
 
-fn verdict_of(workload: &osdpl::observed::Workload) -> ComponentVerdict {
+fn verdict_of(workload: &osdpl_core::observed::Workload) -> ComponentVerdict {
     health::verdict(workload).status
 }
 
@@ -104,7 +104,7 @@ async fn a_failing_job_is_explained_by_the_scrubbed_end_of_its_log() {
     });
     let job = json!({"metadata": {"name": "demo-db-sync"}, "spec": {"backoffLimit": 1000, "template": pod}});
     world.create::<Job>(job).await;
-    let says = |job: &osdpl::observed::JobSeen, text: &str| {
+    let says = |job: &osdpl_core::observed::JobSeen, text: &str| {
         job.trouble.as_ref().is_some_and(|trouble| trouble.stuck && trouble.message.contains(text))
     };
     let job = world.job("demo-db-sync", |job| says(job, "its log ends")).await;

@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, Resource};
-use osdpl::observed::{JobSeen, Owner, ReleaseSeen, Workload};
-use osdpl::scrub::Scrubber;
-use osdpl::tasks::{Scope, Seen, Tasks};
+use osdpl_core::observed::{JobSeen, Owner, ReleaseSeen, Workload};
+use osdpl_core::scrub::Scrubber;
+use osdpl_operator::tasks::{Scope, Seen, Tasks};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl World {
         let (sender, scrubber) = watch::channel(Arc::new(Scrubber::new([PASSWORD])));
         let poke = Arc::new(Notify::new());
         let owner = Arc::new(|instance: &str| if instance == ALIVE { Owner::Alive } else { Owner::Dead });
-        let options = osdpl::tasks::Options {
+        let options = osdpl_operator::tasks::Options {
             scope: Scope::Namespaces(vec![namespace.to_owned()]),
             owner,
             without: std::collections::BTreeSet::new(),

@@ -2,16 +2,16 @@
 
 use std::sync::LazyLock;
 
-use osdpl::catalog::Catalog;
-use osdpl::observed::{Census, Class, Range, Site};
-use osdpl::rule::Schemas;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::observed::{Census, Class, Range, Site};
+use osdpl_lint::rule::Schemas;
 
 use super::{judged_at, resource};
 
 /// What the rules about clusters say of a spec, each with its field.
 fn said(input: &str, site: &Site) -> Vec<String> {
     static KNOWN: LazyLock<(Catalog, Schemas)> = LazyLock::new(|| {
-        let catalog = osdpl::files::catalog(None).unwrap();
+        let catalog = osdpl_core::files::catalog(None).unwrap();
         let schemas = Schemas::new(&catalog).unwrap();
         (catalog, schemas)
     });

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use osdpl::api::OpenStackDeploymentSpec;
-use osdpl::desired::{layered, select};
-use osdpl::hazard::{Cloud, hazards};
-use osdpl::rule::{Schemas, made_up};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::desired::{layered, select};
+use osdpl_core::placeholder;
+use osdpl_lint::hazard::{Cloud, hazards};
+use osdpl_lint::rule::Schemas;
 use serde_json::json;
 
 use super::{judged, judged_by, path, resource};
@@ -30,7 +31,7 @@ fn the_samples_are_free_of_errors_and_hazards() {
 
 #[test]
 fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
-    let catalog = osdpl::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::catalog(None).unwrap();
     for presets in [&["compute"][..], &["compute", "ha"], &["compute", "storage"], &["compute", "storage", "ha"]] {
         for network in ["ovs", "ovn"] {
             let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
@@ -45,12 +46,12 @@ fn no_preset_and_no_choice_of_backends_is_a_hazard_by_itself() {
             let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features, "region": "R2"});
             let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
             let selection = select("cloud", "openstack", &spec, &catalog);
-            let facts = made_up(&catalog, &selection);
+            let facts = placeholder::facts(&catalog, &selection);
             let layered = layered(&spec, &catalog, &selection, &facts);
             let cloud = Cloud::new(&spec, &catalog, &selection, &facts, &layered);
             let found = hazards(&cloud);
             assert!(found.is_empty(), "{presets:?} {network}: {found:?}");
-            let judged: Vec<_> = osdpl::rule::judge(&cloud, None);
+            let judged: Vec<_> = osdpl_lint::rule::judge(&cloud, None);
             assert!(judged.is_empty(), "{presets:?} {network}: {judged:?}");
         }
     }
@@ -82,7 +83,7 @@ fn what_a_broker_of_ones_own_and_its_service_are_told_alike_contradicts_nobody()
 
 #[test]
 fn how_long_the_largest_sample_takes_is_printed() {
-    let catalog = osdpl::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::catalog(None).unwrap();
     let schemas = Schemas::new(&catalog).unwrap();
     let largest = samples().into_iter().max_by_key(|(_, text)| text.len()).unwrap();
     let begun = Instant::now();
@@ -93,14 +94,14 @@ fn how_long_the_largest_sample_takes_is_printed() {
 
 #[test]
 fn couplings_and_rules_name_keys_that_their_charts_have() {
-    let catalog = osdpl::files::catalog(None).unwrap();
+    let catalog = osdpl_core::files::catalog(None).unwrap();
     let of_couplings = catalog.judgements.couplings.iter().flat_map(|coupling| &coupling.places);
     let of_couplings = of_couplings.filter_map(|place| Some((place.release.as_ref()?, &place.path)));
     let of_rules = catalog.judgements.rules.iter().filter_map(|rule| Some((rule.releases.first()?, &rule.path)));
-    let is_known = |(release, path): &(&String, &osdpl::values::Path)| {
+    let is_known = |(release, path): &(&String, &osdpl_values::Path)| {
         let chart = catalog.release(release).map(|(_, release)| release.chart.as_str());
         // A section of a configuration takes options that the chart does not list, and `extraObjects` takes anything.
-        let above: osdpl::values::Path = match path.keys() {
+        let above: osdpl_values::Path = match path.keys() {
             keys if keys[0] == "extraObjects" => keys[..1].iter().cloned().collect(),
             keys if keys[0] == "conf" => keys[..keys.len().min(3)].iter().cloned().collect(),
             keys => keys.iter().cloned().collect(),

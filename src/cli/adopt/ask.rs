@@ -11,12 +11,12 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use super::Arguments;
-use crate::api::{ADOPT, OpenStackDeployment};
-use crate::catalog::Catalog;
-use crate::cli::common::{Target, readable, unknown};
-use crate::cli::output;
-use crate::cluster::Cluster;
-use crate::desired::select;
+use crate::common::{Target, readable, unknown};
+use crate::output;
+use osdpl_core::api::{ADOPT, OpenStackDeployment};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::select;
+use osdpl_operator::cluster::Cluster;
 use standing::{Look, Standing};
 
 impl Arguments {

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client, ResourceExt};
 
-use crate::adopt::{Answers, Known, Storage, Uses, uses};
-use crate::ceph::Cluster;
-use crate::cli::common::readable;
+use crate::common::readable;
+use osdpl_core::adopt::{Answers, Known, Storage, Uses, uses};
+use osdpl_core::ceph::Cluster;
 
 /// What is known of it.
 pub struct Ceph {

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::look::ChartSaid;
-use crate::adopt::{Compared, Content, Description, Found, Known};
-use crate::catalog::Catalog;
-use crate::cli::manifests::{Renderer, scrubber};
-use crate::cli::plan::change::{Change, Hidden, Side};
-use crate::cluster::Cluster;
-use crate::desired::DesiredRelease;
-use crate::difference::{Difference, differences, objects};
-use crate::observed::Verdict;
-use crate::scrub::Scrubber;
-use crate::values::{Path, Values, changed, get, leaves, set};
+use crate::manifests::{Renderer, scrubber};
+use crate::plan::change::{Change, Hidden, Side};
+use osdpl_core::adopt::{Compared, Content, Description, Found, Known};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::DesiredRelease;
+use osdpl_core::difference::{Difference, differences, objects};
+use osdpl_core::observed::Verdict;
+use osdpl_core::scrub::Scrubber;
+use osdpl_operator::cluster::Cluster;
+use osdpl_values::{Path, Values, changed, get, leaves, set};
 
 /// What would become of one release; nothing where all is empty.
 #[derive(Default, Serialize)]

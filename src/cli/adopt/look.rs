@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::adopt::{Found, Known};
-use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::Catalog;
-use crate::charts::{Store, Wanted};
-use crate::cluster::Cluster;
-use crate::controller::wanted;
-use crate::observed::Key;
-use crate::release::{Maker, Source, Status};
+use osdpl_core::adopt::{Found, Known};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::observed::Key;
+use osdpl_core::release::{Maker, Source, Status};
+use osdpl_operator::charts::{Store, Wanted};
+use osdpl_operator::cluster::Cluster;
+use osdpl_operator::controller::wanted;
 
 /// What helm has recorded.
 #[derive(Default)]

@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::effects::Effects;
 use super::look::ChartSaid;
 use super::warnings::{self, Warning};
-use crate::adopt::{Description, Known};
-use crate::catalog::Level;
-use crate::difference::{Difference, Effect};
 use line::Line;
+use osdpl_core::adopt::{Description, Known};
+use osdpl_core::catalog::Level;
+use osdpl_core::difference::{Difference, Effect};
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::adopt::Shipped;
-use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::Catalog;
+use osdpl_core::adopt::Shipped;
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::Catalog;
 
 /// How the catalogue begins to speak of a credential that must stay as it is.
 const NEVER: &str = "never";
@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::values::Path;
+    use osdpl_values::Path;
 
     #[test]
     fn the_place_and_the_way_out_are_named() {
@@ -87,7 +87,8 @@ mod tests {
         let cinder =
             json!({"releases": {"cinder": {"valuesFrom": [{"kind": "Secret", "name": "cloud-adopted-cinder"}]}}});
         let spec = json!({"openstackRelease": "2026.1", "services": {"keystone": given, "cinder": cinder}});
-        let said = told(&of(&shipped, &serde_json::from_value(spec).unwrap(), &crate::files::catalog(None).unwrap()));
+        let said =
+            told(&of(&shipped, &serde_json::from_value(spec).unwrap(), &osdpl_core::files::catalog(None).unwrap()));
         let expected = "\
 warning: 4 passwords are those that upstream's charts ship, and everyone knows them. Once a release is taken over, write another into:
     heat conf.heat.DEFAULT.auth_encryption_key: a Secret that spec.services.heat.credentials.encryption_key names (rewrite the database first, with heat-manage update_params)

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::adopt::Description;
-use crate::yaml;
+use osdpl_core::adopt::Description;
+use osdpl_values::yaml;
 
 /// Only its owner reads it: there are passwords in it.
 const PRIVATE: u32 = 0o600;

@@ -3,20 +3,20 @@
 use kube::ResourceExt;
 
 use super::shown::{Line, Shown, What};
-use crate::adopt::compare;
-use crate::cli::live::Live;
-use crate::cli::manifests::{Renderer, scrubber};
-use crate::cli::plan::change::{Change, Hidden, Side};
-use crate::cli::said::Said;
-use crate::cluster::Cluster;
-use crate::controller::secrets;
-use crate::desired::DesiredRelease;
-use crate::difference::{Difference, differences, objects};
-use crate::observed::{Key, ReleaseSeen, Verdict};
-use crate::plan::{Action, Step, Wait};
-use crate::release::Source;
-use crate::scrub::Scrubber;
-use crate::values::{Path, Values, changed};
+use crate::live::Live;
+use crate::manifests::{Renderer, scrubber};
+use crate::plan::change::{Change, Hidden, Side};
+use crate::said::Said;
+use osdpl_core::adopt::compare;
+use osdpl_core::desired::DesiredRelease;
+use osdpl_core::difference::{Difference, differences, objects};
+use osdpl_core::observed::{Key, ReleaseSeen, Verdict};
+use osdpl_core::plan::{Action, Step, Wait};
+use osdpl_core::release::Source;
+use osdpl_core::scrub::Scrubber;
+use osdpl_operator::cluster::Cluster;
+use osdpl_operator::controller::secrets;
+use osdpl_values::{Path, Values, changed};
 
 /// Compares the releases, or only those that are named.
 pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Renderer>) -> anyhow::Result<Shown> {
@@ -199,7 +199,7 @@ fn is_known_same(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Why;
+    use osdpl_core::plan::Why;
 
     fn told(step: &Step) -> Option<String> {
         left(step, &|text: &str| text.replace("hunter2", "…")).map(|what| what.to_string())

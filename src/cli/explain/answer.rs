@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::super::above::{Above, above};
 use super::Cloud;
 use super::places::Places;
-use crate::api::NodeOverride;
-use crate::catalog::{Catalog, KeyTree, SecretField, credentials_in};
-use crate::ceph::is_of_ceph;
-use crate::charts::{self, keys};
-use crate::credentials::{given, secret_name};
-use crate::desired::{Known, Target, by_node, known_in, layers, other_version, redacted, target};
-use crate::values::{self, Layer, Path, trace};
+use osdpl_core::api::NodeOverride;
+use osdpl_core::catalog::{Catalog, KeyTree, SecretField, credentials_in};
+use osdpl_core::ceph::is_of_ceph;
+use osdpl_core::credentials::{given, secret_name};
+use osdpl_core::desired::{Known, Target, by_node, known_in, layers, other_version, redacted, target};
+use osdpl_operator::charts::{self, keys};
+use osdpl_values::{self as values, Layer, Path, trace};
 
 /// What stands for a secret.
 const REDACTED: &str = "<redacted>";

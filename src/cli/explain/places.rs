@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::super::common::Document;
-use crate::catalog::{Files, Text};
-use crate::rule::keys_of;
-use crate::values::{Origin, Path};
-use crate::yaml::{self, Located};
+use osdpl_core::catalog::{Files, Text};
+use osdpl_lint::rule::keys_of;
+use osdpl_values::yaml::{self, Located};
+use osdpl_values::{Origin, Path};
 
 /// The texts in which values are written.
 pub struct Places<'a> {

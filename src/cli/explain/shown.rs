@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::above::Above;
 use super::answer::{Answer, Chart, OnNodes, Said};
-use crate::yaml;
+use osdpl_values::yaml;
 
 /// The answers as text.
 pub fn text(answers: &[Answer]) -> String {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 
-use crate::http::Reach;
-use crate::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
+use osdpl_operator::http::Reach;
+use osdpl_operator::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 
 #[derive(Args)]
 pub struct Probes {

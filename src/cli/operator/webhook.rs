@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::Context;
-use crate::webhook::{self, CatalogOf, Files, Known, SiteOf};
+use osdpl_operator::controller::Context;
+use osdpl_operator::webhook::{self, CatalogOf, Files, Known, SiteOf};
 
 #[derive(Args)]
 pub struct Webhook {

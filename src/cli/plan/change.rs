@@ -4,12 +4,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::shown::Look;
-use crate::adopt::Compared;
-use crate::controller::Preview;
-use crate::desired::DesiredRelease;
-use crate::observed::Verdict;
-use crate::scrub::{Scrubber, brought, secretive};
-use crate::values::{Path, Values, changed, get};
+use osdpl_core::adopt::Compared;
+use osdpl_core::desired::DesiredRelease;
+use osdpl_core::observed::Verdict;
+use osdpl_core::scrub::{Scrubber, brought, secretive};
+use osdpl_operator::controller::Preview;
+use osdpl_values::{Path, Values, changed, get};
 
 /// A value that changes.
 #[derive(Serialize)]
@@ -130,14 +130,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::ValuesKind;
-    use crate::catalog::Catalog;
-    use crate::desired::{Facts, resolve, select};
-    use crate::rule;
+    use osdpl_core::api::ValuesKind;
+    use osdpl_core::catalog::Catalog;
+    use osdpl_core::desired::{Facts, resolve, select};
+    use osdpl_core::placeholder;
 
     #[test]
     fn what_a_secret_held_that_goes_or_changes_its_form_is_not_shown() {
-        let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
+        let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "presets": ["small"]})).unwrap();
         let selection = select("cloud", "openstack", &spec, &catalog);
         let desired = resolve(&spec, &catalog, &selection, &Facts::default());
@@ -160,13 +160,13 @@ mod tests {
 
     #[test]
     fn what_a_secret_held_is_not_shown_where_the_spec_now_says_something_in_clear() {
-        let catalog = Catalog::load(&crate::catalog::tests::files(&[])).unwrap();
+        let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let own = json!({"valuesFrom": [{"kind": "Secret", "name": "given"}], "values": {"conf": {"x": "public"}}});
         let services = json!({"front": {"releases": {"front": own}}});
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
         let spec = serde_json::from_value(spec).unwrap();
         let selection = select("cloud", "openstack", &spec, &catalog);
-        let mut facts = rule::made_up(&catalog, &selection);
+        let mut facts = placeholder::facts(&catalog, &selection);
         let given = json!({"conf": {"x": "rotated"}}).as_object().unwrap().clone();
         let place = (ValuesKind::Secret, "given".to_owned(), "values.yaml".to_owned());
         facts.values_from.insert(place, Ok(given));
@@ -178,7 +178,7 @@ mod tests {
         let path = Path::parse("conf.x").unwrap();
         let shown = [hidden.shown(&before, &path, Side::Before), hidden.shown(&front.values, &path, Side::After)];
         assert_eq!(shown, [Some(json!("<redacted>")), Some(json!("public"))]);
-        let manifests = crate::cli::manifests::scrubber(front, &[], Some(&before));
+        let manifests = crate::manifests::scrubber(front, &[], Some(&before));
         assert_eq!(manifests.scrub("x: hunter2, y: public"), "x: [redacted], y: public");
     }
 }

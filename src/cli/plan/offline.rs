@@ -3,8 +3,8 @@
 use kube::ResourceExt;
 
 use super::shown::{Kind, Line, Shown};
-use crate::api::OpenStackDeployment;
-use crate::desired::Desired;
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::desired::Desired;
 
 /// Every release, those that others need first.
 pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> Shown {

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::super::document::Document;
 use super::super::said::Said;
 use super::change::{Change, changes};
-use crate::api::{DeletionPolicy, OpenStackDeployment};
-use crate::controller::Preview;
-use crate::plan::{Step, Wait};
+use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
+use osdpl_core::plan::{Step, Wait};
+use osdpl_operator::controller::Preview;
 
 /// What its deletion does.
 const DETACH: &str =

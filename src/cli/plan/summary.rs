@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::shown::{Kind, Shown};
-use crate::api::OpenStackDeploymentStatus;
-use crate::controller::Preview;
-use crate::nodes::several;
-use crate::rollout;
-use crate::status::rollout_line;
+use osdpl_core::api::OpenStackDeploymentStatus;
+use osdpl_core::nodes::several;
+use osdpl_core::rollout;
+use osdpl_core::status::rollout_line;
+use osdpl_operator::controller::Preview;
 
 /// The labels of one node that would change.
 #[derive(Serialize)]
@@ -24,7 +24,7 @@ pub struct NodeLine {
 
 /// The nodes whose labels would change.
 pub(super) fn nodes(preview: &Preview) -> Vec<NodeLine> {
-    let line = |(name, change): (&String, &crate::nodes::Change)| NodeLine {
+    let line = |(name, change): (&String, &osdpl_core::nodes::Change)| NodeLine {
         name: name.clone(),
         gains: change.gains.clone(),
         losses: change.losses.clone(),

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::super::document::Document;
 use super::super::plan::change::Change;
 use super::super::said::Said;
-use crate::desired::{Desired, DesiredRelease, Selection, redacted};
-use crate::values::{changed, get};
+use osdpl_core::desired::{Desired, DesiredRelease, Selection, redacted};
+use osdpl_values::{changed, get};
 
 /// What presets come to.
 pub struct Cloud {
@@ -149,9 +149,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::catalog::Catalog;
-    use crate::desired::{resolve, select};
-    use crate::rule::made_up;
+    use osdpl_core::catalog::Catalog;
+    use osdpl_core::desired::{resolve, select};
+    use osdpl_core::placeholder;
 
     fn compared(before: &[&str], after: &[&str]) -> Comparison {
         let extra = "service: extra\ndescription: One more.\ngroup: openstack\nreleases: {extra: {}}\n";
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn compared_with(extra: &str, before: &[&str], after: &[&str]) -> Comparison {
-        let files = crate::catalog::tests::files(&[
+        let files = osdpl_core::testing::files(&[
             (
                 "presets/large.yaml",
                 "preset: large\ndescription: More of it.\nservices: [extra]\nfragments:\n- releases: {front: {values: {replicas: 3, conf: {region: elsewhere, password: '${credentials.front.user}!'}}}}\n",
@@ -170,7 +170,7 @@ mod tests {
         let cloud = |presets: &[&str]| {
             let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "presets": presets})).unwrap();
             let selection = select("cloud", "openstack", &spec, &catalog);
-            let desired = resolve(&spec, &catalog, &selection, &made_up(&catalog, &selection));
+            let desired = resolve(&spec, &catalog, &selection, &placeholder::facts(&catalog, &selection));
             Cloud { presets: presets.iter().map(|name| (*name).to_owned()).collect(), selection, desired }
         };
         Comparison::of(&cloud(before), &cloud(after), None)

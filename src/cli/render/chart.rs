@@ -6,14 +6,14 @@ use anyhow::Context as _;
 
 use super::Cloud;
 use super::folder::Folder;
-use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::Catalog;
-use crate::charts::Store;
-use crate::cli::manifests::obtain;
-use crate::cli::place::Place;
-use crate::controller::wanted;
-use crate::helm::ChartReference;
-use crate::helm::pull::reference;
+use crate::manifests::obtain;
+use crate::place::Place;
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::Catalog;
+use osdpl_operator::charts::Store;
+use osdpl_operator::controller::wanted;
+use osdpl_operator::helm::ChartReference;
+use osdpl_operator::helm::pull::reference;
 
 /// The folder of the archives.
 const FOLDER: &str = "charts";

@@ -8,14 +8,14 @@ use kube::{Api, Client, ResourceExt};
 
 use super::script::Home;
 use super::{Arguments, Cloud};
-use crate::catalog::Catalog;
-use crate::cli::common::readable;
-use crate::cli::live::{Live, Question};
-use crate::cli::offline::told;
-use crate::controller::{Preview, secrets};
-use crate::credentials::{given, needed, secret_name};
-use crate::helm::Version;
-use crate::plan::jobs_before;
+use crate::common::readable;
+use crate::live::{Live, Question};
+use crate::offline::told;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::credentials::{given, needed, secret_name};
+use osdpl_core::plan::jobs_before;
+use osdpl_operator::controller::{Preview, secrets};
+use osdpl_operator::helm::Version;
 
 impl Arguments {
     /// What the operator would give helm now.

@@ -9,9 +9,9 @@ use anyhow::bail;
 use super::chart::Taken;
 use super::folder::Folder;
 use super::{Cloud, Secrets};
-use crate::controller::upgrade;
-use crate::desired::DesiredRelease;
-use crate::helm::program::DRIVER;
+use osdpl_core::desired::DesiredRelease;
+use osdpl_operator::controller::upgrade;
+use osdpl_operator::helm::program::DRIVER;
 
 /// The script's name.
 pub const NAME: &str = "install.sh";

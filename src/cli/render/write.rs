@@ -4,11 +4,11 @@ use anyhow::Context as _;
 
 use super::folder::Folder;
 use super::{Arguments, Cloud, chart, script};
-use crate::cli::manifests::{Renderer, scrubber};
-use crate::cli::output;
-use crate::desired::DesiredRelease;
-use crate::difference;
-use crate::yaml;
+use crate::manifests::{Renderer, scrubber};
+use crate::output;
+use osdpl_core::desired::DesiredRelease;
+use osdpl_core::difference;
+use osdpl_values::yaml;
 
 impl Arguments {
     /// Writes everything; what can fail by what the cloud is comes before anything secret is written.

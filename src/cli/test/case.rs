@@ -5,8 +5,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::written::{self, Fault};
-use crate::values::{Path, Values, merge};
-use crate::yaml::{self, Located};
+use osdpl_values::yaml::{self, Located};
+use osdpl_values::{Path, Values, merge};
 
 /// A file of cases.
 pub struct Suite {

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::case::Expectation;
 use super::value::Asked;
-use crate::api::OpenStackDeploymentSpec;
-use crate::catalog::{Catalog, Level, did_you_mean};
-use crate::cli::common::Document;
-use crate::desired::{Desired, DesiredRelease, Known, known, other_version, resolve, select};
-use crate::expr::{Expression, Scope};
-use crate::observed::Site;
-use crate::rule::{Judged, Kind, Question, Schemas, keys_of, made_up_beside, read_spec};
-use crate::values::{Path, Values, get};
+use crate::common::Document;
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::{Catalog, Level, did_you_mean};
+use osdpl_core::desired::{Desired, DesiredRelease, Known, known, other_version, resolve, select};
+use osdpl_core::observed::Site;
+use osdpl_lint::rule::{Judged, Kind, Question, Schemas, keys_of, made_up_beside, read_spec};
+use osdpl_values::expr::{Expression, Scope};
+use osdpl_values::{Path, Values, get};
 
 /// What clouds are judged by.
 pub struct Basis {

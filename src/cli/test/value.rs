@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::case::Expectation;
-use crate::catalog::KeyTree;
-use crate::cli::above::above;
-use crate::desired::{DesiredRelease, redacted};
-use crate::expr;
-use crate::values::{Path, Values, get};
+use crate::above::above;
+use osdpl_core::catalog::KeyTree;
+use osdpl_core::desired::{DesiredRelease, redacted};
+use osdpl_values::expr;
+use osdpl_values::{Path, Values, get};
 
 /// A value that something is expected of.
 pub struct Asked<'a> {
@@ -93,7 +93,7 @@ impl Asked<'_> {
 fn is_equal(left: &Value, right: &Value) -> bool {
     let plain = |value: &Value| {
         let mut values = Values::from_iter([(String::new(), value.clone())]);
-        crate::values::plain_numbers(&mut values);
+        osdpl_values::plain_numbers(&mut values);
         values
     };
     plain(left) == plain(right)

@@ -4,9 +4,9 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::case::Case;
-use crate::catalog::did_you_mean;
-use crate::expr::{Expression, pattern_problem};
-use crate::yaml::{self, without_literals};
+use osdpl_core::catalog::did_you_mean;
+use osdpl_values::expr::{Expression, pattern_problem};
+use osdpl_values::yaml::{self, without_literals};
 
 /// What is wrong with a case, and where.
 pub struct Fault {

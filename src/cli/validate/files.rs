@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::cli::common::{self, Unread, called};
-use crate::rule::{Document, Named, split};
+use crate::common::{self, Unread, called};
+use osdpl_lint::rule::{Document, Named, split};
 
 /// Everything that was named.
 #[derive(Default)]

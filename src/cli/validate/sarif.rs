@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rule::{Report, Reported as Finding, rules};
+use osdpl_lint::rule::{Report, Reported as Finding, rules};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 

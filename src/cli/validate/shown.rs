@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::rule::{Report, Reported as Finding};
+use osdpl_lint::rule::{Report, Reported as Finding};
 
 /// The report as text.
 pub fn text(report: &Report) -> String {

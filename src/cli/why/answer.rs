@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::asked::{Asked, of_component};
-use crate::api::{CauseObject, ComponentVerdict};
-use crate::cause::{Chain, Victim};
-use crate::controller::Preview;
-use crate::health::{self, JobVerdict, cron};
-use crate::observed::{CronSeen, JobSeen, Key, Workload};
-use crate::plan::{Step, Wait};
+use osdpl_core::api::{CauseObject, ComponentVerdict};
+use osdpl_core::cause::{Chain, Victim};
+use osdpl_core::health::{self, JobVerdict, cron};
+use osdpl_core::observed::{CronSeen, JobSeen, Key, Workload};
+use osdpl_core::plan::{Step, Wait};
+use osdpl_operator::controller::Preview;
 
 /// Lines about each thing that was asked for, and the objects to look at.
 #[derive(Default)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::catalog::{Catalog, Component};
-use crate::controller::Preview;
-use crate::observed::{CronSeen, JobSeen, Workload};
+use osdpl_core::catalog::{Catalog, Component};
+use osdpl_core::observed::{CronSeen, JobSeen, Workload};
+use osdpl_operator::controller::Preview;
 
 /// What is asked for.
 pub enum Asked<'a> {

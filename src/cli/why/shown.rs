@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::answer::{Answer, command};
-use crate::api::CauseObject;
-use crate::cause::{Chain, Link};
+use osdpl_core::api::CauseObject;
+use osdpl_core::cause::{Chain, Link};
 
 /// The answer.
 #[derive(Serialize)]

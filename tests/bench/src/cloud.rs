@@ -10,8 +10,8 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Pos
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
-use osdpl::api::OpenStackDeployment;
-use osdpl::desired::{Desired, Facts, Provider, resolve, select};
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::desired::{Desired, Facts, Provider, resolve, select};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -53,7 +53,7 @@ impl World {
     /// Packs the charts and installs the operator's own.
     pub async fn new(cluster: &Cluster, osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(sample).with_context(|| sample.display().to_string())?;
-        let sample = osdpl::yaml::parse::<Value>(&sample.display().to_string(), &text)?;
+        let sample = osdpl_values::yaml::parse::<Value>(&sample.display().to_string(), &text)?;
         let scratch = tempfile::tempdir()?;
         let mut world = Self {
             client: cluster.client(),
@@ -232,7 +232,7 @@ impl<'a> Cloud<'a> {
 
 /// The releases and their edges, as the operator sees them.
 fn desired(deployment: &OpenStackDeployment) -> anyhow::Result<Desired> {
-    let catalog = osdpl::files::catalog(None)?;
+    let catalog = osdpl_core::files::catalog(None)?;
     let name = deployment.name_any();
     let selection = select(&name, &deployment.namespace().unwrap_or_default(), &deployment.spec, &catalog);
     if selection.is_refused() {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::wait::await_condition;
-use osdpl::api::{OpenStackDeployment, condition};
+use osdpl_core::api::{OpenStackDeployment, condition};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 

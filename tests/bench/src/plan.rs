@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::jiff::Timestamp;
-use osdpl::api::{OpenStackDeployment, OpenStackDeploymentSpec};
-use osdpl::catalog::{Catalog, Files};
-use osdpl::ceph::{self, Declared};
-use osdpl::credentials;
-use osdpl::desired::{Facts, resolve, select};
-use osdpl::observed::Observed;
-use osdpl::plan::{Policy, plan};
-use osdpl::{files, yaml};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
+use osdpl_core::catalog::{Catalog, Files};
+use osdpl_core::ceph::{self, Declared};
+use osdpl_core::credentials;
+use osdpl_core::desired::{Facts, resolve, select};
+use osdpl_core::files;
+use osdpl_core::observed::Observed;
+use osdpl_core::plan::{Policy, plan};
+use osdpl_values::yaml;
 
 const FEW: usize = 60;
 const MANY: usize = 1000;

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
-use osdpl::api::{ComponentVerdict, OpenStackDeployment};
+use osdpl_core::api::{ComponentVerdict, OpenStackDeployment};
 use serde_json::json;
 use tokio::sync::Notify;
 

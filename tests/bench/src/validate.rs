@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use osdpl::catalog::Catalog;
-use osdpl::files;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::files;
 
 use super::plan::{mark, middle, timed};
 

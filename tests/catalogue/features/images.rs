@@ -1,6 +1,6 @@
 //! The feature images.
 
-use osdpl::ceph::{self, Consumer, Declared};
+use osdpl_core::ceph::{self, Consumer, Declared};
 use serde_json::{Value, json};
 
 use super::{cloud, says, sets};

@@ -1,6 +1,6 @@
 //! What amphorae need: named by the spec, or made by a Job and known by what it has written down.
 
-use osdpl::desired::Desired;
+use osdpl_core::desired::Desired;
 use serde_json::{Value, json};
 
 use super::says;

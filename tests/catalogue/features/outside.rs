@@ -1,6 +1,6 @@
 //! What pods ask of their node, and of servers outside of the cluster.
 
-use osdpl::ceph::{self, Declared, Gateway};
+use osdpl_core::ceph::{self, Declared, Gateway};
 use serde_json::{Value, json};
 
 use super::{says, sets};
@@ -126,7 +126,7 @@ fn servers_outside_fetch_zones_from_where_they_reach_them() {
     assert_eq!(refusals(&desired), Vec::<String>::new());
     assert!(!desired.findings.iter().any(|finding| finding.field.contains("dnsService")), "{:?}", desired.findings);
     let text = at(&desired.releases["designate"].values, "conf.pools").unwrap().as_str().unwrap();
-    let pools: Value = osdpl::yaml::parse("pools", text).unwrap();
+    let pools: Value = osdpl_values::yaml::parse("pools", text).unwrap();
     let masters = json!([{"host": "192.0.2.9", "port": 53}, {"host": "2001:db8::1", "port": 5354}]);
     assert_eq!(pools[0]["targets"][0]["masters"], masters);
     let field = "spec.features.dnsService.bind.masters";

@@ -142,7 +142,7 @@ fn zones_are_carried_by_the_servers_that_are_named() {
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let text = at(&desired.releases["designate"].values, "conf.pools").unwrap().as_str().unwrap();
     let pools: Value =
-        osdpl::yaml::parse("pools", &text.replace("{{", "'").replace("}}", "'").replace('"', "")).unwrap();
+        osdpl_values::yaml::parse("pools", &text.replace("{{", "'").replace("}}", "'").replace('"', "")).unwrap();
     assert_eq!(pools[0]["ns_records"][1]["hostname"], "ns2.example.org.");
     assert_eq!(pools[0]["nameservers"], json!([{"host": "10.0.0.5", "port": 53}]));
     assert_eq!(pools[0]["targets"][0]["options"]["rndc_port"], 953);

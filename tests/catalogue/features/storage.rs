@@ -1,7 +1,7 @@
 //! The feature volumes, and the gateways of storage.
 
-use osdpl::ceph::{self, Declared, Gateway};
-use osdpl::values::{Path, get};
+use osdpl_core::ceph::{self, Declared, Gateway};
+use osdpl_values::{Path, get};
 use serde_json::{Value, json};
 
 use super::{says, sets};

@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::Program;
 
-use osdpl::catalog::Catalog;
-use osdpl::desired::Desired;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::Desired;
 
 use super::{Kind, ON_CLAIMS, everything, restless};
 use crate::render::{found, given, helm};

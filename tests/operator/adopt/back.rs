@@ -57,12 +57,12 @@ fn what_was_upgraded_by_hand_to_what_is_wanted_is_in_sync_when_it_comes_back() {
         let mut spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 512}}}));
         spec["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(true);
         world.apply(&spec).await;
-        let paused = |cloud: &osdpl::api::OpenStackDeployment| {
+        let paused = |cloud: &osdpl_core::api::OpenStackDeployment| {
             cloud.child("memcached").message.starts_with("paused").then_some(())
         };
         world.until("it waits", paused).await;
         world.install_rendered("memcached");
-        let in_sync = |cloud: &osdpl::api::OpenStackDeployment| {
+        let in_sync = |cloud: &osdpl_core::api::OpenStackDeployment| {
             let child = cloud.child("memcached");
             (child.revision == Some(2) && child.ready).then_some(())
         };

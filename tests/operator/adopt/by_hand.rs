@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
-use osdpl::values::{Path as Place, Values, leaves};
+use osdpl_values::{Path as Place, Values, leaves};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ impl World {
     /// The cloud that a person wrote.
     pub fn written_by_hand(&self, setting: &Setting) -> Vec<ByHand> {
         let text = include_str!("by_hand.yaml").replace("HOME", &self.namespace);
-        let mut all: Vec<ByHand> = osdpl::yaml::parse("by_hand.yaml", &text).unwrap();
+        let mut all: Vec<ByHand> = osdpl_values::yaml::parse("by_hand.yaml", &text).unwrap();
         all.retain(|one| setting.only.is_empty() || setting.only.contains(&one.release()));
         all
     }

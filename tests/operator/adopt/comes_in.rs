@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use osdpl::api::{ADOPT, OpenStackDeployment};
-use osdpl::values::{Path, get};
+use osdpl_core::api::{ADOPT, OpenStackDeployment};
+use osdpl_values::{Path, get};
 use serde_json::{Value, json};
 
 use super::by_hand::{ByHand, Setting, upstream};
@@ -97,7 +97,7 @@ impl World {
             (&mut identity, "conf.keystone.token.expiration", json!(4321)),
             (&mut database, "conf.database.my", json!(tuned)),
         ] {
-            osdpl::values::set(values, &Path::parse(path).unwrap(), value);
+            osdpl_values::set(values, &Path::parse(path).unwrap(), value);
         }
         let mut seen = self.seen(keystone);
         seen.remove("annotations");

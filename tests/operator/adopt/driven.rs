@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use osdpl::api::{ADOPT, reason};
+use osdpl_core::api::{ADOPT, reason};
 use serde_json::{Value, json};
 
 use super::chart;

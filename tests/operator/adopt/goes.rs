@@ -1,7 +1,7 @@
 //! Detach: one release goes, then all, and plain helm goes on with each.
 
-use osdpl::api::OpenStackDeployment;
-use osdpl::values::{Path, get};
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_values::{Path, get};
 use serde_json::json;
 
 use super::by_hand::{ByHand, Setting};
@@ -27,7 +27,7 @@ impl World {
         self.goes_whole(setting, cloud, operator).await;
         let mut before = self.seen(keystone);
         self.goes_on(setting, keystone, "conf.keystone.DEFAULT.debug=false");
-        osdpl::values::set(&mut before, &Path::parse("conf.keystone.DEFAULT.debug").unwrap(), json!(false));
+        osdpl_values::set(&mut before, &Path::parse("conf.keystone.DEFAULT.debug").unwrap(), json!(false));
         let after = self.seen(keystone);
         assert_eq!(after, before);
         for (place, password) in keystone.passwords() {

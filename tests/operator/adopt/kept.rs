@@ -17,7 +17,7 @@ impl World {
     /// Every credential that was taken over holds what ran, and there is no other.
     pub async fn has_taken_over(&self, cloud: &[ByHand]) {
         let mut expected: BTreeMap<String, BTreeMap<String, String>> =
-            osdpl::yaml::parse("taken_over.yaml", include_str!("taken_over.yaml")).unwrap();
+            osdpl_values::yaml::parse("taken_over.yaml", include_str!("taken_over.yaml")).unwrap();
         expected.retain(|service, _| cloud.iter().any(|one| one.release() == service));
         let begin = format!("{NAME}-adopted-credentials-");
         let secrets = self.api::<Secret>().list(&ListParams::default()).await.unwrap();

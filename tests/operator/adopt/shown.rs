@@ -63,7 +63,7 @@ fn what_is_shown_of_a_release_is_what_its_upgrade_does_once_it_is_taken_over() {
         world.osdpl(&["adopt", "--namespace", &world.namespace, "memcached"]);
         let patch = Patch::Merge(json!({"spec": {"paused": false}}));
         world.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap();
-        let waits = |cloud: &osdpl::api::OpenStackDeployment| {
+        let waits = |cloud: &osdpl_core::api::OpenStackDeployment| {
             cloud.child("memcached").message.contains("waits for approval").then_some(())
         };
         world.until("its upgrade waits", waits).await;

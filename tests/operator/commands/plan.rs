@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::PostParams;
-use osdpl::api::reason;
+use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, Told, services, with_values};
@@ -19,7 +19,7 @@ impl World {
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": NAME, "namespace": self.namespace}, "spec": spec,
         });
-        std::fs::write(&file, osdpl::yaml::write(&object)).unwrap();
+        std::fs::write(&file, osdpl_values::yaml::write(&object)).unwrap();
         file
     }
 

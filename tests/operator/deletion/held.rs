@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use osdpl::api::{FINALIZER, OpenStackDeployment};
+use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, Told, services};
@@ -54,7 +54,7 @@ async fn is_looked_at_again(world: &World, operator: &Operator, round: u32) {
     another(before).await;
     let before = passes(operator);
     // What may add to the catalogue pokes every resource there is.
-    let metadata = json!({"name": format!("round-{round}"), "labels": {osdpl::release::CATALOG_LABEL: "true"}});
+    let metadata = json!({"name": format!("round-{round}"), "labels": {osdpl_core::release::CATALOG_LABEL: "true"}});
     let preset =
         json!({"metadata": metadata, "data": {"presets.quiet.yaml": "preset: quiet\ndescription: Nothing.\n"}});
     world.api::<ConfigMap>().create(&PostParams::default(), &serde_json::from_value(preset).unwrap()).await.unwrap();

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use osdpl::api::RETRY;
+use osdpl_core::api::RETRY;
 
 use super::*;
 use crate::cloud::Told;
@@ -225,7 +225,7 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         world.maintain("late", json!({"node": joined[1], "window": {"end": soon}})).await;
         world.until_says("late", "would keep 1 of 3 pods ready").await;
         let expired = world.until_says("late", "its window ended before").await;
-        assert_eq!(expired.phase, Some(osdpl::api::MaintenancePhase::Expired));
+        assert_eq!(expired.phase, Some(osdpl_core::api::MaintenancePhase::Expired));
         world.gives_back("late").await;
         world.gives_back("held").await;
         world.until_given_back("late").await;

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::PostParams;
-use osdpl::yaml;
+use osdpl_values::yaml;
 use serde_json::{Value, json};
 
 use super::openstack::OpenStack;

@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
-use osdpl::api::OpenStackDeploymentSpec;
-use osdpl::catalog::Catalog;
-use osdpl::desired::{Facts, resolve, select};
-use osdpl::rule::made_up;
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::{Facts, resolve, select};
+use osdpl_core::placeholder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -42,11 +42,11 @@ async fn until_ready(world: &World, node: &str) {
 
 /// What the catalogue makes of what was written down.
 async fn resolved(stage: &Stage<'_>) -> Value {
-    let catalog = Catalog::load(&osdpl::files::built_in()).unwrap();
+    let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let spec: OpenStackDeploymentSpec = serde_json::from_value(stage.spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, &catalog);
     let written = [("octavia".to_owned(), Ok(stage.facts().await))].into();
-    let facts = Facts { written, ..made_up(&catalog, &selection) };
+    let facts = Facts { written, ..placeholder::facts(&catalog, &selection) };
     resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::apps::v1::Deployment;
-use osdpl::api::OpenStackDeployment;
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
 use super::{FSID, GLANCE, NEWER, Rook, waits_for};

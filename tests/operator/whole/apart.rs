@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use osdpl::api::OpenStackDeploymentSpec;
-use osdpl::catalog::{Catalog, Level};
-use osdpl::desired::{Selection, select};
-use osdpl::rule;
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::{Catalog, Level};
+use osdpl_core::desired::{Selection, select};
+use osdpl_core::placeholder;
+use osdpl_lint::rule;
 
 use super::others::{OTHERS, UNANSWERED};
 use super::{WHOLE, Whole, shipped};
@@ -75,7 +76,7 @@ fn each_openstack_release_has_a_whole_cloud_and_the_rules_refuse_none() {
     assert_eq!(releases, catalog.openstack.keys().collect::<Vec<_>>());
     for whole in &WHOLE {
         let (spec, selection) = (spec(whole, &catalog), selection(whole, &catalog));
-        let facts = rule::made_up(&catalog, &selection);
+        let facts = placeholder::facts(&catalog, &selection);
         let desired = rule::resolve(&spec, &catalog, &selection, &facts);
         let refused: Vec<_> = desired.findings.iter().filter(|finding| finding.level == Level::Error).collect();
         assert!(refused.is_empty(), "{}: {refused:?}", whole.openstack);

@@ -7,7 +7,7 @@ use std::process::Command;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::PostParams;
-use osdpl::api::OpenStackDeployment;
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
 use super::{charts, steps};

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::OpenStackDeployment;
-use crate::cluster::Cluster;
-use crate::desired::Selection;
-use crate::observed::Key;
-use crate::release::{Maker, Meta, Status};
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::desired::Selection;
+use osdpl_core::observed::Key;
+use osdpl_core::release::{Maker, Meta, Status};
+use osdpl_operator::cluster::Cluster;
 
 /// What can be done.
 pub enum Standing {

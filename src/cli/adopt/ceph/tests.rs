@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::adopt::{Content, Use};
-use crate::ceph::{Consumer, Declared, example};
+use osdpl_core::adopt::{Content, Use};
+use osdpl_core::ceph::{Consumer, Declared, example};
 
 fn uses() -> Uses {
     let own = |user: &str, keyring: Option<&str>| Use {

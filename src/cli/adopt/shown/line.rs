@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::Seen;
-use crate::adopt::{Description, Found};
-use crate::cli::adopt::effects::Effects;
-use crate::cli::adopt::look::ChartSaid;
-use crate::observed::Verdict;
+use crate::adopt::effects::Effects;
+use crate::adopt::look::ChartSaid;
+use osdpl_core::adopt::{Description, Found};
+use osdpl_core::observed::Verdict;
 
 /// What is told of it.
 #[derive(Default, Serialize)]
@@ -77,14 +77,14 @@ impl Line {
         if self.owner.is_some() {
             return Vec::new();
         }
-        let values = self.effects.values.iter().map(crate::cli::plan::change::Change::told);
+        let values = self.effects.values.iter().map(crate::plan::change::Change::told);
         values.chain(self.effects.objects.iter().map(ToString::to_string)).collect()
     }
 }
 
 fn overrides(name: &str, described: &Description) -> usize {
     let own = described.spec.services.values().find_map(|service| service.releases.get(name));
-    own.map_or(0, |own| crate::values::leaves(&own.overrides.values).len() + own.overrides.unset.len())
+    own.map_or(0, |own| osdpl_values::leaves(&own.overrides.values).len() + own.overrides.unset.len())
 }
 
 /// The chart, and what could not be compared at all: values and objects stand for themselves.

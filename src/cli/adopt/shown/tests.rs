@@ -3,8 +3,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::cli::plan::change::Change;
-use crate::difference::Id;
+use crate::plan::change::Change;
+use osdpl_core::difference::Id;
 
 fn line(name: &str, effects: Effects) -> Line {
     Line {

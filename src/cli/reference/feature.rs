@@ -1,0 +1,31 @@
+//! A feature, described.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::{Described, schema, written};
+use osdpl_core::catalog::file;
+
+/// Its fields, default, values and checks.
+pub fn describe(entry: &file::Feature) -> Described {
+    let file::Feature { feature, description, schema: given, default, fragments, certificates, checks } = entry;
+    let fields = schema::fields(given);
+    let releases: BTreeSet<&str> =
+        fragments.iter().flat_map(|fragment| fragment.releases.keys().map(String::as_str)).collect();
+    let mut page = format!("# {feature}\n\n{}\n\nSet by `spec.features.{feature}`", description.trim());
+    if !releases.is_empty() {
+        let _ = write!(page, "; it sets values of {}", releases.iter().copied().collect::<Vec<_>>().join(", "));
+    }
+    let _ = write!(page, ".\n\n## Fields\n\n{}", schema::shown(&fields));
+    let _ = write!(page, "\n## Default\n\n{}", written::block(default));
+    page.push_str(&written::shown(fragments));
+    page.push_str(&written::certificates(certificates));
+    page.push_str(&written::checks(checks));
+    let facts = json!({
+        "kind": "feature", "name": feature, "description": description, "fields": fields, "schema": given, "default": default,
+        "releases": releases, "values": written::facts(fragments), "certificates": written::certificates_facts(certificates), "checks": written::checks_facts(checks),
+    });
+    Described { facts, page }
+}

@@ -1,0 +1,27 @@
+//! A release of OpenStack, described.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::{Described, written};
+use osdpl_core::catalog::file;
+
+/// Where one may come from, what expressions see of it, and its values.
+pub fn describe(entry: &file::OpenStackRelease) -> Described {
+    let file::OpenStackRelease { openstack_release, description, variables, upgrades_from, fragments } = entry;
+    let mut page = format!("# {openstack_release}\n\n{}\n", description.trim());
+    if !upgrades_from.is_empty() {
+        let _ = write!(page, "\nUpgrades come from {}.\n", upgrades_from.join(", "));
+    }
+    if !variables.is_empty() {
+        let _ =
+            write!(page, "\n## What expressions see as `openstack`\n\n{}", written::block(&variables.clone().into()));
+    }
+    page.push_str(&written::shown(fragments));
+    let facts = json!({
+        "kind": "release", "name": openstack_release, "description": description, "upgradesFrom": upgrades_from,
+        "variables": variables, "values": written::facts(fragments),
+    });
+    Described { facts, page }
+}

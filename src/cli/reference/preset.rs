@@ -1,0 +1,52 @@
+//! A preset, described.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::table::{code, table};
+use super::{Described, Reference, written};
+use osdpl_core::catalog::file;
+
+impl Reference {
+    /// Its services, features, values and checks.
+    pub(super) fn preset(&self, entry: &file::Preset) -> Described {
+        let file::Preset { preset, description, services, features, fragments, excludes, connections, checks } = entry;
+        let mut page = format!("# {preset}\n\n{}\n", description.trim());
+        if !services.is_empty() {
+            let _ = write!(page, "\n## Services\n\n{}.\n", services.join(", "));
+            for service in services {
+                if let Some(when) = self.condition(service) {
+                    let _ = write!(page, "\n{service} is installed only where {}.\n", code(&when));
+                }
+            }
+        }
+        if !features.is_empty() {
+            let _ = write!(page, "\n## Features\n\n{}", written::block(&features.clone().into()));
+        }
+        if !connections.is_empty() {
+            let sum = connections.trim_end();
+            let _ = write!(page, "\n## Connections to the database\n\n```text\n{sum}\n```\n");
+        }
+        page.push_str(&written::shown(fragments));
+        if !excludes.is_empty() {
+            let rows = excludes.iter().map(|(other, why)| [code(other), why.clone()]);
+            let rows = table(["preset", "why, and what to do"], &rows.collect::<Vec<_>>());
+            let _ = write!(page, "\n## Can't be beside it\n\n{rows}");
+        }
+        page.push_str(&written::checks(checks));
+        let facts = json!({
+            "kind": "preset", "name": preset, "description": description, "services": services, "features": features,
+            "values": written::facts(fragments), "excludes": excludes, "connections": connections,
+            "checks": written::checks_facts(checks),
+        });
+        Described { facts, page }
+    }
+
+    /// The condition without which a service that can be named has no release at all.
+    fn condition(&self, service: &str) -> Option<String> {
+        let releases = &self.services.get(service)?.releases;
+        let conditions = releases.values().map(|release| release.when.clone()).collect::<Option<Vec<_>>>()?;
+        (!conditions.is_empty()).then(|| conditions.join(" || "))
+    }
+}

@@ -1,0 +1,166 @@
+//! Values as they are written in the catalogue, with their conditions and reasons.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::table::{code, codes, table};
+use osdpl_core::catalog::{Group, file};
+use osdpl_values::Values;
+use osdpl_values::yaml;
+
+/// For programs.
+pub fn facts(fragments: &[file::Fragment]) -> Value {
+    let body = |body: &file::Body| json!({"values": body.values, "unset": body.unset});
+    let one = |fragment: &file::Fragment| {
+        let releases: BTreeMap<_, _> = fragment.releases.iter().map(|(name, own)| (name, body(own))).collect();
+        let every = fragment.every.as_ref();
+        let every =
+            every.map(|every| json!({"group": every.group.map(group), "except": every.except, "values": every.values}));
+        json!({"why": fragment.why, "when": fragment.when, "releases": releases, "every": every})
+    };
+    fragments.iter().map(one).collect()
+}
+
+/// The name of a group.
+pub fn group(group: Group) -> &'static str {
+    match group {
+        Group::Infra => "infra",
+        Group::Openstack => "openstack",
+    }
+}
+
+/// For people: nothing where there are none.
+pub fn shown(fragments: &[file::Fragment]) -> String {
+    let mut text = String::new();
+    if !fragments.is_empty() {
+        text.push_str("\n## Values that it sets\n");
+    }
+    for (index, fragment) in fragments.iter().enumerate() {
+        let when = place(fragment.when.as_deref());
+        let _ = write!(text, "\n### {}. {when}\n", index + 1);
+        if !fragment.why.is_empty() {
+            let _ = write!(text, "\n{}\n", fragment.why.trim());
+        }
+        if let Some(every) = &fragment.every {
+            let of = every.group.map_or_else(String::new, |of| format!(" of the group {}", group(of)));
+            let but = if every.except.is_empty() { String::new() } else { format!(" but {}", every.except.join(", ")) };
+            body(
+                &mut text,
+                &format!("every release{of}{but} whose chart has the keys"),
+                &every.values.clone().into(),
+                &[],
+            );
+        }
+        for (names, own) in alike(fragment) {
+            body(&mut text, &names.join(", "), &own.values.clone().into(), &own.unset);
+        }
+    }
+    text
+}
+
+/// What a service sets of one of its releases, whatever else is chosen, and where: nothing where that is nothing.
+pub fn own(name: &str, release: &file::Release) -> String {
+    let mut text = String::new();
+    let mut part = |title: &str, why: &str, values: &Values, unset: &[String]| {
+        if values.is_empty() && unset.is_empty() {
+            return;
+        }
+        let _ = write!(text, "\n### {name}: values that it sets {title}\n");
+        if !why.is_empty() {
+            let _ = write!(text, "\n{}\n", why.trim());
+        }
+        fields(&mut text, &values.clone().into(), unset);
+    };
+    part("always", "", &release.values, &release.unset);
+    for fragment in &release.fragments {
+        part(&place(fragment.when.as_deref()), &fragment.why, &fragment.values, &fragment.unset);
+    }
+    text
+}
+
+/// The same, for programs.
+pub fn own_facts(release: &file::Release) -> Value {
+    let one = |fragment: &file::OwnFragment| json!({"why": fragment.why, "when": fragment.when, "values": fragment.values, "unset": fragment.unset});
+    let always = json!({"why": "", "when": null, "values": release.values, "unset": release.unset});
+    std::iter::once(always).chain(release.fragments.iter().map(one)).collect()
+}
+
+fn place(when: Option<&str>) -> String {
+    when.map_or_else(|| "always".to_owned(), |when| format!("where {}", code(when)))
+}
+
+/// Releases that get the same, together.
+fn alike(fragment: &file::Fragment) -> Vec<(Vec<&str>, &file::Body)> {
+    let mut found: Vec<(Vec<&str>, &file::Body)> = Vec::new();
+    for (name, own) in &fragment.releases {
+        match found.iter_mut().find(|(_, known)| known.values == own.values && known.unset == own.unset) {
+            Some((names, _)) => names.push(name),
+            None => found.push((vec![name], own)),
+        }
+    }
+    found
+}
+
+fn body(text: &mut String, who: &str, values: &Value, unset: &[String]) {
+    let _ = write!(text, "\n{who}:\n");
+    fields(text, values, unset);
+}
+
+fn fields(text: &mut String, values: &Value, unset: &[String]) {
+    if values.as_object().is_some_and(|values| !values.is_empty()) {
+        let _ = write!(text, "\n```yaml\n{}\n```\n", yaml::write(values).trim_end());
+    }
+    if !unset.is_empty() {
+        let _ = write!(text, "\nwithout the chart's {}\n", codes(unset.iter().map(String::as_str)));
+    }
+}
+
+/// The checks, for programs.
+pub fn checks_facts(checks: &[file::Check]) -> Value {
+    let one = |check: &file::Check| json!({"level": check.level.word(), "field": check.field, "when": check.when, "message": check.message});
+    checks.iter().map(one).collect()
+}
+
+/// The checks, for people: nothing where there are none.
+pub fn checks(checks: &[file::Check]) -> String {
+    if checks.is_empty() {
+        return String::new();
+    }
+    let rows = checks
+        .iter()
+        .map(|check| [check.level.word().to_owned(), code(&check.field), code(&check.when), check.message.clone()]);
+    format!("\n## Checks\n\n{}", table(["level", "field", "when", "message"], &rows.collect::<Vec<_>>()))
+}
+
+/// The certificates that are looked at, for programs.
+pub fn certificates_facts(certificates: &[file::Certificates]) -> Value {
+    let one = |entry: &file::Certificates| {
+        json!({
+            "field": entry.field, "when": entry.when, "secrets": entry.secrets, "keys": entry.keys, "brought": entry.brought,
+        })
+    };
+    certificates.iter().map(one).collect()
+}
+
+/// The certificates that are looked at, for people: nothing where there are none.
+pub fn certificates(certificates: &[file::Certificates]) -> String {
+    let mut text = String::new();
+    if !certificates.is_empty() {
+        text.push_str("\n## Certificates that are looked at\n");
+    }
+    for (index, entry) in certificates.iter().enumerate() {
+        let when = place(entry.when.as_deref());
+        let keys = [&entry.keys.certificate, &entry.keys.key, &entry.keys.authority];
+        let keys = codes(keys.into_iter().flatten().map(String::as_str));
+        let (field, secrets) = (code(&entry.field), block(&entry.secrets));
+        let _ = write!(text, "\n### {}. {when}\n\n{field}: {keys} of these Secrets\n\n{secrets}", index + 1);
+    }
+    text
+}
+
+/// A value as a block of YAML.
+pub fn block(value: &Value) -> String {
+    format!("```yaml\n{}\n```\n", yaml::write(value).trim_end())
+}

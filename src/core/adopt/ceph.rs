@@ -1,0 +1,222 @@
+//! The Ceph that a running cloud uses: what its releases' values say of it, and the part of the spec that declares it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::Content;
+use super::found::{Found, Known};
+use crate::ceph::{CONFIG_MAP, Consumer, Declared, declared, setting};
+use osdpl_values::{Path, get};
+
+/// What a service keeps on Ceph, by its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Its user, without `client.`.
+    pub user: String,
+    /// Its pool, or file system.
+    pub pool: String,
+    /// The Secret that it mounts its key from, as namespace and name; none where it is cinder's user.
+    pub keyring: Option<(String, String)>,
+}
+
+/// What all of them do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uses {
+    /// By who speaks to Ceph.
+    pub consumers: BTreeMap<Consumer, Use>,
+    /// The ConfigMap that they mount `ceph.conf` from, as namespace and name.
+    pub configuration: (String, String),
+}
+
+/// What the cluster answers about it. Secrets inside.
+#[derive(Default)]
+pub struct Answers {
+    /// `ceph.conf`; none where its ConfigMap is not there.
+    pub configuration: Option<String>,
+    /// The keys that run, where their Secrets are there.
+    pub keys: BTreeMap<Consumer, String>,
+    /// The `CephCluster`s that Rook runs here, as `namespace/name`, each with its fsid where Rook tells it.
+    pub clusters: BTreeMap<String, Option<String>>,
+}
+
+/// The part of a spec that declares a Ceph.
+#[derive(Clone)]
+pub struct Storage {
+    /// `features.storage`.
+    pub feature: Value,
+    /// The Secret that describes it: its name, and what is in it.
+    pub secret: (String, BTreeMap<String, Content>),
+    /// What is known of the Ceph by that.
+    pub declared: Declared,
+    /// The `CephCluster` that its fsid was taken from, where `ceph.conf` tells none.
+    pub guessed: Option<String>,
+}
+
+/// What the releases use of Ceph; none where they use none.
+pub fn uses(known: &Known<'_>) -> Option<Uses> {
+    let mut consumers = BTreeMap::new();
+    for (name, found) in &known.releases {
+        consumers.extend(of_release(name, found));
+    }
+    let volumes = consumers.get(&Consumer::Cinder).map(|volumes: &Use| volumes.user.clone());
+    if let Some(nova) = known.releases.get("nova") {
+        consumers.extend(nova_use(nova, volumes.as_deref()).map(|nova| (Consumer::Nova, nova)));
+    }
+    let mounting = ["glance", "cinder", "nova", "manila", "gnocchi"];
+    let first = mounting.iter().find_map(|name| {
+        let is_used = |consumer: &Consumer| consumer.name().split('-').next() == Some(*name);
+        known.releases.get(*name).filter(|_| consumers.keys().any(is_used))
+    })?;
+    let map = text(first, "ceph_client.configmap").unwrap_or(CONFIG_MAP);
+    Some(Uses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
+}
+
+/// What one release keeps there, by the switches of upstream's charts.
+fn of_release(name: &str, found: &Found) -> Vec<(Consumer, Use)> {
+    let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
+        let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
+        let keyring = text(found, keyring).unwrap_or(consumer.keyring()).to_owned();
+        let keyring = Some((found.key.namespace.clone(), keyring));
+        (consumer, Use { user: field(user), pool: field(pool), keyring })
+    };
+    let images = ("conf.glance.rbd", "rbd_store_pool", "rbd_store_user");
+    let backups = ("conf.cinder.DEFAULT", "backup_ceph_pool", "backup_ceph_user");
+    let metrics = ("conf.gnocchi.storage", "ceph_pool", "ceph_username");
+    match name {
+        "glance" if text(found, "storage") == Some("rbd") => vec![section(Consumer::Glance, images, "secrets.rbd")],
+        "cinder" => {
+            let volumes = backend(found, "conf.backends", "conf.cinder.DEFAULT.enabled_backends", "rbd.RBDDriver");
+            let volumes =
+                volumes.map(|place| section(Consumer::Cinder, (&place, "rbd_pool", "rbd_user"), "secrets.rbd.volume"));
+            let backs_up = text(found, "conf.cinder.DEFAULT.backup_driver").is_some_and(|it| it.contains(".ceph"))
+                && value(found, "manifests.deployment_backup") != Some(&Value::Bool(false));
+            let backups = backs_up.then(|| section(Consumer::CinderBackup, backups, "secrets.rbd.backup"));
+            volumes.into_iter().chain(backups).collect()
+        }
+        "manila" => {
+            let shares = backend(found, "conf.manila", "conf.manila.DEFAULT.enabled_share_backends", "CephFSDriver");
+            let names = |place: &str| {
+                section(Consumer::Manila, (place, "cephfs_filesystem_name", "cephfs_auth_id"), "secrets.rbd")
+            };
+            shares.map(|place| names(&place)).into_iter().collect()
+        }
+        "gnocchi" if text(found, "conf.gnocchi.storage.driver") == Some("ceph") => {
+            vec![section(Consumer::Gnocchi, metrics, "secrets.rbd")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Nova's disks; where they are elsewhere it still attaches volumes, and has a pool to name.
+fn nova_use(found: &Found, volumes: Option<&str>) -> Option<Use> {
+    let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
+    if !on_ceph && volumes.is_none() {
+        return None;
+    }
+    let user = text(found, "conf.nova.libvirt.rbd_user").unwrap_or_default();
+    let own = (volumes != Some(user)).then(|| (found.key.namespace.clone(), Consumer::Nova.keyring().to_owned()));
+    let pool = text(found, "conf.nova.libvirt.images_rbd_pool").unwrap_or_default().to_owned();
+    Some(Use { user: user.to_owned(), pool, keyring: own })
+}
+
+/// The first section of those that are enabled whose driver is this one.
+fn backend(found: &Found, sections: &str, enabled: &str, driver: &str) -> Option<String> {
+    let enabled = text(found, enabled)?.split(',').map(str::trim);
+    let is_of = |place: &String| {
+        let named =
+            ["volume_driver", "share_driver"].into_iter().find_map(|key| text(found, &format!("{place}.{key}")));
+        named.is_some_and(|named| named.ends_with(driver))
+    };
+    enabled.map(|name| format!("{sections}.{name}")).find(is_of)
+}
+
+fn value<'a>(found: &'a Found, path: &str) -> Option<&'a Value> {
+    get(&found.seen, &Path::parse(path).ok()?)
+}
+
+fn text<'a>(found: &'a Found, path: &str) -> Option<&'a str> {
+    value(found, path)?.as_str().filter(|text| !text.is_empty())
+}
+
+impl Uses {
+    /// What declares it: a Secret `name` in `namespace` with the keys that run, for releases of these names (the catalogue's).
+    ///
+    /// # Errors
+    /// Everything that can't be known, for people.
+    pub fn storage<'a>(
+        &self,
+        answers: &Answers,
+        (namespace, name): (&str, &str),
+        releases: impl Iterator<Item = &'a str>,
+    ) -> Result<Storage, Vec<String>> {
+        let conf = |option| answers.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
+        let told: Vec<_> = answers.clusters.iter().filter_map(|(place, fsid)| Some((place, fsid.clone()?))).collect();
+        // Of several Cephs none is taken for this one.
+        let guess = || if let [(place, fsid)] = &told[..] { Some(((*place).clone(), fsid.clone())) } else { None };
+        let guess = if conf("fsid").is_none() { guess() } else { None };
+        let fsid = conf("fsid").or_else(|| guess.as_ref().map(|(_, fsid)| fsid.clone()));
+        let lacking = self.lacking(answers, (conf("mon_host").is_some(), fsid.is_some()));
+        if !lacking.is_empty() {
+            return Err(lacking);
+        }
+        let mut open = vec![("mon_host".to_owned(), conf("mon_host")), ("fsid".to_owned(), fsid)];
+        for (consumer, own) in &self.consumers {
+            let field = |field: &str| format!("{}.{field}", consumer.name());
+            open.push((field("pool"), Some(own.pool.clone())));
+            open.push((field("user"), own.keyring.is_some().then(|| own.user.clone())));
+        }
+        let open = open.into_iter().filter_map(|(key, value)| Some((key, Content::Open(value?))));
+        let keys =
+            answers.keys.iter().map(|(consumer, key)| (format!("{}.key", consumer.name()), Content::Text(key.clone())));
+        let contents: BTreeMap<String, Content> = open.chain(keys).collect();
+        let data = contents.iter().map(|(key, content)| (key.clone(), content.text().into_bytes())).collect();
+        let declared = declared(&format!("{namespace}/{name}"), Ok(data), releases);
+        match declared.trouble() {
+            Some(trouble) => Err(vec![trouble.to_string()]),
+            None => Ok(Storage {
+                feature: json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": name}}}),
+                secret: (name.to_owned(), contents),
+                declared,
+                guessed: guess.map(|(place, _)| place),
+            }),
+        }
+    }
+
+    /// What the cluster does not tell.
+    fn lacking(&self, answers: &Answers, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
+        let (namespace, map) = &self.configuration;
+        let mut lacking = Vec::new();
+        if !has_monitors {
+            lacking.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
+        }
+        if !has_fsid {
+            lacking.push("nothing here tells its fsid (`ceph fsid` does)".to_owned());
+        }
+        for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !answers.keys.contains_key(consumer)) {
+            if let Some((namespace, secret)) = &own.keyring {
+                let (service, user) = (consumer.name(), &own.user);
+                lacking.push(format!("Secret {namespace}/{secret} has no key of {service}'s user {user}"));
+            }
+        }
+        lacking
+    }
+
+    /// Who speaks to it, for people.
+    pub fn who(&self) -> String {
+        self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The keys that a Secret must have which describes it, for people.
+    pub fn keys(&self) -> String {
+        let of = |(consumer, own): (&Consumer, &Use)| {
+            let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };
+            fields.iter().map(|field| format!("{}.{field}", consumer.name())).collect::<Vec<_>>()
+        };
+        let own = self.consumers.iter().flat_map(of);
+        ["mon_host".to_owned(), "fsid".to_owned()].into_iter().chain(own).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests;

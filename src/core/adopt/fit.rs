@@ -1,0 +1,219 @@
+//! Which presets and features fit: those that leave the fewest values to override, each tried in the catalogue's order.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::candidates::{Named, choices, named, sets};
+use super::describe::{Cloud, distance};
+use super::openstack::runs;
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::Level;
+use crate::desired::{Facts, Selection, resolve};
+use osdpl_values::{Path, changed, coalesce, get, plain_numbers, set};
+
+/// The feature that says where data are kept.
+const STORAGE: &str = "storage";
+
+/// What a refusal counts, more than all values together.
+const REFUSED: usize = 10_000;
+
+/// What came of a trial.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    /// The spec has it now.
+    Kept,
+    /// It does not help.
+    Worse,
+    /// The spec would be refused with it.
+    Refused,
+}
+
+/// A spec that is being fitted.
+pub(super) struct Fit<'a> {
+    cloud: &'a Cloud<'a>,
+    /// The best so far.
+    pub(super) spec: OpenStackDeploymentSpec,
+    best: usize,
+}
+
+impl<'a> Fit<'a> {
+    /// What is certain: the OpenStack release, and what is installed where, in which version.
+    pub(super) fn new(cloud: &'a Cloud<'a>) -> Self {
+        let mut spec = OpenStackDeploymentSpec {
+            openstack_release: runs(cloud.known, cloud.catalog).name,
+            paused: true,
+            ..OpenStackDeploymentSpec::default()
+        };
+        for (name, found) in &cloud.known.releases {
+            let Some((service, release)) = cloud.catalog.release(name) else { continue };
+            let own = spec.services.entry(service.to_owned()).or_default();
+            let own = own.releases.entry(name.clone()).or_default();
+            let other = |is: &String, usual: &str| Some(is.clone()).filter(|is| is != usual);
+            own.name = other(&found.key.name, name);
+            own.namespace = other(&found.key.namespace, release.namespace.as_deref().unwrap_or(cloud.namespace));
+            let locked = cloud.catalog.lock.get(&release.chart).map_or("", |pin| pin.version.as_str());
+            own.version = other(&found.source.chart.version, locked);
+        }
+        if let Some(storage) = cloud.storage {
+            spec.features.insert(STORAGE.into(), storage.feature.clone());
+        }
+        let mut fit = Self { cloud, spec, best: usize::MAX };
+        fit.services();
+        fit.best = distance(cloud, &fit.spec).unwrap_or(usize::MAX);
+        fit
+    }
+
+    /// Adds the preset that helps most, as long as one does.
+    pub(super) fn presets(&mut self) {
+        loop {
+            let free: Vec<&String> =
+                self.cloud.catalog.presets.keys().filter(|preset| !self.spec.presets.contains(preset)).collect();
+            let before = self.best;
+            let mut better = None;
+            for preset in free {
+                let mut fit = Self { cloud: self.cloud, spec: self.spec.clone(), best: self.best };
+                fit.spec.presets.push(preset.clone());
+                fit.services();
+                if let Some(distance) = distance(self.cloud, &fit.spec).filter(|distance| *distance < self.best) {
+                    self.best = distance;
+                    better = Some(fit.spec);
+                }
+            }
+            match better {
+                Some(spec) if self.best < before => self.spec = spec,
+                _ => return self.sort_presets(),
+            }
+        }
+    }
+
+    /// As people write them, what a cloud has and then how it has it, where that order says the same.
+    fn sort_presets(&mut self) {
+        let presets = &self.cloud.catalog.presets;
+        let mut spec = self.spec.clone();
+        spec.presets.sort_by_key(|name| presets.get(name).is_none_or(|preset| preset.services.is_empty()));
+        if distance(self.cloud, &spec) == Some(self.best) {
+            self.spec = spec;
+        }
+    }
+
+    /// Tries what the values themselves name for each field of the spec, then each choice that a feature has.
+    pub(super) fn features(&mut self) {
+        let named = named(self.cloud);
+        for (field, values) in &named {
+            for value in values {
+                self.attempt(&[(field, value)]);
+            }
+        }
+        for (name, feature) in &self.cloud.catalog.features {
+            let at = Path::root().child("features").child(name);
+            for (field, values) in choices(&feature.schema, &at) {
+                for value in &values {
+                    if self.attempt(&[(&field, value)]) == Outcome::Refused {
+                        self.together((&field, value), &at, &named);
+                    }
+                }
+            }
+            for (field, members) in sets(&feature.schema, &at) {
+                for member in members {
+                    let mut all = self.value(&field).and_then(|all| all.as_array().cloned()).unwrap_or_default();
+                    all.push(member);
+                    self.attempt(&[(&field, &Value::Array(all))]);
+                }
+            }
+        }
+    }
+
+    /// Tries a choice that is refused alone with what the values name for another field of its feature, as certificates are without an issuer.
+    fn together(&mut self, choice: (&Path, &Value), feature: &Path, named: &[Named]) {
+        let open = named.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
+        let beside: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
+        for one in beside {
+            if self.attempt(&[one, choice]) == Outcome::Kept {
+                return;
+            }
+        }
+    }
+
+    /// Keeps values of fields where they help together.
+    fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
+        // What declares the Ceph that is in use stands, however few overrides another choice would leave.
+        let is_storage = |field: &Path| field.keys().starts_with(&["features".into(), STORAGE.into()]);
+        if self.cloud.storage.is_some() && fields.iter().any(|(field, _)| is_storage(field)) {
+            return Outcome::Worse;
+        }
+        let Some(mut tree) = self.tree() else { return Outcome::Worse };
+        if fields.iter().all(|(field, value)| get(&tree, field) == Some(value)) {
+            return Outcome::Kept;
+        }
+        for (field, value) in fields {
+            set(&mut tree, field, (*value).clone());
+        }
+        let Ok(spec) = serde_json::from_value::<OpenStackDeploymentSpec>(Value::Object(tree)) else {
+            return Outcome::Worse;
+        };
+        let mut fit = Self { cloud: self.cloud, spec, best: self.best };
+        fit.services();
+        match distance(self.cloud, &fit.spec) {
+            Some(distance) if distance < self.best => {
+                (self.spec, self.best) = (fit.spec, distance);
+                Outcome::Kept
+            }
+            Some(distance) if distance < self.best.saturating_add(REFUSED) => Outcome::Worse,
+            _ => Outcome::Refused,
+        }
+    }
+
+    fn tree(&self) -> Option<Map<String, Value>> {
+        let Ok(Value::Object(tree)) = serde_json::to_value(&self.spec) else { return None };
+        Some(tree)
+    }
+
+    fn value(&self, field: &Path) -> Option<Value> {
+        get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
+    }
+
+    /// Says of each service whether it is part of the cloud, where the presets do not say so already.
+    fn services(&mut self) {
+        let running: BTreeSet<&str> =
+            self.cloud.known.releases.keys().filter_map(|name| Some(self.cloud.catalog.release(name)?.0)).collect();
+        let presets = self.spec.presets.iter().filter_map(|name| self.cloud.catalog.presets.get(name));
+        let implied: BTreeSet<&str> = presets.flat_map(|preset| &preset.services).map(String::as_str).collect();
+        for service in self.cloud.catalog.services.keys() {
+            let (runs, implied) = (running.contains(service.as_str()), implied.contains(service.as_str()));
+            let said = (runs != implied).then_some(runs);
+            if said.is_some() || self.spec.services.contains_key(service) {
+                self.spec.services.entry(service.clone()).or_default().enabled = said;
+            }
+        }
+    }
+}
+
+/// How many values would have to be overridden, and how many services are named one by one; `None` where the spec would be refused for what it
+/// would not be without, or lacks something.
+pub(super) fn score(
+    cloud: &Cloud<'_>,
+    spec: &OpenStackDeploymentSpec,
+    selection: &Selection,
+    facts: &Facts,
+) -> Option<usize> {
+    let desired = resolve(spec, cloud.catalog, selection, facts);
+    let errors = desired.findings.iter().filter(|finding| finding.level == Level::Error).count();
+    let mut score = spec.services.values().filter(|service| service.enabled.is_some()).count();
+    // Worse than any value, so that a choice which is refused loses against one that is not.
+    score += errors * REFUSED;
+    for (name, found) in &cloud.known.releases {
+        match desired.releases.get(name) {
+            None => score += 1_000,
+            Some(release) if release.blocked.is_some() => return None,
+            Some(release) => {
+                let mut wanted = coalesce(&found.source.defaults, &release.values);
+                plain_numbers(&mut wanted);
+                score += changed(&found.seen, &wanted).len();
+            }
+        }
+    }
+    // What would be installed beside what runs.
+    score += desired.releases.keys().filter(|name| !cloud.known.releases.contains_key(*name)).count() * 100;
+    Some(score)
+}

@@ -1,0 +1,124 @@
+//! Which OpenStack release a cloud is of, by its images.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::found::Known;
+use crate::catalog::{Catalog, Level, OpenStackRelease};
+use crate::desired::Finding;
+use osdpl_values::{Path, get};
+
+/// The field that names it.
+const FIELD: &str = "spec.openstackRelease";
+/// How many tags are named.
+const NAMED: usize = 3;
+
+/// The OpenStack release that a cloud is taken to be of.
+pub(super) struct Runs {
+    /// Its name.
+    pub name: String,
+    /// That it is a guess, where nothing tells.
+    pub doubt: Option<Finding>,
+}
+
+/// The one that most images are of; the newest where none tells.
+pub(super) fn runs(known: &Known<'_>, catalog: &Catalog) -> Runs {
+    let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect();
+    let mut tags: BTreeMap<String, usize> = BTreeMap::new();
+    for tag in tags_of(known) {
+        for (name, release) in &catalog.openstack {
+            counts.entry(name).and_modify(|count| *count += usize::from(is_of(&tag, name, release)));
+        }
+        *tags.entry(tag).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(name, count)| (*count, *name));
+    let (name, count) = most.map(|(name, count)| (name.clone(), count)).unwrap_or_default();
+    let doubt = (count == 0).then(|| doubt(&name, tags));
+    Runs { name, doubt }
+}
+
+/// The tags of all images; an image that is named by its digest alone has none.
+fn tags_of(known: &Known<'_>) -> Vec<String> {
+    let at: Path = ["images", "tags"].into_iter().collect();
+    let images = known.releases.values().filter_map(|found| get(&found.seen, &at).and_then(Value::as_object));
+    let images = images.flatten().filter_map(|(_, image)| image.as_str());
+    let tag = |image: &str| {
+        let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
+        // What is behind the port of a registry is a path.
+        (!tag.is_empty() && !tag.contains('/')).then(|| tag.to_owned())
+    };
+    images.filter_map(tag).collect()
+}
+
+/// Whether a tag is of a release: the catalogue's own, or one that has the release's name in it, such as `2025.1-ubuntu_jammy`.
+fn is_of(tag: &str, name: &str, release: &OpenStackRelease) -> bool {
+    let is_own = release.variables.values().any(|variable| variable.as_str() == Some(tag));
+    is_own || tag.split(|letter: char| !letter.is_ascii_digit() && letter != '.').any(|part| part == name)
+}
+
+fn doubt(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
+    let mut tags: Vec<(String, usize)> = tags.into_iter().collect();
+    tags.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    let names: Vec<String> = tags.into_iter().take(NAMED).map(|(tag, _)| tag).collect();
+    let what = if names.is_empty() {
+        "have no tags".to_owned()
+    } else {
+        format!("are tagged {} and the like", names.join(", "))
+    };
+    let message = format!(
+        "which OpenStack release runs can't be told by its images, which {what}: {guess}, the newest of the catalogue, is a guess; correct it before any release is \
+         taken over"
+    );
+    Finding { level: Level::Warning, field: FIELD.into(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::found::{Found, known};
+    use super::*;
+    use crate::observed::Key;
+    use crate::release::{Chart, Source};
+
+    /// What a front with these images is taken for: the release, and what is doubted of it.
+    fn told(images: &[&str]) -> (String, Option<String>) {
+        let older = "openstackRelease: '2025.1'\ndescription: x\nvariables: {imageTag: t0}\n";
+        let files = crate::testing::files(&[("values/openstack/2025.1.yaml", older)]);
+        let catalog = Catalog::load(&files).unwrap();
+        let tags: serde_json::Map<String, Value> =
+            images.iter().enumerate().map(|(at, image)| (format!("i{at}"), json!(image))).collect();
+        let chart = Chart { name: "front".into(), version: "1.0.0".into(), app_version: String::new() };
+        let config = json!({"images": {"tags": tags}}).as_object().unwrap().clone();
+        let source = Source { config, chart, defaults: serde_json::Map::default(), imprint: String::new() };
+        let found = [Found::new(Key::new("cloud", "front"), 1, source)];
+        let Runs { name, doubt } = runs(&known(&found, &catalog), &catalog);
+        (name, doubt.map(|doubt| doubt.to_string()))
+    }
+
+    #[test]
+    fn a_release_is_told_by_the_catalogues_tags_and_by_those_that_have_its_name() {
+        for image in
+            ["x/front:t0", "x/front:2025.1-ubuntu_jammy", "own:5000/x/front:v2025.1", "x/front:2025.1@sha256:0123"]
+        {
+            assert_eq!(told(&[image]), ("2025.1".into(), None), "{image}");
+        }
+        assert_eq!(told(&["x:2025.1-a", "x:2026.1-b", "x:2025.1-c", "x:11.4"]).0, "2025.1", "most of them");
+    }
+
+    #[test]
+    fn what_can_not_be_told_is_said_to_be_a_guess() {
+        let said = |what: &str| {
+            let said = format!(
+                "spec.openstackRelease: which OpenStack release runs can't be told by its images, which {what}: 2026.1, the newest of the catalogue, is a guess; correct \
+                 it before any release is taken over"
+            );
+            ("2026.1".to_owned(), Some(said))
+        };
+        let tagged = said("are tagged 2024.1-ubuntu_jammy, 11.4, 2025.11 and the like");
+        assert_eq!(told(&["x:2024.1-ubuntu_jammy", "y:2024.1-ubuntu_jammy", "x:2025.11", "db:11.4"]), tagged);
+        assert_eq!(told(&["own:5000/x@sha256:2025.1", "own:5000/front"]), said("have no tags"));
+        assert_eq!(told(&[]), said("have no tags"));
+    }
+}

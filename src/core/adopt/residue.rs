@@ -1,0 +1,180 @@
+//! What must be overridden so that a release gets the values that it has.
+
+use serde_json::Value;
+
+use crate::api::Overrides;
+use crate::scrub::{brought, secretive};
+use osdpl_values::{Path, Values, coalesce, merge, plain_numbers, set};
+
+/// How often the overrides are laid over and looked at again: what replaces a scalar by a map lets defaults through that were hidden before.
+const ROUNDS: usize = 4;
+
+/// The most paths that `unset` takes, and the longest (`spec.services.*.releases.*.unset` in the CRD).
+const MOST_UNSET: usize = 40;
+const LONGEST_UNSET: usize = 128;
+
+/// Overrides of one release. Secrets inside.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Residue {
+    /// What may stand in the spec.
+    pub plain: Overrides,
+    /// What must stand in a Secret.
+    pub secret: Values,
+}
+
+/// The overrides over `wanted` with which templates see what they see with `given`, both over the chart's `defaults`.
+pub fn residue(defaults: &Values, wanted: &Values, given: &Values) -> Residue {
+    let seen = |values: &Values| {
+        let mut values = coalesce(defaults, values);
+        plain_numbers(&mut values);
+        values
+    };
+    let target = seen(given);
+    let mut over = Values::new();
+    for _ in 0..ROUNDS {
+        let mut values = wanted.clone();
+        merge(&mut values, over.clone());
+        let before = over.clone();
+        differences(&seen(&values), &target, &Path::root(), &mut over);
+        if over == before {
+            break;
+        }
+    }
+    split(over, &brought(&target))
+}
+
+/// Puts into `over` what leads from `from` to `to`; null takes away.
+fn differences(from: &Values, to: &Values, at: &Path, over: &mut Values) {
+    for (key, value) in to {
+        let path = at.child(key);
+        match (from.get(key), value) {
+            (Some(before), value) if before == value => {}
+            (Some(Value::Object(before)), Value::Object(after)) => differences(before, after, &path, over),
+            (_, value) => set(over, &path, value.clone()),
+        }
+    }
+    for key in from.keys().filter(|key| !to.contains_key(*key)) {
+        set(over, &at.child(key), Value::Null);
+    }
+}
+
+/// Secrets apart, and nulls as paths, which survive tools that strip nulls.
+fn split(over: Values, brought: &[Path]) -> Residue {
+    let mut residue = Residue::default();
+    apart(over, &Path::root(), brought, &mut residue);
+    residue
+}
+
+fn apart(values: Values, at: &Path, brought: &[Path], residue: &mut Residue) {
+    for (key, value) in values {
+        let path = at.child(&key);
+        match value {
+            Value::Object(map) if !map.is_empty() => apart(map, &path, brought, residue),
+            Value::Null if fits(&path, &residue.plain.unset) => residue.plain.unset.push(path.to_string()),
+            value if secretive(&path, &value) || brought.iter().any(|secret| secret.covers(&path)) => {
+                set(&mut residue.secret, &path, value);
+            }
+            value => set(&mut residue.plain.values, &path, value),
+        }
+    }
+}
+
+fn fits(path: &Path, unset: &[String]) -> bool {
+    let text = path.to_string();
+    unset.len() < MOST_UNSET && text.len() <= LONGEST_UNSET && Path::parse(&text).as_ref() == Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Values {
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// What templates see with the overrides as the operator lays them: the Secret, then the values, then what is unset.
+    fn applied(defaults: &Values, wanted: &Values, residue: &Residue) -> Values {
+        let mut values = wanted.clone();
+        merge(&mut values, residue.secret.clone());
+        merge(&mut values, residue.plain.values.clone());
+        for path in &residue.plain.unset {
+            set(&mut values, &Path::parse(path).unwrap(), Value::Null);
+        }
+        coalesce(defaults, &values)
+    }
+
+    #[test]
+    fn only_what_differs_is_overridden_and_secrets_stand_apart() {
+        let defaults = map(json!({"pod": {"replicas": 1}, "conf": {"a": {"x": 1, "y": 2}}}));
+        let wanted = map(json!({"pod": {"replicas": 3}, "conf": {"a": {"x": 1}}, "auth": {"password": "made"}}));
+        let given =
+            map(json!({"pod": {"replicas": 3}, "conf": {"a": {"x": 9, "y": null}}, "auth": {"password": "theirs"}}));
+        let residue = residue(&defaults, &wanted, &given);
+        assert_eq!(Value::Object(residue.plain.values.clone()), json!({"conf": {"a": {"x": 9}}}));
+        assert_eq!(residue.plain.unset, ["conf.a.y"]);
+        assert_eq!(Value::Object(residue.secret.clone()), json!({"auth": {"password": "theirs"}}));
+        assert_eq!(applied(&defaults, &wanted, &residue), coalesce(&defaults, &given));
+    }
+
+    #[test]
+    fn what_secrets_among_extra_objects_hold_stands_apart_in_every_form() {
+        let one = json!({"kind": "Secret", "data": {"tls.key": "aHVudGVyMg=="}});
+        for objects in
+            [json!({ "one": one }), json!([one]), json!({"one": "kind: Secret\ndata: {tls.key: aHVudGVyMg==}\n"})]
+        {
+            let residue = residue(&Values::new(), &Values::new(), &map(json!({ "extraObjects": objects })));
+            let plain = Value::Object(residue.plain.values.clone()).to_string();
+            assert!(!plain.contains("aHVudGVyMg=="), "{plain}");
+            assert!(Value::Object(residue.secret).to_string().contains("aHVudGVyMg=="), "{objects}");
+        }
+        let wanted = map(json!({"extraObjects": {"one": {"kind": "Secret", "data": {"tls.key": "bWluZQ=="}}}}));
+        let residue = residue(&Values::new(), &wanted, &map(json!({"extraObjects": {"one": one}})));
+        assert_eq!(residue.plain, Overrides::default(), "what differs alone names no kind");
+    }
+
+    #[test]
+    fn a_text_that_says_a_password_stands_apart_and_one_that_asks_for_it_does_not() {
+        let (told, asked) = ("global:\n  smtp_auth_password: 'hunter2'\n", "password: {{ .Values.password }}\n");
+        let residue = residue(&Values::new(), &Values::new(), &map(json!({"conf": {"told": told, "asked": asked}})));
+        assert_eq!(Value::Object(residue.secret), json!({"conf": {"told": told}}));
+        assert_eq!(Value::Object(residue.plain.values), json!({"conf": {"asked": asked}}));
+    }
+
+    #[test]
+    fn a_map_in_place_of_a_scalar_lets_no_default_through() {
+        let defaults = map(json!({"tls": {"a": 1, "b": 2}}));
+        let (wanted, given) = (map(json!({"tls": "off"})), map(json!({"tls": {"a": null, "c": 3}})));
+        let residue = residue(&defaults, &wanted, &given);
+        assert_eq!(applied(&defaults, &wanted, &residue), coalesce(&defaults, &given));
+    }
+
+    fn tree() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![any::<bool>().prop_map(Value::from), (0..5i64).prop_map(Value::from)];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop::collection::btree_map("[abc]", inner, 0..4).prop_map(|m| Value::Object(m.into_iter().collect()))
+        })
+    }
+
+    fn trees() -> impl Strategy<Value = Values> {
+        prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| m.into_iter().collect())
+    }
+
+    /// Nulls that no default takes away: a template that prints a value sees nothing there either way.
+    fn without_nulls(values: &mut Values) {
+        values.retain(|_, value| !value.is_null());
+        values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_whatever_the_values(defaults in trees(), wanted in trees(), given in trees()) {
+            let residue = residue(&defaults, &wanted, &given);
+            let mut seen = applied(&defaults, &wanted, &residue);
+            without_nulls(&mut seen);
+            prop_assert_eq!(seen, coalesce(&defaults, &given));
+        }
+    }
+}

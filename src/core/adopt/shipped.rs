@@ -1,0 +1,65 @@
+//! Passwords that a running cloud has from upstream's charts as they are: everyone knows them.
+
+use std::collections::BTreeMap;
+
+use super::describe::credential;
+use super::found::{Found, Known};
+use crate::catalog::{Body, Catalog, CredentialKind};
+use crate::credentials::Name;
+use osdpl_values::{Path, get};
+
+/// What `OpenStack-Helm`'s values ship in place of secrets, beside each chart's own defaults (values.yaml of its charts as of 2026.1).
+const WORDS: [&str; 11] = [
+    "password",
+    "insecure",
+    "supersecret",
+    "chiave_segreta",
+    "openstack-cookie",
+    "SOMELONGSECRETKEY",
+    "psql_exp_pass",
+    "changeme",
+    "CHANGE_ME",
+    "not-secure-passphrase",
+    "changemeplease",
+];
+
+/// A credential that runs as upstream's charts have it, by the catalogue's service and name, and where that stands: the release's name in the
+/// catalogue and the field of its values.
+pub type Shipped = BTreeMap<Name, (String, Path)>;
+
+/// Finds them. Of several places the one in the release of the credential's own service counts, else the first.
+pub fn shipped(known: &Known<'_>, catalog: &Catalog) -> Shipped {
+    let mut all = Shipped::new();
+    for (release, found) in &known.releases {
+        let service = catalog.release(release).map_or("", |(service, _)| service);
+        for (path, expression) in catalog.bodies(release).flat_map(Body::whole) {
+            let Some((owner, name)) = credential(&expression) else { continue };
+            if is_identifier(catalog, (owner, name)) || !is_shipped(found, &path) {
+                continue;
+            }
+            let place = (release.clone(), path);
+            let key = (owner.to_owned(), name.to_owned());
+            if owner == service {
+                all.insert(key, place);
+            } else {
+                all.entry(key).or_insert(place);
+            }
+        }
+    }
+    all
+}
+
+/// Whether it only tells things apart: who knows it can do nothing with it.
+fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
+    let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
+    credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)
+}
+
+/// Whether what runs there is the chart's own default, or a word that charts ship.
+fn is_shipped(found: &Found, path: &Path) -> bool {
+    let Some(text) = get(&found.seen, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty()) else {
+        return false;
+    };
+    let default = get(&found.source.defaults, path).and_then(|value| value.as_str());
+    default == Some(text) || WORDS.contains(&text)
+}

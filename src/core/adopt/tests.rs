@@ -1,0 +1,146 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::{Catalog, Level};
+use crate::desired::{Facts, Selection};
+use crate::observed::{Key, Verdict};
+use crate::release::{Chart, Source};
+
+fn catalog() -> Catalog {
+    Catalog::load(&crate::testing::files(&[])).unwrap()
+}
+
+fn found(name: &str, chart: &str, defaults: Value, config: Value) -> Found {
+    let map = |value: Value| serde_json::from_value(value).unwrap();
+    let chart = Chart { name: chart.into(), version: "1.0.0".into(), app_version: String::new() };
+    let source = Source { config: map(config), chart, defaults: map(defaults), imprint: String::new() };
+    Found::new(Key::new("cloud", name), 3, source)
+}
+
+/// A front and a store as a person installed them.
+fn by_hand() -> Vec<Found> {
+    let images = json!({"tags": {"api": "example.org/front:t1"}});
+    let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});
+    let front = json!({
+        "conf": {"region": "R2", "password": "theirs", "colour": "blue", "debug": true, "old": null},
+        "auth": {"admin": "s3cret"}, "tls": {"key": "-----BEGIN PRIVATE KEY-----"},
+    });
+    vec![
+        found("front", "front", defaults, front),
+        found("db", "store", json!({"auth": {"admin": "password"}}), json!({"auth": {"admin": "s3cret"}, "size": 5})),
+        found("blog", "wordpress", json!({}), json!({})),
+    ]
+}
+
+fn described(found: &[Found]) -> Description {
+    let catalog = catalog();
+    let known = known(found, &catalog);
+    let invent = |_: &Selection| Facts { helm_major: 4, ..Facts::default() };
+    Cloud::new(("cloud", "nimbus"), &known, &catalog, &invent).describe()
+}
+
+#[test]
+fn a_cloud_is_described_by_what_fits_and_the_rest_is_overridden() {
+    let Description { spec, secrets, compared, findings, installs, .. } = described(&by_hand());
+    assert_eq!(installs, [""; 0]);
+    assert!(findings.iter().all(|finding| finding.level != Level::Error), "{findings:?}");
+    let expected = json!({
+        "openstackRelease": "2026.1", "presets": ["small"], "region": "R2", "paused": true,
+        "features": {"colour": {"name": "blue"}},
+        "services": {
+            "front": {
+                "credentials": {"user": {"name": "nimbus-adopted-credentials-front", "key": "user"}},
+                "releases": {"front": {
+                    "values": {"conf": {"debug": true}}, "unset": ["conf.old"],
+                    "valuesFrom": [{"kind": "Secret", "name": "nimbus-adopted-front"}],
+                }},
+            },
+            "store": {
+                "credentials": {"admin": {"name": "nimbus-adopted-credentials-store", "key": "admin"}},
+                "releases": {"store": {"name": "db", "values": {"size": 5}}},
+            },
+        },
+    });
+    let mut spec = serde_json::to_value(&spec).unwrap();
+    for field in ["common", "nodes", "charts", "images"] {
+        spec.as_object_mut().unwrap().remove(field);
+    }
+    assert_eq!(spec, expected);
+    assert!(compared.values().all(|compared| compared.verdict == Verdict::Same), "nothing is lost");
+    let Content::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
+    assert_eq!(admin, "s3cret", "the password that runs, not another one");
+    let Content::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
+    assert_eq!(Value::Object(tls.clone()), json!({"tls": {"key": "-----BEGIN PRIVATE KEY-----"}}));
+}
+
+#[test]
+fn what_others_need_and_does_not_run_is_paused_and_said() {
+    let Description { spec, installs, .. } = described(&by_hand()[..1]);
+    assert_eq!(installs, ["store"]);
+    assert!(spec.services["store"].releases["store"].paused, "it may run elsewhere");
+}
+
+#[test]
+fn a_password_of_a_service_that_is_no_part_of_the_cloud_stands_in_the_release_that_repeats_it() {
+    let other = "service: other\ndescription: Another.\ngroup: openstack\nreleases:\n  other:\n    values: {conf: {password: '${credentials.front.user}'}}\n";
+    let catalog = Catalog::load(&crate::testing::files(&[("values/services/other.yaml", other)])).unwrap();
+    let found = [found("other", "other", json!({}), json!({"conf": {"password": "theirs"}}))];
+    let known = known(&found, &catalog);
+    let credentials = || [("front".to_owned(), [("user".to_owned(), "made up".to_owned())].into())].into();
+    let invent = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
+    let Description { spec, secrets, compared, .. } =
+        Cloud::new(("cloud", "nimbus"), &known, &catalog, &invent).describe();
+    assert!(!spec.services.contains_key("front"), "nothing of it can be named");
+    let Content::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
+    assert_eq!(Value::Object(values.clone()), json!({"conf": {"password": "theirs"}}));
+    assert_eq!(compared["other"].verdict, Verdict::Same);
+}
+
+#[test]
+fn the_same_releases_give_the_same_description() {
+    let mut found = by_hand();
+    let one = described(&found);
+    found.reverse();
+    let two = described(&found);
+    assert_eq!(one.spec, two.spec);
+    assert!(one.secrets == two.secrets);
+}
+
+#[test]
+fn what_the_catalogue_does_not_know_is_left_alone_and_said() {
+    let found = by_hand();
+    let known = known(&found, &catalog());
+    let said: Vec<_> = known.strangers.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+    assert_eq!(said, ["cloud/blog: the catalogue has no release of chart wordpress"]);
+    assert_eq!(home(&found, &catalog()).as_deref(), Some("cloud"));
+    assert_eq!(home(&[], &catalog()), None);
+}
+
+#[test]
+fn of_two_releases_of_one_chart_the_one_of_that_name_is_the_catalogues() {
+    let one = |name: &str| found(name, "store", json!({}), json!({}));
+    let found = [one("another"), one("store")];
+    let known = known(&found, &catalog());
+    assert_eq!(known.releases["store"].key.name, "store");
+    assert_eq!(known.strangers.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["another"]);
+}
+
+#[test]
+fn a_password_that_upstream_ships_is_found_where_it_stands_whoever_repeats_it() {
+    let catalog = catalog();
+    let said = |found: &[Found]| {
+        let all = shipped(&known(found, &catalog), &catalog);
+        all.into_iter()
+            .map(|((service, name), (release, path))| format!("{service} {name}: {release} {path}"))
+            .collect::<Vec<_>>()
+    };
+    let store = |config: Value| found("db", "store", json!({"auth": {"admin": "a-default"}}), config);
+    let admin = ["store admin: store auth.admin"];
+    assert_eq!(said(&[store(json!({}))]), admin, "nothing was written");
+    assert_eq!(said(&[store(json!({"auth": {"admin": "a-default"}}))]), admin, "it was written out");
+    assert_eq!(said(&[store(json!({"auth": {"admin": "changeme"}}))]), admin, "charts ship that word");
+    assert_eq!(said(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
+    let front = found("front", "front", json!({"auth": {"admin": "a-default"}}), json!({}));
+    assert_eq!(said(std::slice::from_ref(&front)), ["store admin: front auth.admin"]);
+    assert_eq!(said(&[front, store(json!({}))]), admin);
+}

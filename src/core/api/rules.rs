@@ -1,0 +1,167 @@
+//! The CEL rules of the CRD: what the API server itself can judge, each with a message that says what to do.
+//!
+//! They stand here in one table instead of in attributes of the types, so that they are read, tested and counted together. Where a regular
+//! expression decides it is a rule too: the API server's own message for a `pattern` shows the expression, which helps nobody.
+//! Names that only the catalogue knows (presets, services, releases, features) are the operator's to refuse, with a suggestion. So is another
+//! name or namespace for a release that is installed: a rule would see changes of the spec alone, and forbid taking a mistake back.
+
+use serde_json::{Value, json};
+
+/// One rule.
+pub(super) struct Rule {
+    /// Where in the schema: properties by name, `*` for the values of a map, `[]` for the items of a list; the object itself where empty.
+    pub at: &'static str,
+    /// The CEL expression that must hold; with `oldSelf` it judges changes only.
+    pub holds: &'static str,
+    /// What must be, and what to do.
+    pub message: &'static str,
+    /// The field to blame, where it is not the one at `at`.
+    pub field: Option<&'static str>,
+}
+
+impl Rule {
+    pub(super) fn schema(&self) -> Value {
+        let mut rule = json!({ "rule": self.holds, "message": self.message });
+        if let Some(field) = self.field {
+            rule["fieldPath"] = field.into();
+        }
+        rule
+    }
+}
+
+const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> Rule {
+    Rule { at, holds, message, field: None }
+}
+
+/// What a path in `unset` looks like (`osdpl_values::Path::parse`), as short as can be: its cost counts for every path of every release.
+const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
+const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \
+     double quotes: labels.\"example.org/zone\"";
+const SUBDOMAIN: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
+const LABEL: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";
+const KEY: &str = "self.matches('^[-._a-zA-Z0-9]+$')";
+const KEY_MESSAGE: &str = "must be a key of the object's data: letters, digits, `-`, `_` and `.`, such as values.yaml";
+const OBJECT_MESSAGE: &str =
+    "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`, such as nova-values";
+
+/// Every rule.
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "",
+        "self.metadata.name.size() <= 63",
+        "metadata.name may have 63 characters at most, because what the resource owns carries it as a label; choose a shorter one",
+    ),
+    rule(
+        "spec.openstackRelease",
+        "self.matches('^20[0-9]{2}[.][12]$')",
+        "must be an OpenStack release by year and number, in quotes, such as \"2026.1\"",
+    ),
+    rule(
+        "spec.presets",
+        "self.all(one, self.exists_one(other, other == one))",
+        "names a preset twice; name each once, in the order they apply",
+    ),
+    rule(
+        "spec.publicDomain",
+        "!isIP(self) && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+        "must be a DNS name in lower case, without scheme, port or slash, such as cloud.example.org",
+    ),
+    rule(
+        "spec.region",
+        "self.matches('^[A-Za-z0-9][-._A-Za-z0-9]*$')",
+        "must be a Keystone region of letters, digits, `-`, `_` and `.`, such as RegionOne",
+    ),
+    rule(
+        "spec.storageClass",
+        SUBDOMAIN,
+        "must be the name of a StorageClass, such as general; `kubectl get storageclasses` lists them",
+    ),
+    rule("spec.common.unset", PATHS, PATHS_MESSAGE),
+    rule("spec.common.infra.unset", PATHS, PATHS_MESSAGE),
+    rule("spec.common.openstack.unset", PATHS, PATHS_MESSAGE),
+    Rule {
+        field: Some(".external"),
+        ..rule(
+            "spec.services.*",
+            "!(has(self.external) && has(self.releases))",
+            "an external service has no releases; remove `releases`, or remove `external` to run the service in this cluster",
+        )
+    },
+    rule("spec.services.*.credentials.*.name", SUBDOMAIN, OBJECT_MESSAGE),
+    rule("spec.services.*.credentials.*.key", KEY, KEY_MESSAGE),
+    rule(
+        "spec.services.*.external.host",
+        "isIP(self) || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+        "must be an IP address or a DNS name in lower case, without scheme and port, such as db.example.org",
+    ),
+    rule("spec.services.*.releases.*.unset", PATHS, PATHS_MESSAGE),
+    rule("spec.services.*.releases.*.valuesFrom.[].name", SUBDOMAIN, OBJECT_MESSAGE),
+    rule("spec.services.*.releases.*.valuesFrom.[].key", KEY, KEY_MESSAGE),
+    rule(
+        "spec.services.*.releases.*.version",
+        "self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][-+.0-9A-Za-z]+)?$')",
+        "must be one exact chart version, no range, such as 2026.1.0",
+    ),
+    rule(
+        "spec.services.*.releases.*.namespace",
+        LABEL,
+        "must be the name of a namespace: lower case letters, digits and `-`, such as openstack",
+    ),
+    rule(
+        "spec.services.*.releases.*.name",
+        LABEL,
+        "must be a name for a helm release: lower case letters, digits and `-`, such as keystone",
+    ),
+    rule(
+        "spec.nodes.roles",
+        "self.all(role, role.size() <= 63 && role.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",
+        "maps names of roles to who plays them: at most 63 lower case letters, digits and `-`, such as compute or gpu-nodes",
+    ),
+    rule(
+        "spec.nodes.roles.*",
+        "has(self.names) || has(self.selector)",
+        "names nobody who plays the role; give nodes by `names`, by `selector`, or by both",
+    ),
+    rule(
+        "spec.nodes.overrides",
+        "self.all(one, self.exists_one(other, other.name == one.name))",
+        "has two entries of the same name; give each its own, so that what is said of it is understood",
+    ),
+    rule(
+        "spec.nodes.overrides.[]",
+        "has(self.selector) != has(self.nodes)",
+        "must say for which nodes it is: either by `selector` or by `nodes`, not by both",
+    ),
+    rule(
+        "spec.nodes.rollout.batchSize",
+        "string(self).matches('^([1-9][0-9]{0,2}|([1-9][0-9]?|100)%)$')",
+        "must be a number of nodes from 1 to 999, or a share of them from 1% to 100%, such as 5 or 10%",
+    ),
+    rule(
+        "spec.charts.repository",
+        r#"self.matches('^(https?|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
+        "must be the URL of a chart repository that begins with https://, http:// or oci:// and holds no user, such as https://tarballs.opendev.org/openstack/openstack-helm",
+    ),
+    rule(
+        "spec.images.mirrors",
+        "self.all(from, from != '' && !from.contains('://') && self[from] != '' && !self[from].contains('://'))",
+        "maps prefixes of image references to what replaces them, both without scheme and not empty, such as quay.io: registry.example.org/quay",
+    ),
+];
+
+/// Those of a `NodeMaintenance`.
+pub(super) const MAINTENANCE_RULES: &[Rule] = &[
+    rule(
+        "spec.node",
+        "self == oldSelf",
+        "can't be changed: half of what was done would be left on the old node; delete this NodeMaintenance, and make one for the other node",
+    ),
+    Rule {
+        field: Some(".end"),
+        ..rule(
+            "spec.window",
+            "!has(self.start) || !has(self.end) || self.start < self.end",
+            "must be after the start; correct one of the two",
+        )
+    },
+];

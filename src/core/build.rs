@@ -1,0 +1,62 @@
+//! Run by cargo before the library is built: the catalogue's files as the program has them, each as it is written and, as JSON, as it is read.
+//!
+//! Reading YAML takes several times as long as reading JSON, and was most of what a load of the catalogue took.
+
+#[path = "../values/yaml/read.rs"]
+mod read;
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// The folders of the catalogue.
+const FOLDERS: [&str; 2] = ["values", "presets"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..");
+    let made = PathBuf::from(env::var("OUT_DIR")?);
+    let mut list = String::from("&[\n");
+    for folder in FOLDERS {
+        println!("cargo::rerun-if-changed={}", root.join(folder).display());
+        for name in files(&root, folder)? {
+            let text = fs::read_to_string(root.join(&name))?;
+            let json = match json(&name, &text) {
+                Ok(json) => json,
+                Err(error) => {
+                    println!("cargo::error={error}");
+                    continue;
+                }
+            };
+            let _ = writeln!(list, "    ({name:?}, {text:?}, {json:?}),");
+        }
+    }
+    list += "]\n";
+    Ok(fs::write(made.join("catalogue.rs"), list)?)
+}
+
+/// The files below a folder, in order, as paths from the root.
+fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root.join(below))? {
+        let path = entry?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let name = format!("{below}/{name}");
+        if path.is_dir() {
+            found.extend(files(root, &name)?);
+        } else {
+            found.push(name);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What is JSON already stays as it is.
+fn json(name: &str, text: &str) -> Result<String, Box<dyn Error>> {
+    if Path::new(name).extension().is_some_and(|extension| extension == "json") {
+        return Ok(text.to_owned());
+    }
+    let value: serde_json::Value = read::parse(name, text)?;
+    Ok(value.to_string())
+}

@@ -1,0 +1,106 @@
+use super::*;
+use crate::testing::files;
+
+fn addition(source: &str, data: &[(&str, &str)]) -> Addition {
+    let data = data.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+    Addition { source: format!("ConfigMap openstack/{source}"), data }
+}
+
+fn extended(additions: &[Addition]) -> (Catalog, Vec<String>) {
+    let Extended { catalog, refused, .. } = extend(&files(&[]), additions).unwrap();
+    (catalog, refused.into_iter().map(|refused| format!("{}: {}", refused.source, refused.message)).collect())
+}
+
+const BACK: &str = "service: back\ndescription: Made up.\ngroup: openstack\nreleases:\n  back:\n    needs: [{component: front/api}]\n    components: {back/api: Deployment}\n";
+const EDGE: &str = "preset: edge\ndescription: Made up.\nservices: [back]\n";
+
+#[test]
+fn every_kind_of_file_can_be_added_and_they_may_speak_of_each_other() {
+    let (catalog, refused) = extended(&[
+        addition("a", &[("presets.edge.yaml", EDGE)]),
+        addition(
+            "b",
+            &[
+                ("services.back.yaml", BACK),
+                ("features.shape.yaml", "feature: shape\ndescription: x\nschema: {type: object}\ndefault: {}\n"),
+                ("openstack.2026.2.yaml", "openstackRelease: '2026.2'\ndescription: x\nupgradesFrom: ['2026.1']\n"),
+                ("shared.more.yaml", "shared: more\ndescription: x\nfragments: [{every: {values: {mine: 1}}}]\n"),
+                ("keys.back.yaml", "mine: number\n"),
+                ("lock.yaml", "charts: {back: {version: 2.0.0, repository: 'https://charts.example.org'}}\n"),
+            ],
+        ),
+    ]);
+    assert_eq!(refused, Vec::<String>::new());
+    assert!(catalog.presets.contains_key("edge") && catalog.features.contains_key("shape"));
+    assert!(catalog.openstack.contains_key("2026.2") && catalog.services.contains_key("back"));
+    assert_eq!(catalog.lock["back"].repository.as_deref(), Some("https://charts.example.org"));
+    assert_eq!(catalog.lock["front"].version, "1.0.0", "what was there stays");
+    let place = catalog.added.get("presets/edge.yaml").map(String::as_str);
+    assert!(place.is_some_and(|place| place.ends_with(", key presets.edge.yaml")), "{place:?}");
+    assert!(!catalog.added.contains_key("presets/small.yaml"));
+}
+
+#[test]
+fn what_is_wrong_keeps_out_its_own_config_map_alone_and_is_told_with_key_and_line() {
+    let good = || addition("good", &[("services.back.yaml", BACK)]);
+    for (bad, expected) in [
+        (
+            ("presets.x.yaml", "preset: x\ndescription: x\nservcies: []\n"),
+            "key \"presets.x.yaml\":3:1: unknown field `servcies`",
+        ),
+        (
+            ("presets.x.yaml", "preset: x\ndescription: x\nservices: [bakc]\n"),
+            "key \"presets.x.yaml\": services: there is no service \"bakc\", did you mean \"back\"?",
+        ),
+        (
+            ("presets.x.yaml", "preset: y\ndescription: x\n"),
+            "key \"presets.x.yaml\": the file is called \"x\" and says it is \"y\"",
+        ),
+        (
+            ("presets.small.yaml", "preset: small\ndescription: x\n"),
+            "key \"presets.small.yaml\": the catalogue has presets/small.yaml itself",
+        ),
+        (("small.yaml", "preset: small\n"), "key \"small.yaml\" is no file of a catalogue; write services.NAME.yaml"),
+        (("lock.yaml", "charts: {front: {version: 9.9.9}}\n"), "key \"lock.yaml\": chart front is in the lock already"),
+        (("lock.yaml", "chart: {}\n"), "key \"lock.yaml\": line 1: unknown field `chart`"),
+        (
+            ("services.z.yaml", "service: z\ndescription: x\ngroup: infra\nreleases: {front: {}}\n"),
+            "key \"services.z.yaml\": release \"front\" is also one of values/services/front.yaml",
+        ),
+        (
+            ("services.a.yaml", "service: a\ndescription: x\ngroup: infra\nreleases: {front: {}}\n"),
+            "values/services/front.yaml: release \"front\" is also one of key \"services.a.yaml\"",
+        ),
+        (("services.back.yaml", BACK), "key \"services.back.yaml\": ConfigMap openstack/good has the same file"),
+    ] {
+        let (catalog, refused) = extended(&[addition("mine", &[bad, ("presets.edge.yaml", EDGE)]), good()]);
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(refused[0].starts_with(&format!("ConfigMap openstack/mine: {expected}")), "{expected}\n{refused:?}");
+        assert!(catalog.services.contains_key("back") && !catalog.presets.contains_key("edge"), "all or nothing");
+    }
+}
+
+#[test]
+fn who_can_not_be_without_a_refused_one_is_refused_too_and_a_circle_is_the_last_ones_fault() {
+    let bad = BACK.replace("front/api", "front/ap");
+    let (_, refused) =
+        extended(&[addition("a", &[("presets.edge.yaml", EDGE)]), addition("b", &[("services.back.yaml", &bad)])]);
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(
+        refused[0].starts_with("ConfigMap openstack/a") || refused[1].contains("there is no service \"back\""),
+        "{refused:?}"
+    );
+    let ring = BACK.replace("front/api", "back/api");
+    let (catalog, refused) = extended(&[addition("a", &[("services.back.yaml", &ring)])]);
+    assert!(
+        refused[0].starts_with("ConfigMap openstack/a: releases need each other in a circle: back → back"),
+        "{refused:?}"
+    );
+    assert!(catalog.added.is_empty());
+}
+
+#[test]
+fn nothing_added_is_the_catalogue_itself() {
+    let extended = extend(&files(&[]), &[]).unwrap();
+    assert_eq!(extended.files, files(&[]));
+}

@@ -1,0 +1,292 @@
+//! From texts to a [`Catalog`]: every file is read, a user's expressions are looked at, every error is collected.
+
+mod feature;
+mod service;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::fragment::{Every, Reach, paths};
+use super::{
+    Body, Catalog, Certificates, Check, Component, Error, Errors, Feature, Files, Fragment, Keys, Late,
+    OpenStackRelease, Preset, Text, check, file, find, judgement,
+};
+use crate::drift::Tolerated;
+use osdpl_values::Values;
+use osdpl_values::expr::{Expression, Template};
+
+impl Catalog {
+    /// Reads a whole catalogue.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any file, at once; expressions in files that are built into the program are not looked at
+    /// ([`super::Text::BuiltIn`]), nor is what must hold between files where all are.
+    pub fn load(files: &Files) -> Result<Self, Errors> {
+        let mut loader = Loader { files, errors: Vec::new(), is_given: true, reach: Arc::default() };
+        let catalog = loader.load();
+        let is_given = files.values().any(|text| matches!(text, Text::Given(_)));
+        if loader.errors.is_empty() && is_given {
+            loader.errors = check::check(&catalog);
+        }
+        if loader.errors.is_empty() { Ok(catalog) } else { Err(Errors(loader.errors)) }
+    }
+}
+
+struct Loader<'a> {
+    files: &'a Files,
+    errors: Vec<Error>,
+    /// Whether the file that is read is somebody else's.
+    is_given: bool,
+    /// Whom fragments for every release reach.
+    reach: Arc<Reach>,
+}
+
+impl Loader<'_> {
+    fn load(&mut self) -> Catalog {
+        let keys = self.keys();
+        let services = self.folder("values/services/", Self::service);
+        self.reach = Arc::new(Reach::new(&services, keys));
+        let providers = find::providers(&services);
+        let shared = self.folder("values/shared/", Self::shared).into_values().flatten().collect();
+        let presets = self.folder("presets/", Self::preset);
+        let features = self.folder("values/features/", Self::feature);
+        let openstack = self.folder("values/openstack/", Self::openstack);
+        let lock = self.parse::<file::Lock>("values/lock.yaml").map(|lock| lock.charts).unwrap_or_default();
+        let tolerated = self.parse::<file::Drift>("values/drift.yaml").unwrap_or_default();
+        let tolerated = Tolerated {
+            managers: tolerated.managers.into_keys().collect(),
+            fields: tolerated.fields.into_keys().collect(),
+        };
+        let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
+        let reach = Arc::clone(&self.reach);
+        let mut told = Vec::new();
+        let judgements = judgement::read(self.files, &services, &mut told);
+        // Rules name releases: of a service that could not be read they would all be told to be wrong.
+        if services.len() == self.names("values/services/", &[".yaml"]).len() {
+            self.errors.append(&mut told);
+        }
+        Catalog {
+            services,
+            presets,
+            features,
+            openstack,
+            shared,
+            lock,
+            reach,
+            providers,
+            tolerated,
+            roles,
+            rollout,
+            judgements,
+            added: BTreeMap::new(),
+        }
+    }
+
+    fn keys(&mut self) -> Keys {
+        let mut keys = Keys::default();
+        for (name, path) in self.names("values/keys/", &[".json", ".yaml"]) {
+            let added = keys.add(name, &path, &self.files[&path]);
+            self.errors.extend(added.err().map(Error::from));
+        }
+        keys
+    }
+
+    /// The files right below a folder that end so: their names without the ending, and their paths.
+    fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
+        let named = |path: &String| {
+            let name = path.strip_prefix(folder)?;
+            let name = endings.iter().find_map(|ending| name.strip_suffix(ending))?;
+            (!name.contains('/')).then(|| (name.to_owned(), path.clone()))
+        };
+        self.files.keys().filter_map(named).collect()
+    }
+
+    /// What the files right below a folder hold, by their names without `.yaml`: one is read after the other, so that never more than one is
+    /// in memory as it is written.
+    fn folder<T: DeserializeOwned, U>(
+        &mut self,
+        folder: &str,
+        make: impl Fn(&mut Self, &str, T) -> U,
+    ) -> BTreeMap<String, U> {
+        let files = self.names(folder, &[".yaml"]).into_iter();
+        let read = files.filter_map(|(name, path)| {
+            let entry = self.parse(&path)?;
+            let entry = make(self, &name, entry);
+            Some((name, entry))
+        });
+        read.collect()
+    }
+
+    fn parse<T: DeserializeOwned>(&mut self, path: &str) -> Option<T> {
+        let text = self.files.get(path)?;
+        self.is_given = matches!(text, Text::Given(_));
+        text.read(path).map_err(|error| self.errors.push(error.into())).ok()
+    }
+
+    fn named(&mut self, folder: &str, name: &str, said: &str) {
+        if name != said {
+            let problem = format!("the file is called {name:?} and says it is {said:?}; make the two equal");
+            self.errors.push(Error::Other { file: format!("{folder}{name}.yaml"), problem });
+        }
+    }
+
+    fn shared(&mut self, name: &str, entry: file::Shared) -> Vec<Fragment> {
+        self.named("values/shared/", name, &entry.shared);
+        self.fragments(&format!("values/shared/{name}.yaml"), entry.fragments)
+    }
+
+    fn preset(&mut self, name: &str, entry: file::Preset) -> Preset {
+        self.named("presets/", name, &entry.preset);
+        let path = format!("presets/{name}.yaml");
+        let fragments = self.fragments(&path, entry.fragments);
+        let checks = self.checks(&path, entry.checks);
+        let file::Preset { description, services, features, excludes, .. } = entry;
+        Preset { file: path, description, services, features, fragments, excludes, checks }
+    }
+
+    fn feature(&mut self, name: &str, entry: file::Feature) -> Feature {
+        self.named("values/features/", name, &entry.feature);
+        let path = format!("values/features/{name}.yaml");
+        if self.is_given {
+            let wrong = feature::problems(&entry.schema, &entry.default).into_iter();
+            self.errors.extend(wrong.map(|problem| Error::Other { file: path.clone(), problem }));
+        }
+        let fragments = self.fragments(&path, entry.fragments);
+        let checks = self.checks(&path, entry.checks);
+        let certificates = self.certificates(&path, entry.certificates);
+        let file::Feature { description, schema, default, .. } = entry;
+        Feature { file: path, description, schema: Late::new(&schema), default, fragments, certificates, checks }
+    }
+
+    fn openstack(&mut self, name: &str, entry: file::OpenStackRelease) -> OpenStackRelease {
+        self.named("values/openstack/", name, &entry.openstack_release);
+        let path = format!("values/openstack/{name}.yaml");
+        let fragments = self.fragments(&path, entry.fragments);
+        let file::OpenStackRelease { description, mut variables, upgrades_from, .. } = entry;
+        variables.insert("release".into(), name.into());
+        OpenStackRelease { file: path, description, variables, upgrades_from, fragments }
+    }
+
+    fn fragments(&mut self, path: &str, entries: Vec<file::Fragment>) -> Vec<Fragment> {
+        let entries = entries.into_iter().enumerate();
+        entries.map(|(index, entry)| self.fragment(path, format!("fragments[{index}]"), entry)).collect()
+    }
+
+    fn fragment(&mut self, path: &str, field: String, entry: file::Fragment) -> Fragment {
+        let when = self.condition(path, &format!("{field}.when"), entry.when);
+        let every = entry.every.map(|every| Every::new(every, &self.reach));
+        if let Some(every) = every.as_ref().filter(|_| self.is_given) {
+            self.expressions(path, &format!("{field}.every"), &every.whole);
+        }
+        let mut named = BTreeMap::new();
+        for (release, body) in entry.releases {
+            let field = format!("{field}.releases.{release}");
+            if self.is_given && every.as_ref().is_some_and(|every| every.body(&release).is_some()) {
+                let problem = format!(
+                    "{field}: the release is in `every` as well; split the fragment in two, the later one wins"
+                );
+                self.errors.push(Error::Other { file: path.into(), problem });
+            }
+            named.insert(release, self.body(path, &field, body.values, body.unset));
+        }
+        Fragment { file: path.into(), field, why: entry.why, when, named, every }
+    }
+
+    fn checks(&mut self, path: &str, entries: Vec<file::Check>) -> Vec<Check> {
+        let mut checks = Vec::new();
+        for (index, entry) in entries.into_iter().enumerate() {
+            if self.is_given {
+                self.message(path, &format!("checks[{index}].message"), &entry.message);
+            }
+            if let Some(when) = self.condition(path, &format!("checks[{index}].when"), Some(entry.when)) {
+                checks.push(Check { when, level: entry.level, field: entry.field, message: entry.message });
+            }
+        }
+        checks
+    }
+
+    /// Looks at the expressions in what a check says: it is said before anything of the cloud is known, and to everybody.
+    fn message(&mut self, path: &str, field: &str, message: &str) {
+        let whole = Values::from_iter([("message".to_owned(), message.into())]);
+        if let Err((_, error)) = Template::compile(whole.clone()) {
+            let near = error.expression().to_owned();
+            return self.expression(path, field, &near, error);
+        }
+        for expression in Template::expressions(&whole).iter().map(|source| Expression::late(source)) {
+            let what = match (expression.is_secret(), expression.asks("facts")) {
+                (true, _) => "a secret, and everybody reads it",
+                (_, true) => "facts, which nobody knows before the releases are",
+                (false, false) => continue,
+            };
+            let problem = format!("{field}: `{}` asks for {what}; ask the spec instead", expression.source());
+            self.errors.push(Error::Other { file: path.into(), problem });
+        }
+    }
+
+    fn certificates(&mut self, path: &str, entries: Vec<file::Certificates>) -> Vec<Certificates> {
+        let mut certificates = Vec::new();
+        for (index, entry) in entries.into_iter().enumerate() {
+            let field = format!("certificates[{index}]");
+            let when = self.condition(path, &format!("{field}.when"), entry.when);
+            let secrets = self.body(path, &field, Values::from_iter([("secrets".into(), entry.secrets)]), Vec::new());
+            let file::Certificates { field, keys, brought, .. } = entry;
+            certificates.push(Certificates { when, field, secrets, keys, brought });
+        }
+        certificates
+    }
+
+    fn components(&mut self, path: &str, field: &str, texts: &[String]) -> Vec<Component> {
+        texts.iter().filter_map(|text| self.component(path, field, text)).collect()
+    }
+
+    fn component(&mut self, path: &str, field: &str, text: &str) -> Option<Component> {
+        let component = Component::parse(text);
+        if component.is_none() {
+            let problem =
+                format!("{field}: {text:?} is no component; write application/component, such as keystone/api");
+            self.errors.push(Error::Other { file: path.into(), problem });
+        }
+        component
+    }
+
+    fn condition(&mut self, path: &str, field: &str, text: Option<String>) -> Option<Expression> {
+        let text = text?;
+        if self.is_given
+            && let Err(error) = Expression::compile(&text)
+        {
+            self.expression(path, field, &text, error);
+        }
+        Some(Expression::late(&text))
+    }
+
+    fn body(&mut self, path: &str, field: &str, values: Values, unset: Vec<String>) -> Body {
+        let unset = paths(unset).unwrap_or_else(|error| {
+            self.errors.push(Error::Path { file: path.into(), field: format!("{field}.unset"), error });
+            Vec::new()
+        });
+        let body = Body::new(&values.into(), unset);
+        if self.is_given {
+            self.expressions(path, field, &body);
+        }
+        body
+    }
+
+    /// Looks at the expressions in values.
+    fn expressions(&mut self, path: &str, field: &str, body: &Body) {
+        if let Err((at, error)) = body.check() {
+            let near = at.keys().last().map_or("", |key| key);
+            self.expression(path, &format!("{field}.values.{at}"), near, error);
+        }
+    }
+
+    fn expression(&mut self, path: &str, field: &str, near: &str, error: osdpl_values::expr::Error) {
+        let text = self.files.get(path).map_or("", Text::as_str);
+        let line = text
+            .lines()
+            .position(|line| line.contains(error.expression()) || line.contains(near))
+            .map_or(0, |line| line + 1);
+        self.errors.push(Error::Expression { file: path.into(), line, field: field.into(), error });
+    }
+}

@@ -1,0 +1,142 @@
+use super::*;
+use crate::testing::files;
+
+#[test]
+fn a_catalogue_is_read_and_every_chart_gets_the_keys_it_knows() {
+    let catalog = Catalog::load(&files(&[])).unwrap();
+    let body = catalog.shared[0].body("front").unwrap();
+    assert_eq!(&*body.source, r#"{"auth":{"admin":"${credentials.store.admin}"}}[]"#);
+    assert!(catalog.shared[0].body("store").is_none(), "keys of store are not known");
+    assert_eq!(catalog.provider(&Component::parse("front/api").unwrap()), Some(("front", "front")));
+}
+
+#[test]
+fn everything_wrong_is_said_with_its_place() {
+    let front = files(&[])["values/services/front.yaml"].to_string();
+    let with = |from: &str, to: &str| front.replace(from, to);
+    let cases: [(&str, String, &str); 16] = [
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nservcies: []\n".into(),
+            "presets/small.yaml:3:1: unknown field `servcies`",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: smal\ndescription: x\n".into(),
+            "presets/small.yaml: the file is called \"small\" and says it is \"smal\"; make the two equal",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nservices: [stor]\n".into(),
+            "presets/small.yaml: services: there is no service \"stor\", did you mean \"store\"?; correct the name or add its file",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nfeatures: {color: {}}\n".into(),
+            "presets/small.yaml: features: there is no feature \"color\", did you mean \"colour\"?",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nexcludes: {smal: x}\n".into(),
+            "presets/small.yaml: excludes: there is no preset \"smal\", did you mean \"small\"?",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nfragments:\n- when: feature.x\n".into(),
+            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; there are spec, features",
+        ),
+        (
+            "presets/small.yaml",
+            "preset: small\ndescription: x\nfragments:\n- releases: {font: {values: {}}}\n".into(),
+            "presets/small.yaml: fragments[0].releases: there is no release \"font\", did you mean \"front\"?",
+        ),
+        (
+            "values/services/front.yaml",
+            with("store/server", "store/servre"),
+            "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\", did you mean \"store/server\"?",
+        ),
+        (
+            "values/services/front.yaml",
+            with("store/server", "store"),
+            "values/services/front.yaml: releases.front.needs[0]: \"store\" is no component; write application/component, such as keystone/api",
+        ),
+        (
+            "values/services/front.yaml",
+            with("    needs: [{component: store/server}]", "    awaits: [{component: store/servre}]"),
+            "values/services/front.yaml: releases.front.awaits: there is no component \"store/servre\", did you mean \"store/server\"?",
+        ),
+        (
+            "values/services/front.yaml",
+            with("    needs: [{component: store/server}]", "    awaits: [{component: front/api}]"),
+            "releases need each other in a circle: front → front; remove one",
+        ),
+        (
+            "values/services/front.yaml",
+            with("store/server", "front/api"),
+            "releases need each other in a circle: front → front; remove one",
+        ),
+        (
+            "values/services/front.yaml",
+            with("front.user", "front.usr"),
+            "values/services/front.yaml: releases.front.values: there is no credential \"front.usr\", did you mean \"front.user\"?",
+        ),
+        (
+            "values/services/front.yaml",
+            with("${spec.region}", "${spec.region"),
+            "values/services/front.yaml:11: releases.front.values.conf.region: \"${spec.region\" has a `${` without its `}`",
+        ),
+        (
+            "values/services/front.yaml",
+            with("    plainJobs", "    unset: ['a..b']\n    plainJobs"),
+            "values/services/front.yaml: releases.front.unset: \"a..b\" is no path: a key is empty",
+        ),
+        (
+            "values/services/front.yaml",
+            with("    plainJobs", "    namespace: Front\n    plainJobs"),
+            "values/services/front.yaml: releases.front.namespace: \"Front\" is no name of a namespace; write lower-case letters",
+        ),
+    ];
+    for (path, text, expected) in cases {
+        let errors = Catalog::load(&files(&[(path, &text)])).unwrap_err().to_string();
+        assert!(errors.starts_with(expected), "{expected}\n{errors}");
+    }
+}
+
+/// Rules and couplings name releases: of a service that can't be read none is to blame them for.
+#[test]
+fn a_service_that_cannot_be_read_is_the_only_thing_that_is_told() {
+    let front = files(&[])["values/services/front.yaml"].replace("service: front", "servce: front");
+    let rules = "rules: [{releases: [front], when: 'true', level: error, path: conf.region, message: x}]\n";
+    let changed = files(&[("values/services/front.yaml", &front), ("values/rules.yaml", rules)]);
+    let errors = Catalog::load(&changed).unwrap_err().0;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].to_string().ends_with("; correct the file"), "{errors:?}");
+    let alone = files(&[("values/rules.yaml", &rules.replace("[front]", "[frnt]"))]);
+    assert_eq!(Catalog::load(&alone).unwrap_err().0.len(), 1, "where all can be read, rules are looked at");
+}
+
+#[test]
+fn what_is_rolled_exists_once_and_has_daemons() {
+    for (list, expected) in [
+        ("[frnt]", "values/nodes.yaml: rollout[0]: there is no release \"frnt\", did you mean \"front\"?"),
+        ("[front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; take it out"),
+        ("[front, front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; take it out"),
+    ] {
+        let text = format!("rollout: {list}\n");
+        let errors = Catalog::load(&files(&[("values/nodes.yaml", &text)])).unwrap_err().to_string();
+        assert!(errors.starts_with(expected), "{expected}\n{errors}");
+    }
+}
+
+#[test]
+fn conditions_that_ask_a_secret_and_marks_at_anything_but_a_reference_are_refused() {
+    let feature = "feature: colour\ndescription: x\nschema: {type: object, properties: {name: {type: string, x-osdpl-secret: true}}}\n\
+                   default: {name: red}\nfragments:\n- when: \"secret({'name': 'a', 'key': 'b'}) == 'x'\"\n";
+    let errors = Catalog::load(&files(&[("values/features/colour.yaml", feature)])).unwrap_err().to_string();
+    for expected in [
+        "values/features/colour.yaml: schema.properties.name: x-osdpl-secret marks an object with the required strings name and key",
+        "values/features/colour.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` asks a secret, and its answer shows",
+    ] {
+        assert!(errors.contains(expected), "{errors}");
+    }
+}

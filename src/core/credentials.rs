@@ -1,0 +1,183 @@
+//! Which credentials must exist, where each stands in the values, and how one is made.
+//!
+//! Pure room: randomness is an argument. A credential comes from a Secret that the user names, else from our own Secret, else from the values
+//! of a release that already runs with it, and only then is it made, once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+
+use crate::api::{OpenStackDeploymentSpec, SecretKey};
+use crate::catalog::{Body, Catalog, CredentialKind, credentials_in, file};
+use crate::desired::Selection;
+use osdpl_values::{Path, Values, get};
+
+/// A credential's identity: the service that owns it and its name there.
+pub type Name = (String, String);
+
+/// Every credential that the selection's releases use, with its recipe.
+pub fn needed<'a>(catalog: &'a Catalog, selection: &Selection) -> BTreeMap<Name, &'a file::Credential> {
+    let mut names: BTreeSet<Name> = BTreeSet::new();
+    for service in selection.services.iter().chain(selection.external.keys()) {
+        let owned = catalog.services.get(service).into_iter().flat_map(|entry| entry.credentials.keys());
+        names.extend(owned.map(|name| (service.clone(), name.clone())));
+    }
+    for release in selection.releases.keys() {
+        names.extend(catalog.bodies(release).flat_map(|body| owned(credentials_in(&body.source))));
+    }
+    let recipe = |(service, name): Name| {
+        let credential = catalog.services.get(&service)?.credentials.get(&name)?;
+        Some(((service, name), credential))
+    };
+    names.into_iter().filter_map(recipe).collect()
+}
+
+fn owned<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Name> {
+    names.map(|(service, name)| (service.to_owned(), name.to_owned())).collect()
+}
+
+/// The Secret that the user names for a credential.
+pub fn given<'a>(spec: &'a OpenStackDeploymentSpec, (service, name): &Name) -> Option<&'a SecretKey> {
+    spec.services.get(service)?.credentials.get(name)
+}
+
+/// The name of our Secret with the credentials of a service.
+pub fn secret_name(deployment: &str, service: &str) -> String {
+    format!("{deployment}-credentials-{}", service.replace('_', "-"))
+}
+
+/// A Secret of ours that someone edited and that was put back to what releases run with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The service.
+    pub service: String,
+    /// The Secret, in the resource's namespace.
+    pub secret: String,
+    /// The keys that were put back.
+    pub keys: Vec<String>,
+}
+
+impl std::fmt::Display for Restored {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { service, secret, keys } = self;
+        write!(
+            formatter,
+            "Secret {secret} was edited and releases run with other values: {} put back; to rotate a credential, name a Secret of your own in spec.services.{service}.credentials",
+            keys.join(", ")
+        )
+    }
+}
+
+/// Where a credential stands, whole, in a release's values: from there it can be read back.
+pub fn places(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
+    let wanted = format!("credentials.{service}.{name}");
+    let whole = catalog.bodies(release).flat_map(Body::whole);
+    whole.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
+}
+
+/// The credential as a release's recorded values have it.
+pub fn read_back(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
+    places(catalog, release, name).iter().find_map(|path| Some(get(recorded, path)?.as_str()?.to_owned()))
+}
+
+/// Makes a credential; `random` fills a buffer with random bytes.
+///
+/// # Errors
+/// What `random` returns.
+pub fn generate<E>(recipe: &file::Credential, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
+    let mut bytes = vec![0; recipe.length.max(16)];
+    let mut hex = |length: usize| -> Result<String, E> {
+        random(&mut bytes[..length.div_ceil(2)])?;
+        let text = bytes[..length.div_ceil(2)].iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        Ok(text[..length].to_owned())
+    };
+    match recipe.kind {
+        CredentialKind::Hex => hex(recipe.length),
+        CredentialKind::Uuid => {
+            let text = hex(32)?;
+            // RFC 9562: version 4, variant 10.
+            Ok(format!("{}-{}-4{}-a{}-{}", &text[..8], &text[8..12], &text[13..16], &text[17..20], &text[20..]))
+        }
+        CredentialKind::Base64 => {
+            random(&mut bytes[..recipe.length])?;
+            Ok(base64::engine::general_purpose::STANDARD.encode(&bytes[..recipe.length]))
+        }
+        CredentialKind::Password => password(recipe.length, random),
+    }
+}
+
+/// `[A-Za-z0-9]`, a letter first; bytes over the last whole multiple of 62 are thrown away, so that every character is as likely.
+fn password<E>(length: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
+    const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    let mut text = String::with_capacity(length);
+    let mut bytes = [0; 64];
+    while text.len() < length {
+        random(&mut bytes)?;
+        for byte in bytes.iter().filter(|byte| **byte < 248) {
+            let character = char::from(ALPHABET[usize::from(byte % 62)]);
+            if text.len() < length && (!text.is_empty() || character.is_ascii_alphabetic()) {
+                text.push(character);
+            }
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn recipe(kind: CredentialKind, length: usize) -> file::Credential {
+        file::Credential { kind, length, description: String::new(), rotation: String::new(), external: false }
+    }
+
+    fn made(kind: CredentialKind, length: usize) -> String {
+        let mut state = 7_u8;
+        let random = |buffer: &mut [u8]| {
+            for byte in buffer {
+                state = state.wrapping_mul(73).wrapping_add(41);
+                *byte = state;
+            }
+            Ok::<_, Infallible>(())
+        };
+        generate(&recipe(kind, length), random).unwrap()
+    }
+
+    #[test]
+    fn each_kind_has_its_alphabet_and_length() {
+        let password = made(CredentialKind::Password, 32);
+        assert!(password.len() == 32 && password.chars().all(|c| c.is_ascii_alphanumeric()), "{password}");
+        let hex = made(CredentialKind::Hex, 33);
+        assert!(hex.len() == 33 && hex.chars().all(|c| c.is_ascii_hexdigit()), "{hex}");
+        let uuid = made(CredentialKind::Uuid, 0);
+        assert!(uuid.len() == 36 && uuid.as_bytes()[14] == b'4', "{uuid}");
+        assert_eq!(made(CredentialKind::Base64, 32).len(), 44);
+    }
+
+    #[test]
+    fn a_credential_is_found_where_the_catalogue_puts_it() {
+        let catalog = Catalog::load(&crate::testing::files(&[])).unwrap();
+        let name = ("store".to_owned(), "admin".to_owned());
+        let recorded = serde_json::from_str(r#"{"auth": {"admin": "s3cret"}}"#).unwrap();
+        assert_eq!(read_back(&catalog, "front", &recorded, &name).as_deref(), Some("s3cret"));
+        assert_eq!(read_back(&catalog, "store", &recorded, &name).as_deref(), Some("s3cret"));
+        assert_eq!(read_back(&catalog, "front", &recorded, &("front".to_owned(), "user".to_owned())), None);
+    }
+
+    #[test]
+    fn what_the_releases_use_is_needed_whoever_owns_it() {
+        let catalog = Catalog::load(&crate::testing::files(&[])).unwrap();
+        let spec = serde_json::from_str(r#"{"openstackRelease": "2026.1", "services": {"front": {"enabled": true}}}"#)
+            .unwrap();
+        let selection = crate::desired::select("cloud", "openstack", &spec, &catalog);
+        let names: Vec<_> =
+            needed(&catalog, &selection).into_keys().map(|(service, name)| format!("{service}.{name}")).collect();
+        assert_eq!(names, ["front.user", "store.admin"]);
+    }
+}

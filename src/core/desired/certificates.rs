@@ -1,0 +1,68 @@
+//! The certificates that a cloud takes out of Secrets.
+
+use serde::Deserialize;
+
+use super::Finding;
+use super::select::{holds, refused};
+use crate::catalog::{Catalog, CertificateKeys, Certificates};
+use osdpl_values::Origin;
+use osdpl_values::expr::Scope;
+
+/// A Secret with a certificate, and what it is to be good for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Certificate {
+    /// The field of the spec that it is there for.
+    pub field: String,
+    /// The Secret's namespace.
+    pub namespace: String,
+    /// The Secret's name.
+    pub name: String,
+    /// The names that clients look for in it.
+    pub hosts: Vec<String>,
+    /// Under which keys the Secret holds what.
+    pub keys: CertificateKeys,
+    /// Whether somebody has to bring it: that it is not there is told.
+    pub brought: bool,
+}
+
+/// A Secret as the catalogue names it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    name: String,
+    namespace: String,
+    #[serde(default)]
+    hosts: Vec<String>,
+}
+
+/// The certificates of all features; `scope` is what expressions see, without credentials. Entries of the catalogue that can't be read are `findings`.
+pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
+    let mut found = Vec::new();
+    for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {
+        if !holds(entry.when.as_ref(), scope, &entry.field, findings) {
+            continue;
+        }
+        match named(entry, scope) {
+            Ok(named) => found.extend(named.into_iter().map(|Named { name, namespace, hosts }| Certificate {
+                field: entry.field.clone(),
+                namespace,
+                name,
+                hosts,
+                keys: entry.keys.clone(),
+                brought: entry.brought,
+            })),
+            Err(problem) => findings.push(refused(
+                entry.field.clone(),
+                format!("which certificates there are can't be said: {problem}; report the catalogue's mistake"),
+            )),
+        }
+    }
+    found
+}
+
+fn named(entry: &Certificates, scope: &Scope) -> Result<Vec<Named>, String> {
+    let layer = entry.secrets.layer(Origin::Derived("certificates".into()), scope);
+    let mut layer = layer.map_err(|(path, error)| format!("{path}: {error}"))?;
+    let secrets = layer.values.remove("secrets").unwrap_or_default();
+    serde_json::from_value(secrets).map_err(|error| error.to_string())
+}

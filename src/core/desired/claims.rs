@@ -1,0 +1,100 @@
+//! The classes of the volume claims that releases have already: they stay, whatever `spec.storageClass` says by now.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Selection, overrides};
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, Level};
+use crate::observed::{Claim, ClaimPhase, Key};
+use osdpl_values::leaves;
+
+/// The claims of each release that are bound, by release and class. One that was never bound holds nothing and binds nobody to its class.
+pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+
+/// The classes of the bound claims of `releases`.
+pub fn claim_classes(claims: &[Claim], releases: &BTreeMap<String, Key>) -> ClaimClasses {
+    let mut found = ClaimClasses::new();
+    for claim in claims.iter().filter(|claim| claim.phase == ClaimPhase::Bound) {
+        let Some(class) = &claim.class else { continue };
+        let whose = releases.iter().filter(|(_, key)| claim.release.as_ref() == Some(key));
+        for (name, _) in whose {
+            found.entry(name.clone()).or_default().entry(class.clone()).or_default().push(claim.name.clone());
+        }
+    }
+    found
+}
+
+/// The class that a release keeps, whatever the spec says: that of its claims, where all have the same.
+pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a String> {
+    let classes = classes.get(name).filter(|classes| classes.len() == 1)?;
+    classes.keys().next()
+}
+
+/// Claims never change their class, and a `StatefulSet` whose template asks for another one can't be upgraded.
+pub(super) fn finding(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    found: &ClaimClasses,
+) -> Option<Finding> {
+    let wanted = spec.storage_class.as_deref()?;
+    let mut kept: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut mixed = Vec::new();
+    for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
+        let own = catalog.release(name).and_then(|(service, _)| overrides(spec, service, name));
+        // A class of the release's own in its values is no change of this one.
+        let chosen =
+            |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
+        let mut others = classes.keys().filter(|class| *class != wanted && !chosen(class)).peekable();
+        match classes.len() {
+            1 => others.for_each(|class| kept.entry(class).or_default().push(name)),
+            _ if others.peek().is_some() => mixed.push(several(name, classes)),
+            _ => {}
+        }
+    }
+    let kept = kept.into_iter().map(|(class, names)| format!("the claims of {} keep class {class}", names.join(", ")));
+    let lines: Vec<String> = kept.chain(mixed).collect();
+    (!lines.is_empty()).then(|| Finding {
+        level: Level::Warning,
+        field: "spec.storageClass".into(),
+        message: format!(
+            "{}, since claims never change theirs; {wanted} is for releases that have none yet",
+            lines.join("; ")
+        ),
+    })
+}
+
+fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {
+    let each: Vec<_> = classes.iter().map(|(class, claims)| format!("{class} ({})", claims.join(", "))).collect();
+    format!("the claims of {name} keep the classes that they have: {}", each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(name: &str, class: &str, phase: ClaimPhase) -> Claim {
+        let release = Some(Key::new("n", "mariadb"));
+        Claim {
+            namespace: "n".into(),
+            name: name.into(),
+            release,
+            class: Some(class.into()),
+            size: "1Gi".into(),
+            phase,
+        }
+    }
+
+    #[test]
+    fn a_class_is_kept_where_all_bound_claims_have_it_and_several_are_named() {
+        let releases = BTreeMap::from([("mariadb".to_owned(), Key::new("n", "mariadb"))]);
+        let bound = |name, class| claim(name, class, ClaimPhase::Bound);
+        let one = [bound("a", "slow"), claim("b", "nope", ClaimPhase::Pending)];
+        let found = claim_classes(&one, &releases);
+        assert_eq!(kept(&found, "mariadb").map(String::as_str), Some("slow"));
+        let found = claim_classes(&[bound("a", "slow"), bound("b", "fast"), bound("c", "slow")], &releases);
+        assert_eq!(kept(&found, "mariadb"), None);
+        let told = "the claims of mariadb keep the classes that they have: fast (b), slow (a, c)";
+        assert_eq!(several("mariadb", &found["mariadb"]), told);
+    }
+}

@@ -1,0 +1,246 @@
+//! The layers of one release, low to high.
+
+use super::{Facts, Finding, Selection, Unavailable, images, overrides, passed};
+use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
+use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
+use crate::scrub::{brought, written};
+use osdpl_values::expr::Scope;
+use osdpl_values::{Layer, Origin, Path, Values, fold, leaves};
+
+/// The catalogue's files whose values texts of the user's become part of.
+const FEATURES: &str = "values/features/";
+
+/// What the layers of a release are made from.
+pub(super) struct Source<'a> {
+    pub spec: &'a OpenStackDeploymentSpec,
+    pub catalog: &'a Catalog,
+    pub selection: &'a Selection,
+    pub facts: &'a Facts,
+    pub service: &'a str,
+    pub name: &'a str,
+    pub release: &'a Release,
+    /// What the user has written into features in clear.
+    pub passwords: &'a [String],
+    pub scope: &'a Scope<'a>,
+}
+
+/// The layers of a release, as far as they can be had.
+pub(super) struct Stack {
+    /// Low to high.
+    pub layers: Vec<Layer>,
+    /// Why the release can't be submitted.
+    pub problems: Vec<Finding>,
+    /// Whether no layer is missing: a wrong `unset` keeps a release from helm, and nobody from judging its values.
+    pub is_whole: bool,
+}
+
+/// The layers of release `name`, low to high, and what went wrong.
+///
+/// # Errors
+/// A message for each layer that can't be had; the release can't be submitted then.
+pub fn layers(
+    name: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    facts: &Facts,
+) -> Result<Vec<Layer>, Vec<Finding>> {
+    let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
+    let common = super::resolve::common(catalog, selection, facts);
+    let scope = super::resolve::scope(&common, facts, name);
+    let passwords = &passed::passwords(&selection.features);
+    let Stack { mut layers, problems, .. } =
+        Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope }.layers();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let per_node = super::per_node::layer(spec, catalog, name, &scope, || fold(&layers), &mut Vec::new());
+    layers.extend(per_node);
+    Ok(layers)
+}
+
+impl<'a> Source<'a> {
+    /// What the spec says of the release.
+    pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
+        overrides(self.spec, self.service, self.name)
+    }
+
+    pub(super) fn layers(&self) -> Stack {
+        let (mut layers, mut problems, mut slips) = (Vec::new(), Vec::new(), Vec::new());
+        self.catalogue(&mut layers, &mut problems);
+        let presets = self.spec.presets.iter().filter_map(|name| self.catalog.presets.get(name));
+        presets.for_each(|preset| self.fragments(&preset.fragments, &mut layers, &mut problems));
+        for feature in self.catalog.features.values() {
+            self.fragments(&feature.fragments, &mut layers, &mut problems);
+        }
+        let chart = self.facts.charts.get(self.name).and_then(|chart| chart.as_ref().ok());
+        layers.extend(images::layer(&self.spec.images, &layers, chart));
+        self.users(&mut layers, &mut problems, &mut slips);
+        layers.retain(|layer| !layer.is_empty());
+        let is_whole = problems.is_empty();
+        problems.extend(slips);
+        Stack { layers, problems, is_whole }
+    }
+
+    fn catalogue(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+        self.fragments(&self.catalog.shared, layers, problems);
+        let file = self.catalog.services.get(self.service).map_or("", |service| service.file.as_str());
+        let field = format!("releases.{}.values", self.name);
+        self.body(&self.release.base, file, &field, layers, problems);
+        self.fragments(&self.release.fragments, layers, problems);
+        if let Some(openstack) = self.catalog.openstack.get(&self.spec.openstack_release) {
+            self.fragments(&openstack.fragments, layers, problems);
+        }
+    }
+
+    fn fragments(&self, fragments: &[Fragment], layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+        for fragment in fragments {
+            let Some(body) = fragment.body(self.name) else { continue };
+            let field = format_args!("{} {}", self.stands(&fragment.file), fragment.field);
+            let when = fragment.when.as_ref();
+            if let Some(problem) = when.and_then(|when| self.unwritten(when.source())) {
+                problems.push(problem);
+            } else if super::select::holds(when, self.scope, &field, problems) {
+                self.body(body, &fragment.file, &fragment.field, layers, problems);
+            }
+        }
+    }
+
+    fn body(&self, body: &Body, file: &str, field: &str, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
+        let origin = Origin::File { file: file.to_owned(), field: field.to_owned() };
+        match body.layer(origin, self.scope) {
+            Ok(mut layer) => {
+                if file.starts_with(FEATURES) {
+                    layer.clear = passed::places(&layer, self.passwords);
+                } else if self.catalog.added.contains_key(file) {
+                    layer.clear = in_clear(&layer.values);
+                }
+                layer.secret.extend_from_slice(&layer.clear);
+                layers.push(layer);
+            }
+            Err((path, error)) => problems.push(self.problem(format!("{} {field}.{path}", self.stands(file)), &error)),
+        }
+    }
+
+    /// Where a file of the catalogue stands, for people: what someone added is in an object.
+    fn stands<'b>(&'b self, file: &'b str) -> &'b str {
+        self.catalog.added.get(file).map_or(file, String::as_str)
+    }
+
+    /// What an expression asks of facts that can't be read.
+    fn unwritten(&self, expression: &str) -> Option<Finding> {
+        let (release, problem) = super::written::blame(expression, self.facts)?;
+        let field = format!("the facts of release {release}");
+        Some(Finding { level: Level::Error, field, message: problem.to_string() })
+    }
+
+    /// A Secret, a credential, facts, or a Ceph, that can't be had says so itself: the expression that wanted it is not to blame.
+    fn problem(&self, place: String, error: &osdpl_values::expr::Error) -> Finding {
+        if let osdpl_values::expr::Error::Secret { name, key, .. } = error {
+            return self.unread(place, name, key);
+        }
+        if let Some(problem) = self.unwritten(error.expression()) {
+            return problem;
+        }
+        let declared = self.facts.ceph.as_ref();
+        let blame = |name: &str| declared.and_then(|declared| declared.blame(name));
+        if let Some(message) = crate::ceph::named_in(error.expression()).find_map(blame) {
+            return Finding { level: Level::Error, field: "spec.features.storage.ceph".into(), message };
+        }
+        let mut used = credentials_in(error.expression());
+        let missing = used.find_map(|(service, name)| {
+            let problem = self.facts.missing.get(&(service.to_owned(), name.to_owned()))?;
+            Some((format!("credential {service}.{name}"), problem.clone()))
+        });
+        let (field, message) = missing.unwrap_or_else(|| {
+            let remedy = if super::select::is_added(&place) {
+                "correct the expression, or set what it needs in the spec"
+            } else {
+                "the catalogue expects something that this spec does not give"
+            };
+            (place, format!("{error}; {remedy}"))
+        });
+        Finding { level: Level::Error, field, message }
+    }
+
+    /// A key of a Secret that is not at hand: the field that names it says why.
+    fn unread(&self, place: String, name: &str, key: &str) -> Finding {
+        let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
+        let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
+        let (field, message) = match (field, problem) {
+            (Some(field), Some(Err(problem))) => (field.field.clone(), problem.to_string()),
+            (Some(field), _) => (field.field.clone(), format!("key {key:?} of Secret {name} is being read")),
+            (None, _) => (
+                place,
+                format!(
+                    "key {key:?} of Secret {name} is not read, because no field of a feature's schema that is marked with {SECRET_MARK} names it; \
+                     mark the field in the catalogue"
+                ),
+            ),
+        };
+        Finding { level: Level::Error, field, message }
+    }
+
+    /// What the user says; a wrong `unset` is one of the `slips`, which leave every layer to be judged.
+    fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, slips: &mut Vec<Finding>) {
+        let common = &self.spec.common;
+        user(&common.all, "spec.common", layers, slips);
+        let group = self.catalog.services.get(self.service).map(|service| service.group);
+        match group {
+            Some(Group::Infra) => user(&common.infra, "spec.common.infra", layers, slips),
+            Some(Group::Openstack) => user(&common.openstack, "spec.common.openstack", layers, slips),
+            None => {}
+        }
+        let Some(own) = self.own() else { return };
+        let field = format!("spec.services.{}.releases.{}", self.service, self.name);
+        for (index, source) in own.values_from.iter().enumerate() {
+            let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+            let field = format!("{field}.valuesFrom[{index}]");
+            match self.facts.values_from.get(&(source.kind, source.name.clone(), key.clone())) {
+                Some(Ok(values)) => {
+                    let origin = Origin::Object(format!("{:?} {}, key {key} ({field})", source.kind, source.name));
+                    let mut layer = Layer::new(origin, values.clone());
+                    layer.secret = if source.kind == ValuesKind::Secret { all(values) } else { in_clear(values) };
+                    layers.push(layer);
+                }
+                Some(Err(Unavailable::Missing(_))) if source.optional => {}
+                Some(Err(problem)) => {
+                    problems.push(Finding { level: Level::Error, field, message: problem.to_string() });
+                }
+                None => {}
+            }
+        }
+        user(&own.overrides, &field, layers, slips);
+    }
+}
+
+/// Everything in these values, and nothing beside it: in an empty map there is nothing to hide, and others may set what is below.
+fn all(values: &Values) -> Vec<Path> {
+    let said = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
+    said.map(|(path, _)| path).collect()
+}
+
+/// Secrets that someone has written where they can be read: osdpl repeats none of them.
+pub(super) fn in_clear(values: &Values) -> Vec<Path> {
+    let found = leaves(values).into_iter().filter(|(path, value)| written(path, value)).map(|(path, _)| path);
+    found.chain(brought(values)).collect()
+}
+
+fn user(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, slips: &mut Vec<Finding>) {
+    if overrides.values.is_empty() && overrides.unset.is_empty() {
+        return;
+    }
+    let mut layer = Layer::new(Origin::Field(format!("{field}.values")), overrides.values.clone());
+    layer.secret = in_clear(&overrides.values);
+    for (index, text) in overrides.unset.iter().enumerate() {
+        match Path::parse(text) {
+            Ok(path) => layer.unset.push((index, path)),
+            Err(error) => slips.push(Finding {
+                level: Level::Error,
+                field: format!("{field}.unset[{index}]"),
+                message: error.to_string(),
+            }),
+        }
+    }
+    layers.push(layer);
+}

@@ -1,0 +1,64 @@
+//! Who goes first when not all can: the longest remaining chain.
+
+use std::collections::BTreeMap;
+
+use super::{ChartFact, Desired, DesiredRelease, Provider};
+use osdpl_values::{self as values, Values};
+
+/// The Jobs that a release is made of, as far as OpenStack-Helm's own switches tell (`manifests.job_*`): nearly all of them are hooks, one
+/// after another, and helm waits for each. Without rendering nothing tells better how long a release takes.
+pub(super) fn jobs(values: &Values, chart: Option<&ChartFact>) -> usize {
+    let set = values::get(values, &["manifests"].into_iter().collect()).and_then(|set| set.as_object());
+    let switch = |name: &str| set.and_then(|set| set.get(name)).and_then(serde_json::Value::as_bool);
+    let jobs = chart.into_iter().flat_map(|chart| &chart.jobs);
+    jobs.filter(|(name, default)| switch(name).unwrap_or(**default)).count()
+}
+
+impl Desired {
+    /// How long the longest chain of needs below each release is: 0 for one that needs nothing.
+    pub fn depths(&self) -> BTreeMap<&str, usize> {
+        let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
+        for _ in 0..=self.releases.len() {
+            for (name, release) in &self.releases {
+                let below = release.needs.values().filter_map(|provider| match provider {
+                    Provider::Release(name) => Some(depths.get(name.as_str()).copied().unwrap_or_default() + 1),
+                    Provider::External(_) => None,
+                });
+                depths.insert(name, below.max().unwrap_or_default());
+            }
+        }
+        depths
+    }
+
+    /// The length of the longest chain from each release on: its own Jobs and those of the releases that need it, one for helm itself each.
+    /// Where only pods wait for a release ([`DesiredRelease::awaits`]), the Jobs of theirs run meanwhile, and one is added for the pods.
+    pub fn priorities(&self) -> BTreeMap<&str, usize> {
+        let own = |release: &DesiredRelease| 1 + release.jobs;
+        let mut lengths: BTreeMap<&str, usize> =
+            self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect();
+        // A chain is no longer than there are releases; where needs go in circles, which the catalogue forbids, it ends all the same.
+        for _ in 0..self.releases.len() {
+            let mut changed = false;
+            for (name, release) in &self.releases {
+                let needs = release.needs.values().filter_map(|provider| match provider {
+                    Provider::Release(provider) => Some(provider),
+                    Provider::External(_) => None,
+                });
+                let whole = lengths[name.as_str()];
+                let pods = release.awaits.iter().map(|provider| (provider, 1));
+                for (provider, rest) in needs.map(|provider| (provider, whole)).chain(pods) {
+                    let Some(first) = self.releases.get(provider) else { continue };
+                    let length = own(first) + rest;
+                    if let Some(known) = lengths.get_mut(provider.as_str()).filter(|known| **known < length) {
+                        *known = length;
+                        changed = true;
+                    }
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        lengths
+    }
+}

@@ -1,0 +1,98 @@
+//! Passwords that a user writes into features in clear: fragments pass them on, and wherever they land nobody is shown them.
+
+use serde_json::Value;
+
+use crate::scrub::{SHORTEST, names_secret, secretive};
+use osdpl_values::{Layer, Path, Values, leaves};
+
+/// The texts of features that are taken for secrets.
+pub(super) fn passwords(features: &Values) -> Vec<String> {
+    let mut found = Vec::new();
+    in_map(features, &mut found);
+    found
+}
+
+/// Where a layer has one of them: a list is hidden whole.
+pub(super) fn places(layer: &Layer, passwords: &[String]) -> Vec<Path> {
+    if passwords.is_empty() {
+        return Vec::new();
+    }
+    let has_one = |value: &Value| passwords.iter().any(|password| says(value, password));
+    leaves(&layer.values).into_iter().filter(|(_, value)| has_one(value)).map(|(path, _)| path).collect()
+}
+
+fn in_map(map: &Values, found: &mut Vec<String>) {
+    for (key, value) in map {
+        match value {
+            Value::String(text) if text.len() >= SHORTEST => {
+                let is_password = names_secret(key) && !names_something_else(key) || secretive(&Path::root(), value);
+                found.extend(is_password.then(|| text.clone()));
+            }
+            _ => below(value, found),
+        }
+    }
+}
+
+fn below(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => in_map(map, found),
+        Value::Array(items) => items.iter().for_each(|item| below(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Schemas of features say `secret` and `…Secret` for the name of one, where options of drivers are spelled `san_password`; rules of policies are called
+/// `secrets:post`.
+fn names_something_else(key: &str) -> bool {
+    key == "secret" || key.ends_with("Secret") || key.contains(':')
+}
+
+/// From this length on a password is looked for within texts, as in a URL; shorter ones are words that stand in others.
+const WITHIN: usize = 8;
+
+fn says(value: &Value, password: &str) -> bool {
+    match value {
+        Value::String(text) => text == password || password.len() >= WITHIN && text.contains(password),
+        Value::Array(items) => items.iter().any(|item| says(item, password)),
+        Value::Object(map) => map.values().any(|value| says(value, password)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use osdpl_values::Origin;
+
+    fn map(value: Value) -> Values {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn passwords_are_known_by_their_keys_and_names_of_secrets_are_none() {
+        let features = map(json!({
+            "volumes": {"backends": [{"name": "array", "secret": "account", "options": {"san_login": "admin", "san_password": "hunter2"}}]},
+            "identity": {"ldap": {"url": "ldap://reader:letmein@ldap", "passwordSecret": "ldap", "tokens": {"provider": "fernet"}},
+                         "compliance": {"passwordRegex": "^.{12,}$"}},
+            "policies": {"barbican": {"secret:decrypt": "role:admin", "identity:create_credential": "role:admin"}},
+        }));
+        assert_eq!(passwords(&features), ["ldap://reader:letmein@ldap", "hunter2"]);
+    }
+
+    #[test]
+    fn what_holds_one_is_hidden_and_nothing_beside_it() {
+        let conf = json!({"array": {"san_ip": "10.0.0.9", "key": "hunter2"}, "list": [{"a": "hunter2"}], "other": ["a hunter2"],
+                          "url": "http://a:long-enough@b"});
+        let values = map(json!({"conf": conf}));
+        let layer = Layer::new(Origin::Field("x".into()), values);
+        let hidden = |passwords: &[&str]| {
+            let passwords: Vec<String> = passwords.iter().map(ToString::to_string).collect();
+            places(&layer, &passwords).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(hidden(&["hunter2"]), ["conf.array.key", "conf.list"]);
+        assert_eq!(hidden(&["long-enough"]), ["conf.url"]);
+        assert_eq!(hidden(&[]), Vec::<String>::new());
+    }
+}

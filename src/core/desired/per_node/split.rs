@@ -1,0 +1,60 @@
+//! Into which `DaemonSets` a release's own are split: whenever that changes, charts give them other names or other nodes, and all pods are made anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::forms;
+use crate::catalog::{Component, Form, Release};
+use crate::release::NO_SPLIT;
+use osdpl_values::{Values, canonical, digest, get};
+
+/// How the `DaemonSets` of a release are split by node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Split {
+    /// The digest of it, 16 hexadecimal digits, or [`NO_SPLIT`].
+    pub digest: String,
+    /// The components of which some nodes have pods of their own.
+    pub components: BTreeSet<Component>,
+    /// The name that upstream gives the one `DaemonSet` of each component that can be split, while it is not.
+    pub whole: BTreeMap<Component, String>,
+}
+
+/// The split that these values mean, whoever wrote them; `None` for a release that has nothing to split.
+pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<Split> {
+    let mut split = Split { digest: NO_SPLIT.to_owned(), ..Split::default() };
+    let mut all = Vec::new();
+    for (name, own) in &release.daemonsets {
+        let key = format!("{}_{name}", release.chart);
+        let whole = format!("{}-default", key.replace('_', "-"));
+        split.whole.insert(own.component.clone(), whole);
+        let entries =
+            get(values, &forms::place(own.form, &key)).map(|value| nodes(own.form, value)).unwrap_or_default();
+        if !entries.is_empty() {
+            split.components.insert(own.component.clone());
+            all.push(json!([name, entries]));
+        }
+    }
+    if !all.is_empty() {
+        split.digest = digest([canonical(&Value::Array(all)).as_str()]);
+        split.digest.truncate(16);
+    }
+    (!split.whole.is_empty()).then_some(split)
+}
+
+/// For which nodes there are entries, in their order; what they say is not asked.
+fn nodes(form: Form, value: &Value) -> Vec<Value> {
+    match form {
+        Form::Conf => {
+            let each = |list: &str, field: &str| -> Vec<Value> {
+                value[list].as_array().into_iter().flatten().map(|entry| entry[field].clone()).collect()
+            };
+            each("labels", "label").into_iter().chain(each("hosts", "name")).collect()
+        }
+        Form::Root => {
+            let keys: BTreeSet<&String> =
+                value["labels"].as_object().into_iter().flatten().map(|(key, _)| key).collect();
+            keys.into_iter().map(|key| key.as_str().into()).collect()
+        }
+    }
+}

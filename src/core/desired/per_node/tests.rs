@@ -1,0 +1,223 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::desired::{Facts, resolve, select};
+
+/// `front` takes values in one form for two `DaemonSets`, `store` in the other for one.
+fn catalog() -> Catalog {
+    let mut files = crate::testing::files(&[]);
+    let front = files["values/services/front.yaml"].replace(
+        "    plainJobs: [front-setup]\n",
+        "    plainJobs: [front-setup]\n    daemonsets:\n      agent: {form: conf, component: front/agent, shared: [conf.a.host]}\n\
+         \x20     l2_agent: {form: conf, component: front/l2, when: features.colour.name == 'blue'}\n",
+    );
+    let store = files["values/services/store.yaml"].replace(
+        "    components: {store/server: StatefulSet}\n",
+        "    components: {store/server: StatefulSet}\n    daemonsets:\n      disk: {form: root, component: store/disk}\n",
+    );
+    files.insert("values/services/front.yaml".into(), front.into());
+    files.insert("values/services/store.yaml".into(), store.into());
+    // What this chart knows is no matter here.
+    files.remove("values/keys/front.yaml");
+    let bare = files["presets/small.yaml"].replace("[store, front]", "[store, front, bare]");
+    files.insert("presets/small.yaml".into(), bare.into());
+    let text = "service: bare\ndescription: x\ngroup: infra\nreleases: {bare: {}, other: {when: 'false', daemonsets: {x: {form: conf, component: other/x}}}}\n";
+    files.insert("values/services/bare.yaml".into(), text.into());
+    Catalog::load(&files).unwrap()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn resolved(overrides: Value, change: Value) -> crate::desired::Desired {
+    let catalog = catalog();
+    let mut spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "nodes": {"overrides": overrides}});
+    spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+    let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
+    let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
+    let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
+    resolve(&spec, &catalog, &select("cloud", "n", &spec, &catalog), &facts)
+}
+
+fn said(overrides: Value) -> Vec<String> {
+    resolved(overrides, json!({})).findings.iter().map(|finding| format!("{:?} {finding}", finding.level)).collect()
+}
+
+/// An entry for the nodes with a label, or of a name.
+fn entry(nodes: &Value, release: &str, values: &Value) -> Value {
+    let mut entry = json!({"name": "x", "releases": {release: {"values": values}}});
+    let field = if nodes.is_array() { "nodes" } else { "selector" };
+    entry[field] = nodes.clone();
+    entry
+}
+
+fn label(key: &str, value: &str) -> Value {
+    json!({"matchLabels": {key: value}})
+}
+
+#[test]
+fn entries_become_what_each_form_understands_in_the_order_of_the_spec() {
+    let any = json!({"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["b", "a"]}]});
+    let overrides = json!([
+        entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1, "y": 1}}})),
+        entry(&any, "front", &json!({"conf": {"a": {"x": 2}}})),
+        entry(&json!(["n2", "n1"]), "front", &json!({"conf": {"a": {"x": null}}})),
+        entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"z": 3}}})),
+        entry(&any, "store", &json!({"pod": {"x": 1}})),
+        entry(&json!(["n1"]), "store", &json!({"pod": {"x": 2}})),
+        entry(&label("gpu", "a"), "store", &json!({"conf": {"y": 3}})),
+    ]);
+    let desired = resolved(overrides, json!({}));
+    let findings: Vec<_> = desired.findings.iter().filter(|finding| finding.level == Level::Error).collect();
+    assert!(findings.is_empty(), "{findings:?}");
+    assert_eq!(
+        desired.releases["front"].values["conf"]["overrides"],
+        json!({"front_agent": {
+            "labels": [
+                {"label": {"key": "gpu", "values": ["a", "b"]}, "conf": {"a": {"x": 2}}},
+                {"label": {"key": "rack", "values": ["1"]}, "conf": {"a": {"x": 1, "y": 1, "z": 3}}},
+            ],
+            "hosts": [{"name": "n1", "conf": {"a": {"x": null}}}, {"name": "n2", "conf": {"a": {"x": null}}}],
+        }})
+    );
+    assert_eq!(
+        desired.releases["store"].values["overrides"],
+        json!({"store_disk": {"labels": {
+            "gpu::b": {"values": {"pod": {"x": 1}}},
+            "kubernetes.io/hostname::n1": {"values": {"pod": {"x": 2}}},
+            "gpu::a": {"values": {"pod": {"x": 1}, "conf": {"y": 3}}},
+        }}})
+    );
+}
+
+#[test]
+fn what_no_chart_can_express_is_refused_with_where_why_and_what_to_do() {
+    let fine = json!({"conf": {"a": {"x": 1}}});
+    let selects = |key: &str, operator: &str, values: Value| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+    let rack = label("rack", "1");
+    let mut named = entry(&rack, "front", &fine);
+    named["releases"]["front"]["daemonsets"] = json!(["agnet"]);
+    let mut both = entry(&rack, "front", &fine);
+    both["nodes"] = json!(["n1"]);
+    let cases = [
+        (
+            entry(&selects("a", "NotIn", json!(["1"])), "front", &fine),
+            "asks for NotIn, and charts tell nodes apart by the values of one label alone; give those nodes a label",
+        ),
+        (entry(&selects("a", "Exists", json!([])), "front", &fine), "asks for Exists, and"),
+        (entry(&json!({"matchLabels": {"a": "1", "b": "2"}}), "front", &fine), "asks for several labels at once, and"),
+        (entry(&json!({}), "front", &fine), "selector: is empty and would mean every node"),
+        (entry(&json!(["N 1"]), "front", &fine), "nodes: \"N 1\" is no name of a node"),
+        (both, "must say for which nodes it is: either by `selector` or by `nodes`"),
+        (json!({"name": "x", "nodes": ["n1"]}), "changes nothing; name releases"),
+        (
+            entry(&rack, "frnot", &fine),
+            ".releases.frnot: there is no release \"frnot\", did you mean \"front\"?; there are other, front, store",
+        ),
+        (
+            entry(&rack, "bare", &fine),
+            ".releases.bare: can't differ by node: chart bare makes the same pods for all of them; set it for all nodes in spec.services",
+        ),
+        (
+            named,
+            ".releases.front.daemonsets: \"agnet\" of chart front takes no values by node, did you mean \"agent\"?; there are agent, l2_agent",
+        ),
+        (entry(&rack, "front", &json!({})), ".releases.front: changes nothing; give `values`"),
+        (
+            entry(&rack, "front", &json!({"network": {"x": 1}})),
+            ".releases.front.values.network.x: can't differ by node: chart front gives the pods of agent on some nodes what is below conf alone; set it for all nodes",
+        ),
+        (entry(&rack, "front", &json!({"conf": 1})), ".releases.front.values.conf: can't differ by node"),
+        (
+            entry(&rack, "front", &json!({"conf": {"a": {"host": "x"}}})),
+            ".releases.front.values.conf.a.host: can't differ by node: chart front gives the pods of agent on some nodes configuration files, and this goes into scripts",
+        ),
+        (
+            entry(&rack, "front", &json!({"conf": {"overrides": {"x": 1}}})),
+            ".releases.front.values.conf.overrides.x: is the chart's own place",
+        ),
+        (
+            entry(&rack, "store", &json!({"overrides": {"x": 1}})),
+            ".releases.store.values.overrides.x: is the chart's own place",
+        ),
+        (
+            entry(&label("example.org/gpu", "1"), "front", &fine),
+            "selects by label example.org/gpu, of which chart front can't make a DaemonSet's name",
+        ),
+        (
+            entry(&json!(["compute-001-of-rack.example.org"]), "front", &fine),
+            "names node compute-001-of-rack.example.org, of whose first 20 characters",
+        ),
+    ];
+    for (entry, expected) in cases {
+        let said: Vec<_> = said(json!([entry])).into_iter().filter(|line| line.starts_with("Error")).collect();
+        let expected = if expected.starts_with('.') { expected.to_owned() } else { format!(": {expected}") };
+        let begins = format!("Error spec.nodes.overrides[0]{expected}");
+        assert!(said.len() == 1 && said[0].starts_with(&begins), "{begins}\n{said:#?}");
+    }
+}
+
+#[test]
+fn a_label_with_a_slash_and_values_beside_conf_fit_the_other_form() {
+    let store = entry(&label("example.org/gpu", "1"), "store", &json!({"pod": {"x": 1}}));
+    let said: Vec<_> = said(json!([store])).into_iter().filter(|line| line.starts_with("Error")).collect();
+    assert_eq!(said, Vec::<String>::new());
+}
+
+#[test]
+fn conflicts_are_told_with_both_places_and_what_has_no_effect_too() {
+    let one = |nodes: Value, x: u8| entry(&nodes, "front", &json!({"conf": {"a": {"x": x}}}));
+    let rack = || label("rack", "1");
+    let lines = said(json!([one(rack(), 1), one(json!(["n1"]), 2), one(rack(), 3)]));
+    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one holds, take one of them out";
+    assert_eq!(lines, [conflict]);
+    assert_eq!(said(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
+    let secret = |text: &str| entry(&rack(), "front", &json!({"conf": {"a": {"password": text}}}));
+    let lines = said(json!([secret("hunter2"), secret("letmein")]));
+    assert!(lines.len() == 1 && lines[0].contains("conf.a.password is one thing here and another at"), "{lines:?}");
+    let other = said(json!([entry(&rack(), "other", &json!({"conf": {"x": {"y": 1}}}))]));
+    assert_eq!(
+        other,
+        [
+            "Warning spec.nodes.overrides[0].releases.other: the release is not part of this cloud, so this has no effect; take it out"
+        ]
+    );
+    let own = json!({"services": {"front": {"releases": {"front": {"values": {"conf": {"overrides": {"front_agent": {"hosts": []}}}}}}}}});
+    let desired = resolved(json!([one(rack(), 1)]), own);
+    let told = desired.findings[0].to_string();
+    assert!(
+        told.starts_with(
+            "spec.nodes.overrides: takes the place of conf.overrides.front_agent, which other values of front set"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_release_of_several_daemon_sets_asks_which() {
+    let blue = json!({"features": {"colour": {"name": "blue"}}});
+    let front = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
+    let told = resolved(json!([front]), blue.clone()).findings[0].to_string();
+    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: says not for which DaemonSet; name them, of agent, l2_agent, since each one named is restarted";
+    assert_eq!(told, expected);
+    let mut named = front;
+    named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);
+    let desired = resolved(json!([named]), blue);
+    let keys: Vec<_> = desired.releases["front"].values["conf"]["overrides"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["front_l2_agent"]);
+}
+
+#[test]
+fn the_split_changes_with_the_nodes_and_not_with_the_values() {
+    let split = |overrides: Value| resolved(overrides, json!({})).releases["front"].split.clone().unwrap();
+    let one = |nodes: Value, x: u8| entry(&nodes, "front", &json!({"conf": {"a": {"x": x}}}));
+    let none = split(json!([]));
+    assert_eq!((none.digest.as_str(), none.components.len()), (crate::release::NO_SPLIT, 0));
+    let agent = crate::catalog::Component::parse("front/agent").unwrap();
+    assert_eq!(none.whole[&agent], "front-agent-default");
+    let rack = split(json!([one(label("rack", "1"), 1)]));
+    assert_eq!(rack.components.iter().collect::<Vec<_>>(), [&agent]);
+    assert_eq!(rack, split(json!([one(label("rack", "1"), 2)])));
+    for other in [label("rack", "2"), json!(["n1"])] {
+        assert_ne!(rack.digest, split(json!([one(other, 1)])).digest);
+    }
+    assert_eq!(resolved(json!([]), json!({})).releases["bare"].split, None);
+}

@@ -1,0 +1,245 @@
+//! From a selection and facts to each release's values, needs and digests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::layers::{Source, Stack};
+use super::threads;
+use super::{Blocked, ChartFact, Desired, DesiredRelease, Facts, Finding, Selection, claims, other_version};
+use crate::api::{OpenStackDeploymentSpec, reason};
+use crate::catalog::{Catalog, Level, Release};
+use crate::ceph::Declared;
+use crate::observed::Key;
+use osdpl_values::expr::Scope;
+use osdpl_values::{Layer, Path, Values, canonical_map, digest, fold, fold_up, marked, secret};
+
+/// Bumped when the operator itself gives helm something else for the same values: such a change waits for approval as well.
+const EPOCH: &str = "1";
+
+/// What a spec comes to, and by which layers.
+#[derive(Debug, Default)]
+pub struct Layered {
+    /// What is wanted.
+    pub desired: Desired,
+    /// The layers of each release, low to high; none of one of which a layer can't be had.
+    pub layers: BTreeMap<String, Vec<Layer>>,
+    /// Those that can be had of a release of which another can't.
+    pub partial: BTreeMap<String, Vec<Layer>>,
+    /// Why the layers of a release can't be had, once for all that have the same trouble.
+    pub problems: BTreeSet<Finding>,
+}
+
+/// Merges the layers of every selected release.
+pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
+    laid(spec, catalog, selection, facts, false).desired
+}
+
+/// Merges the layers of every selected release, and keeps them for whoever looks at what stands where.
+pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Layered {
+    laid(spec, catalog, selection, facts, true)
+}
+
+fn laid(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    facts: &Facts,
+    keeps_layers: bool,
+) -> Layered {
+    let mut whole = Layered::default();
+    let findings = &mut whole.desired.findings;
+    findings.clone_from(&selection.findings);
+    findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
+    let common = common(catalog, selection, facts);
+    let passwords = &super::passed::passwords(&selection.features);
+    let chosen: Vec<_> =
+        selection.releases.iter().filter_map(|(name, key)| Some((key, name, catalog.release(name)?))).collect();
+    let merged = threads::each(&chosen, |&(key, name, (service, release))| {
+        let scope = scope(&common, facts, name);
+        Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope }
+            .merged(key, keeps_layers)
+    });
+    for ((_, name, _), merged) in chosen.into_iter().zip(merged) {
+        findings.extend(merged.findings);
+        whole.desired.releases.insert(name.clone(), merged.release);
+        let kept = if merged.is_whole { &mut whole.layers } else { &mut whole.partial };
+        kept.insert(name.clone(), merged.layers);
+        whole.problems.extend(merged.problems);
+    }
+    let idle = super::images::idle(&spec.images, &whole.desired, facts);
+    whole.desired.findings.extend(idle);
+    whole
+}
+
+/// The layers of one release and what they come to.
+struct Merged {
+    /// None where nobody asks for them.
+    layers: Vec<Layer>,
+    release: DesiredRelease,
+    findings: Vec<Finding>,
+    /// What keeps the release from helm.
+    problems: Vec<Finding>,
+    /// Whether no layer is missing; the release has no values where one is.
+    is_whole: bool,
+}
+
+impl Source<'_> {
+    /// All layers, the per-node one last.
+    fn merged(&self, key: &Key, keeps_layers: bool) -> Merged {
+        let mut findings: Vec<Finding> = other_version(self.spec, self.catalog, self.name)
+            .and_then(|version| self.unchecked(version))
+            .into_iter()
+            .collect();
+        let Stack { mut layers, problems, is_whole } = self.layers();
+        let below = || if is_whole { fold(&layers) } else { Values::new() };
+        layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
+        let hidden = (secret(&layers), marked(&layers));
+        let values = match (is_whole, keeps_layers) {
+            (true, true) => fold(&layers),
+            (true, false) => fold_up(std::mem::take(&mut layers)),
+            (false, _) => Values::new(),
+        };
+        let release = self.desired(key.clone(), values, hidden, &problems, &mut findings);
+        Merged { layers, release, findings, problems, is_whole }
+    }
+
+    /// Another version of the chart may know other keys.
+    fn unchecked(&self, version: &str) -> Option<Finding> {
+        let Release { chart, .. } = self.release;
+        let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
+        let message = format!(
+            "the keys of these values are not looked at, because those of chart {chart} {version} are not known, and those of {locked} alone are; `osdpl render --manifests` shows what comes of them"
+        );
+        let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
+        Some(Finding { level: Level::Note, field, message })
+    }
+
+    /// What the release comes to; of its paths, those that are hidden now, and those that ever may have to be.
+    fn desired(
+        &self,
+        key: Key,
+        values: Values,
+        (secret, marked): (Vec<Path>, Vec<Path>),
+        problems: &[Finding],
+        findings: &mut Vec<Finding>,
+    ) -> DesiredRelease {
+        let Self { spec, catalog, facts, service, name, release, scope, .. } = *self;
+        let own = self.own();
+        let chart = facts.charts.get(name);
+        let fact = chart.and_then(|chart| chart.as_ref().ok());
+        DesiredRelease {
+            inputs: self.inputs(&key, &values, fact),
+            key,
+            chart: release.chart.clone(),
+            service: service.to_owned(),
+            group: catalog.services[service].group,
+            needs: self.needs(findings),
+            awaits: self.awaits(findings),
+            components: release.components.clone(),
+            tests: release.tests.clone(),
+            jobs: super::order::jobs(&values, fact),
+            plain_jobs: release.plain_jobs.clone(),
+            timeout: release.timeout,
+            server_side: release.server_side,
+            version: fact.map(|chart| chart.version.clone()),
+            chart_digest: fact.map(|chart| chart.digest.clone()).filter(|digest| !digest.is_empty()),
+            imprint: fact.map(|chart| chart.imprint.clone()).filter(|imprint| !imprint.is_empty()),
+            paused: own.is_some_and(|own| own.paused),
+            managed: own.and_then(|own| own.managed).unwrap_or(true),
+            drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
+            blocked: self.blocked(problems),
+            images: super::images::digest(&values, fact),
+            guests: guests(release, scope),
+            split: super::per_node::split(release, &values),
+            catalog: self.catalog_digest(fact),
+            secret,
+            marked,
+            values,
+        }
+    }
+
+    /// Why the release can't be submitted.
+    fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
+        let refused = self.facts.refused.get(self.name).cloned();
+        let lacking = || (!problems.is_empty()).then(|| lacking(problems));
+        refused.or_else(lacking).or_else(|| self.facts.charts.get(self.name)?.as_ref().err().cloned())
+    }
+
+    /// The digest of everything that helm is given.
+    fn inputs(&self, key: &Key, values: &Values, chart: Option<&ChartFact>) -> String {
+        let Release { timeout, server_side, .. } = self.release;
+        let identity = format!("{key} {timeout} {server_side} {}", self.facts.helm_major);
+        digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
+    }
+
+    /// The digest of everything the catalogue could say about a release, whatever the spec: it changes when we change, never when the spec
+    /// does. What someone has added to the catalogue is their word like the spec, and so is a version of the chart that they chose.
+    fn catalog_digest(&self, chart: Option<&ChartFact>) -> String {
+        let Release { timeout, server_side, .. } = self.release;
+        let mut said = self.catalog.said(self.name);
+        said.add(&format!("{} {timeout} {server_side} {EPOCH}", self.facts.helm_major));
+        let is_ours = self.own().is_none_or(|own| own.version.is_none());
+        if let Some(chart) = chart.filter(|_| is_ours) {
+            said.add(&chart.digest);
+        }
+        let mut text = said.finish();
+        text.truncate(16);
+        text
+    }
+}
+
+/// What keeps the expression from its answer keeps the values from theirs, and those say so.
+fn guests(release: &Release, scope: &Scope<'_>) -> Option<String> {
+    let answer = release.guests.as_ref()?.evaluate(scope).ok()?;
+    answer.as_str().map(str::to_owned)
+}
+
+fn lacking(problems: &[Finding]) -> Blocked {
+    let mut said: Vec<String> = Vec::new();
+    for problem in problems.iter().map(ToString::to_string) {
+        // What several values ask for is missing once.
+        if !said.contains(&problem) {
+            said.push(problem);
+        }
+    }
+    let message = said.join("; ");
+    Blocked { reason: reason::INPUTS.into(), message }
+}
+
+/// What the expressions of every release see.
+pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
+    let ceph = facts.ceph.as_ref().map(Declared::variables).unwrap_or_default();
+    let variables = [
+        ("credentials", json!(facts.credentials)),
+        ("ceph", ceph.into()),
+        ("facts", super::written::variable(catalog, facts).into()),
+    ];
+    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let read =
+        |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
+    selection.scope.inner(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
+}
+
+/// What those of one release see.
+pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
+    let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
+    let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);
+    if let Some((class, spec)) = claims::kept(&facts.claim_classes, name).zip(common.variable("spec")) {
+        let mut spec = spec.clone();
+        spec["storageClass"] = json!(class);
+        variables.insert("spec".into(), spec);
+    }
+    common.inner(variables)
+}
+
+/// The values with everything secret replaced, for people.
+pub fn redacted(values: &Values, secret: &[Path]) -> Values {
+    let mut shown = values.clone();
+    for path in secret {
+        if osdpl_values::get(&shown, path).is_some_and(|value| !value.is_null()) {
+            osdpl_values::set(&mut shown, path, "<redacted>".into());
+        }
+    }
+    shown
+}

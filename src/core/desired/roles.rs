@@ -1,0 +1,156 @@
+//! What can be said of `spec.nodes.roles` without a cluster: names that nobody knows, labels that can't be.
+
+use super::Finding;
+use crate::api::{NodeOperator, NodeRole, NodeSelector, OpenStackDeploymentSpec};
+use crate::catalog::schema::below;
+use crate::catalog::{Catalog, Level, did_you_mean};
+use crate::observed::Labels;
+
+/// The labels that a role stands for: its own, else the catalogue's.
+pub fn role_labels(name: &str, role: &NodeRole, catalog: &Catalog) -> Labels {
+    let known = || catalog.roles.get(name).map(|known| known.labels.clone()).unwrap_or_default();
+    if role.labels.is_empty() { known() } else { role.labels.clone() }
+}
+
+/// What is wrong with the roles of a spec.
+pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) {
+    for (name, role) in &spec.nodes.roles {
+        let field = below("spec.nodes.roles", name);
+        let mut refuse = |field: String, message: String| {
+            findings.push(Finding { level: Level::Error, field, message });
+        };
+        let labels = role_labels(name, role, catalog);
+        if labels.is_empty() {
+            let hint = did_you_mean(name, catalog.roles.keys().map(String::as_str));
+            let known = catalog.roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let message =
+                format!("there is no role {name:?}{hint}; there are {known}, and one of your own needs `labels`");
+            refuse(field, message);
+            continue;
+        }
+        if role.names.is_empty() && role.selector.is_none() {
+            refuse(
+                field.clone(),
+                "names nobody who plays the role; give nodes by `names`, by `selector`, or by both".into(),
+            );
+        }
+        for (key, value) in &role.labels {
+            if let Some(problem) = bad_key(key).or_else(|| bad_value(value)) {
+                refuse(format!("{field}.labels"), problem);
+            }
+        }
+        let Some(selector) = &role.selector else { continue };
+        if let Some(problem) = bad_selector(selector) {
+            refuse(format!("{field}.selector"), problem);
+        }
+        // A node would hold on to the role by itself, whatever the spec says later.
+        if let Some(key) = keys(selector).find(|key| labels.contains_key(*key)) {
+            let message = format!(
+                "selects by {key}, which the role itself sets, so that no node could ever leave it; select by another label, or by `names`"
+            );
+            refuse(format!("{field}.selector"), message);
+        }
+    }
+}
+
+fn keys(selector: &NodeSelector) -> impl Iterator<Item = &str> {
+    let expressions = selector.match_expressions.iter().map(|required| required.key.as_str());
+    selector.match_labels.keys().map(String::as_str).chain(expressions)
+}
+
+/// What is wrong with a selector.
+pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
+    if let Some(problem) = keys(selector).find_map(bad_key) {
+        return Some(problem);
+    }
+    if keys(selector).next().is_none() {
+        return Some(
+            "is empty and would mean every node; name a label, such as matchLabels: {kubernetes.io/os: linux}".into(),
+        );
+    }
+    let values = selector.match_labels.values();
+    let values = values.chain(selector.match_expressions.iter().flat_map(|required| &required.values));
+    let values = values.filter_map(|value| bad_value(value));
+    let operators = selector.match_expressions.iter().filter_map(|required| {
+        let takes = matches!(required.operator, NodeOperator::In | NodeOperator::NotIn);
+        let (key, operator) = (&required.key, required.operator);
+        match (takes, required.values.is_empty()) {
+            (true, true) => Some(format!("{operator:?} of {key} needs `values`; name at least one")),
+            (false, false) => Some(format!("{operator:?} of {key} takes no `values`; leave them out, or use In")),
+            _ => None,
+        }
+    });
+    values.chain(operators).next()
+}
+
+/// A label's key: a name, after a DNS name and a slash where it has a prefix (`k8s.io/apimachinery/pkg/util/validation`).
+pub(super) fn bad_key(key: &str) -> Option<String> {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let fits = !name.is_empty() && is_name(name) && prefix.is_none_or(super::per_node::is_subdomain);
+    (!fits).then(|| {
+        format!("{key:?} is no key of a label: letters, digits, `-`, `_` and `.`, such as example.org/gpu; correct it")
+    })
+}
+
+fn bad_value(value: &str) -> Option<String> {
+    (!is_name(value))
+        .then(|| format!("{value:?} is no value of a label: letters, digits, `-`, `_` and `.`, at most 63; correct it"))
+}
+
+/// Empty, or a name of at most 63 characters that begins and ends with a letter or digit.
+fn is_name(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
+    text.len() <= 63 && text.chars().all(inner) && edge(text.chars().next()) && edge(text.chars().last())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn said(roles: &Value) -> Vec<String> {
+        let known = "roles:\n  compute: {description: x, labels: {compute: 'on'}}\n";
+        let catalog = Catalog::load(&crate::testing::files(&[("values/nodes.yaml", known)])).unwrap();
+        let spec = json!({"openstackRelease": "2026.1", "nodes": {"roles": roles}});
+        let mut findings = Vec::new();
+        check(&serde_json::from_value(spec).unwrap(), &catalog, &mut findings);
+        findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn roles_that_can_not_be_are_refused_with_what_to_do() {
+        let selects = |expression: Value| json!({"compute": {"selector": {"matchExpressions": [expression]}}});
+        let cases = [
+            (
+                json!({"computer": {"names": ["a"]}}),
+                "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute, and one of your own needs `labels`",
+            ),
+            (json!({"compute": {}}), "compute: names nobody who plays the role"),
+            (json!({"own": {"names": ["a"], "labels": {"a b": "x"}}}), "own.labels: \"a b\" is no key of a label"),
+            (json!({"own": {"names": ["a"], "labels": {"A/b": "x"}}}), "own.labels: \"A/b\" is no key of a label"),
+            (json!({"own": {"names": ["a"], "labels": {"a": "x/y"}}}), "own.labels: \"x/y\" is no value of a label"),
+            (json!({"compute": {"selector": {}}}), "compute.selector: is empty and would mean every node"),
+            (
+                json!({"compute": {"selector": {"matchLabels": {"compute": "on"}}}}),
+                "compute.selector: selects by compute, which the role itself sets",
+            ),
+            (selects(json!({"key": "a", "operator": "In"})), "compute.selector: In of a needs `values`"),
+            (
+                selects(json!({"key": "a", "operator": "Exists", "values": ["1"]})),
+                "compute.selector: Exists of a takes no `values`",
+            ),
+            (selects(json!({"key": "-a", "operator": "Exists"})), "compute.selector: \"-a\" is no key of a label"),
+        ];
+        for (roles, expected) in cases {
+            let said = said(&roles);
+            assert!(
+                said.len() == 1 && said[0].starts_with(&format!("spec.nodes.roles.{expected}")),
+                "{expected}\n{said:?}"
+            );
+        }
+        let fine = json!({"own": {"selector": {"matchLabels": {"rack": "1"}}, "labels": {"example.org/gpu": "", "x_y": "A.b"}}});
+        assert_eq!(said(&fine), Vec::<String>::new());
+    }
+}

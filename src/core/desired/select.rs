@@ -1,0 +1,234 @@
+//! Which services, features and releases a spec means; every wrong name is a finding with its field and a suggestion.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::certificates::certificates;
+use super::services::{self, Chosen};
+use super::{ExternalService, Finding, Selection, features, images, names, overrides, per_node, readings, roles};
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, Check, Level};
+use crate::observed::Key;
+use osdpl_values::Values;
+use osdpl_values::expr::{Expression, Scope, Template};
+
+/// Says what a spec means, and everything that is wrong with it. Where a name is, whatever else is said holds for each name that may be meant.
+pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
+    let mut selection = read(name, namespace, spec, catalog);
+    let mut findings = names::check(spec, catalog);
+    if let Some(readings) = readings::of(spec, catalog) {
+        let mut readings = readings.into_iter().map(|reading| read(name, namespace, &reading, catalog));
+        // An OpenStack release that nobody knows leaves expressions without what every other has.
+        if !catalog.openstack.contains_key(&spec.openstack_release)
+            && let Some(first) = readings.next()
+        {
+            selection.findings = first.findings;
+        }
+        for other in readings {
+            selection.findings.retain(|finding| other.findings.contains(finding));
+        }
+    } else {
+        selection.findings.clear();
+        fields(spec, catalog, &mut selection.findings);
+    }
+    if findings.iter().any(|finding| finding.level == Level::Error) {
+        selection.certificates.clear();
+    }
+    findings.append(&mut selection.findings);
+    Selection { findings, ..selection }
+}
+
+/// Says what a spec means but for names that the catalogue does not have.
+fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
+    let mut findings = Vec::new();
+    let features = fields(spec, catalog, &mut findings);
+    let Chosen { services, external, releases, scope, findings: found, notes, refusals } =
+        services::chosen(namespace, spec, catalog, &features, &mut findings);
+    findings.extend(found);
+    let mut selection = Selection {
+        name: name.into(),
+        namespace: namespace.into(),
+        secrets: catalog.secrets(&features),
+        certificates: Vec::new(),
+        features,
+        services,
+        external,
+        releases,
+        findings,
+        scope,
+    };
+    duplicates(&mut selection);
+    per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
+    checks(spec, catalog, &mut selection);
+    // A check knows better what to do about the same thing.
+    selection.findings.extend(refusals);
+    selection.findings.extend(notes);
+    selection
+}
+
+/// What single fields say by themselves, whatever else there is; with the features as they hold.
+fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
+    roles::check(spec, catalog, findings);
+    findings.extend(images::nameless(&spec.images));
+    features::merged(spec, catalog, findings)
+}
+
+pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {
+    Finding { level: Level::Error, field: field.into(), message: message.into() }
+}
+
+/// What the spec says, else what the catalogue says, else the resource's namespace and the release's own name.
+pub(super) fn key(
+    namespace: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    service: &str,
+    release: &str,
+) -> Key {
+    let overrides = overrides(spec, service, release);
+    let named = |field: Option<&String>, usual: &str| field.cloned().unwrap_or_else(|| usual.to_owned());
+    Key {
+        namespace: named(overrides.and_then(|o| o.namespace.as_ref()), home(namespace, catalog, service, release)),
+        name: named(overrides.and_then(|o| o.name.as_ref()), release),
+    }
+}
+
+/// The namespace that a release has of itself.
+pub(super) fn home<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, release: &str) -> &'a str {
+    let entry = catalog.services.get(service).and_then(|service| service.releases.get(release));
+    entry.and_then(|entry| entry.namespace.as_deref()).unwrap_or(namespace)
+}
+
+/// What expressions see, without credentials. Services and releases that are not wanted are there too, so that no expression trips over them.
+pub(super) fn variables(
+    namespace: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    features: &Values,
+    enabled: &BTreeSet<String>,
+    external: &BTreeMap<String, ExternalService>,
+) -> Values {
+    let mut services = Map::new();
+    let mut releases = Map::new();
+    for (service, entry) in &catalog.services {
+        let outside = external.get(service).map(|e| json!({"host": e.host, "port": e.port, "service": e.service}));
+        services.insert(service.clone(), json!({"enabled": enabled.contains(service), "external": outside}));
+        for release in entry.releases.keys() {
+            let key = key(namespace, spec, catalog, service, release);
+            releases.insert(release.clone(), json!({"name": key.name, "namespace": key.namespace, "enabled": false}));
+        }
+    }
+    let openstack = catalog.openstack.get(&spec.openstack_release).map(|release| release.variables.clone());
+    let spec = json!({
+        "namespace": namespace,
+        "openstackRelease": spec.openstack_release,
+        "presets": spec.presets,
+        "region": spec.region.as_deref().unwrap_or("RegionOne"),
+        "publicDomain": spec.public_domain.as_deref().unwrap_or_default(),
+        "storageClass": spec.storage_class.as_deref().unwrap_or("general"),
+        "pullPolicy": spec.images.pull_policy,
+        "roles": spec.nodes.roles.keys().collect::<Vec<_>>(),
+        "mirrors": spec.images.mirrors.keys().collect::<Vec<_>>(),
+    });
+    let Value::Object(variables) = json!({
+        "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
+        // What a Ceph tells of itself comes with the facts.
+        "ceph": {},
+    }) else {
+        return Map::new();
+    };
+    variables
+}
+
+/// Whether a place is one that someone added to the catalogue (`Catalog::added`): what is wrong there is theirs to correct.
+pub(super) fn is_added(place: &str) -> bool {
+    place.starts_with("ConfigMap ")
+}
+
+/// Whether a condition holds; where that can't be said, nothing is made of it, and the finding names the `field`.
+pub(super) fn holds(
+    when: Option<&Expression>,
+    scope: &Scope,
+    field: &(impl ToString + ?Sized),
+    findings: &mut Vec<Finding>,
+) -> bool {
+    when.is_none_or(|when| {
+        when.holds(scope).unwrap_or_else(|error| {
+            let field = field.to_string();
+            let mistake = if is_added(&field) { "correct the expression" } else { "report the catalogue's mistake" };
+            findings.push(refused(field, format!("{error}; set the field it needs, or {mistake}")));
+            false
+        })
+    })
+}
+
+fn duplicates(selection: &mut Selection) {
+    let mut seen: BTreeMap<&Key, &str> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (release, key) in &selection.releases {
+        if let Some(other) = seen.insert(key, release) {
+            found.push(refused(
+                format!("spec.services (release {release})"),
+                format!("releases {other} and {release} would both be helm release {key}; give one another name"),
+            ));
+        }
+    }
+    selection.findings.extend(found);
+}
+
+fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
+    let scope = &selection.scope;
+    let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
+    let all = presets.chain(catalog.features.values().flat_map(|feature| &feature.checks));
+    let misshapen = misshapen(spec, &selection.findings);
+    selection.findings.extend(contradictions(&spec.presets, catalog).into_iter().map(|(later, earlier, why)| {
+        let [one, other] = [later, earlier].map(|index| &spec.presets[index]);
+        let message = format!("`{one}` can't be beside `{other}` (spec.presets[{earlier}]): {why}");
+        refused(format!("spec.presets[{later}]"), message)
+    }));
+    // What a feature says that was not taken as it is written is not known.
+    let asks = |check: &Check, feature: &String| {
+        let mut behind = check.when.source().split(feature.as_str()).skip(1);
+        behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
+    };
+    let is_judged = |check: &&Check| !misshapen.iter().any(|feature| asks(check, feature));
+    for check in all.filter(is_judged) {
+        if holds(Some(&check.when), scope, &check.field, &mut selection.findings) {
+            let message = told(&check.message, scope);
+            selection.findings.push(Finding { level: check.level, field: check.field.clone(), message });
+        }
+    }
+    if !selection.is_refused() {
+        selection.certificates = certificates(catalog, scope, &mut selection.findings);
+    }
+}
+
+/// The features that are refused for their values, as expressions name them.
+fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
+    let is_of = |finding: &Finding, field: &str| {
+        let below = finding.field.strip_prefix(field);
+        finding.level == Level::Error && below.is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
+    };
+    let named = spec.features.keys().map(|name| format!("features.{name}"));
+    named.filter(|name| findings.iter().any(|finding| is_of(finding, &format!("spec.{name}")))).collect()
+}
+
+/// Presets of a list that can't be beside each other: the place of the later one, that of the earlier one, and why with what to do.
+pub fn contradictions<'a>(presets: &[String], catalog: &'a Catalog) -> Vec<(usize, usize, &'a str)> {
+    let excludes = |one: &String, other: &String| catalog.presets.get(one)?.excludes.get(other).map(String::as_str);
+    let earlier = |later: usize| (0..later).map(move |earlier| (later, earlier));
+    let found = (0..presets.len()).flat_map(earlier).filter_map(|(later, earlier)| {
+        let (one, other) = (&presets[later], &presets[earlier]);
+        Some((later, earlier, excludes(one, other).or_else(|| excludes(other, one))?))
+    });
+    found.collect()
+}
+
+/// A message with its expressions evaluated; as it is written where one can't be.
+fn told(message: &str, scope: &Scope) -> String {
+    let whole = Values::from_iter([("message".to_owned(), message.into())]);
+    let evaluated = Template::compile(whole).and_then(|template| template.evaluate(scope));
+    let text = evaluated.ok().and_then(|(values, _)| Some(values.get("message")?.as_str()?.to_owned()));
+    text.unwrap_or_else(|| message.to_owned())
+}

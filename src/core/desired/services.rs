@@ -1,0 +1,291 @@
+//! The services of a cloud: those that are named, and those that they need.
+//!
+//! What a release needs may hang on which other services there are, so this goes in rounds until nothing is added any more. A round only
+//! adds: it ends, and comes to the same for the same spec.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::select::{holds, key, refused, variables};
+use super::{ExternalService, Finding};
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::{Catalog, Level};
+use crate::observed::Key;
+use osdpl_values::Values;
+use osdpl_values::expr::Scope;
+
+/// The services of a cloud and what follows from them.
+pub(super) struct Chosen {
+    /// Those in the cluster.
+    pub services: BTreeSet<String>,
+    /// Those outside.
+    pub external: BTreeMap<String, ExternalService>,
+    /// The releases, with their identity.
+    pub releases: BTreeMap<String, Key>,
+    /// What expressions see.
+    pub scope: Scope<'static>,
+    /// What is wrong with the services themselves.
+    pub findings: Vec<Finding>,
+    /// What was added, and for whom.
+    pub notes: Vec<Finding>,
+    /// What is needed and can't be added.
+    pub refusals: Vec<Finding>,
+}
+
+/// Who needs something of a service, each as `release (component, component)`.
+type Needers = BTreeMap<String, BTreeSet<String>>;
+
+/// What is needed.
+#[derive(Default)]
+struct Needed {
+    /// Services that nobody named.
+    services: BTreeMap<String, Needers>,
+    /// Services that nobody named and for which somebody may have something else.
+    company: BTreeMap<String, Needers>,
+    /// Releases that are no part of a service of the cloud, with the service.
+    releases: BTreeMap<(String, String), Needers>,
+}
+
+/// Says which services a cloud has.
+pub(super) fn chosen(
+    namespace: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    features: &Values,
+    findings: &mut Vec<Finding>,
+) -> Chosen {
+    let named = named(spec, catalog, findings);
+    let is_disabled = |service: &String| spec.services.get(service).and_then(|said| said.enabled) == Some(false);
+    let mut enabled = named.clone();
+    loop {
+        let mut chosen = round(namespace, spec, catalog, features, &enabled);
+        let needed = needed(catalog, &mut chosen, &named);
+        let (disabled, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            needed.services.into_iter().partition(|(service, _)| is_disabled(service));
+        let (declined, company): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            needed.company.into_iter().partition(|(service, _)| is_disabled(service));
+        for (service, who) in company {
+            join(others.entry(service).or_default(), who);
+        }
+        let before = enabled.len();
+        enabled.extend(others.keys().cloned());
+        if enabled.len() == before {
+            chosen.findings.extend(without_effect(spec, catalog, &enabled));
+            let empty = empty(spec, catalog, &chosen);
+            chosen.findings.extend(empty);
+            let declined = declined.iter().filter(|(service, _)| !disabled.contains_key(*service));
+            chosen.findings.extend(declined.map(|(service, who)| missed(service, who)));
+            chosen.refusals = disabled.iter().map(|(service, who)| in_use(service, who, catalog)).collect();
+            chosen.refusals.extend(needed.releases.iter().map(|((service, name), who)| unmet(service, name, who)));
+            chosen.notes = others.iter().map(|(service, who)| pulled_in(service, who)).collect();
+            return chosen;
+        }
+    }
+}
+
+/// What these services come to.
+fn round(
+    namespace: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    features: &Values,
+    enabled: &BTreeSet<String>,
+) -> Chosen {
+    let mut findings = Vec::new();
+    let external = external(namespace, spec, catalog, enabled, &mut findings);
+    let mut scope = Scope::new(variables(namespace, spec, catalog, features, enabled, &external));
+    let services: BTreeSet<_> = enabled.iter().filter(|name| !external.contains_key(*name)).cloned().collect();
+    let mut releases = BTreeMap::new();
+    for service in &services {
+        for (release, entry) in catalog.services.get(service).into_iter().flat_map(|service| &service.releases) {
+            if holds(entry.when.as_ref(), &scope, &format!("spec.services.{service}"), &mut findings) {
+                releases.insert(release.clone(), key(namespace, spec, catalog, service, release));
+            }
+        }
+    }
+    if let Some(mut known) = scope.variable("releases").cloned() {
+        for (name, release) in known.as_object_mut().into_iter().flatten() {
+            release["enabled"] = releases.contains_key(name).into();
+        }
+        scope.set("releases", known);
+    }
+    Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
+}
+
+/// What the releases need beside what was named: at once, for their pods, or for being of use.
+fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> Needed {
+    let mut needed = Needed::default();
+    let scope = &chosen.scope;
+    for service in &chosen.services {
+        let entries = catalog.services.get(service).into_iter().flat_map(|service| &service.releases);
+        for (name, release) in entries.filter(|(name, _)| chosen.releases.contains_key(*name)) {
+            let firm = release.needs.iter().chain(&release.awaits).map(|need| (need, true));
+            for (need, is_firm) in firm.chain(release.alongside.iter().map(|need| (need, false))) {
+                let Some((provider, of)) = catalog.provider(&need.component) else { continue };
+                let is_there = chosen.external.contains_key(provider) || chosen.releases.contains_key(of);
+                let is_named = named.contains(provider);
+                let field = format!("spec.services.{service}");
+                if is_there && is_named || !holds(need.when.as_ref(), scope, &field, &mut chosen.findings) {
+                    continue;
+                }
+                let say = |needers: &mut Needers| {
+                    needers.entry(name.clone()).or_default().insert(need.component.to_string());
+                };
+                if !is_named {
+                    let services = if is_firm { &mut needed.services } else { &mut needed.company };
+                    say(services.entry(provider.to_owned()).or_default());
+                }
+                if is_firm && !is_there && chosen.services.contains(provider) {
+                    say(needed.releases.entry((provider.to_owned(), of.to_owned())).or_default());
+                }
+            }
+        }
+    }
+    needed
+}
+
+fn join(known: &mut Needers, more: Needers) {
+    for (name, components) in more {
+        known.entry(name).or_default().extend(components);
+    }
+}
+
+/// `heat (barbican/api), octavia (barbican/api)`.
+fn list(who: &Needers) -> String {
+    let one = |(name, what): (&String, &BTreeSet<String>)| {
+        format!("{name} ({})", what.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+    };
+    who.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn pulled_in(service: &str, who: &Needers) -> Finding {
+    Finding {
+        level: Level::Note,
+        field: format!("spec.services.{service}"),
+        message: format!("the service is part of the cloud because it is needed by {}", list(who)),
+    }
+}
+
+fn in_use(service: &str, who: &Needers, catalog: &Catalog) -> Finding {
+    let services: BTreeSet<&str> = who.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
+    let services = services.into_iter().collect::<Vec<_>>().join(", ");
+    let message =
+        format!("is false, and {service} is needed by {}; take it out, or disable {services} as well", list(who));
+    refused(format!("spec.services.{service}.enabled"), message)
+}
+
+fn missed(service: &str, who: &Needers) -> Finding {
+    let message = format!(
+        "is false, and without {service} or something of yours in its place these are of no use: {}; take it out where \
+         you have nothing else",
+        list(who)
+    );
+    Finding { level: Level::Warning, field: format!("spec.services.{service}.enabled"), message }
+}
+
+fn unmet(service: &str, release: &str, who: &Needers) -> Finding {
+    let message = format!(
+        "release {release}, which is needed by {}, is no part of the service with these features; change the feature \
+         that it hangs on (`osdpl catalog services {service}` shows it), or disable who needs it",
+        list(who)
+    );
+    refused(format!("spec.services.{service}"), message)
+}
+
+/// The services that the presets and the spec name.
+fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
+    let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
+    let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();
+    for (service, overrides) in spec.services.iter().filter(|(name, _)| catalog.services.contains_key(*name)) {
+        match overrides.enabled {
+            Some(true) => drop(enabled.insert(service.clone())),
+            Some(false) => drop(enabled.remove(service)),
+            None => {}
+        }
+    }
+    if enabled.is_empty() && findings.iter().all(|finding| finding.level != Level::Error) {
+        let presets = catalog.presets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        findings.push(refused(
+            "spec.presets",
+            format!("no service is wanted; name a preset ({presets}) or enable services"),
+        ));
+    }
+    enabled
+}
+
+/// What the spec says of services that nothing makes part of the cloud.
+fn without_effect<'a>(
+    spec: &'a OpenStackDeploymentSpec,
+    catalog: &'a Catalog,
+    enabled: &'a BTreeSet<String>,
+) -> impl Iterator<Item = Finding> + 'a {
+    let said = spec.services.iter().filter(|(name, said)| said.enabled.is_none() && !enabled.contains(*name));
+    said.filter(|(name, _)| catalog.services.contains_key(*name)).map(|(service, _)| Finding {
+        level: Level::Warning,
+        field: format!("spec.services.{service}"),
+        message: "the service is in none of the presets and no other service needs it, so this has no effect; set \
+                  `enabled: true` to add it"
+            .into(),
+    })
+}
+
+/// Services that the spec enables and of which nothing is installed, because every release of theirs hangs on a feature.
+fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> Vec<Finding> {
+    let named =
+        spec.services.iter().filter(|(name, said)| said.enabled == Some(true) && chosen.services.contains(*name));
+    let is_empty = |service: &str| {
+        let releases = catalog.services.get(service).map(|entry| &entry.releases);
+        releases.is_some_and(|all| !all.is_empty() && all.keys().all(|release| !chosen.releases.contains_key(release)))
+    };
+    let told = |service: &String| Finding {
+        level: Level::Warning,
+        field: format!("spec.services.{service}.enabled"),
+        message: format!(
+            "is true, and with these features nothing of {service} is part of the cloud; change the feature that its \
+             releases hang on (`osdpl catalog services {service}` shows it), or take it out"
+        ),
+    };
+    named.map(|(service, _)| service).filter(|service| is_empty(service)).map(told).collect()
+}
+
+fn external(
+    namespace: &str,
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    enabled: &BTreeSet<String>,
+    findings: &mut Vec<Finding>,
+) -> BTreeMap<String, ExternalService> {
+    let mut external = BTreeMap::new();
+    for (service, wanted) in spec.services.iter().filter(|(name, _)| enabled.contains(*name)) {
+        let (Some(wanted), Some(entry)) = (&wanted.external, catalog.services.get(service)) else { continue };
+        let field = format!("spec.services.{service}.external");
+        let Some(how) = &entry.external else {
+            let able = catalog.services.iter().filter(|(_, entry)| entry.external.is_some());
+            let able = able.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            findings.push(refused(field, format!("service {service} can't be external; these can: {able}")));
+            continue;
+        };
+        let given = &spec.services[service].credentials;
+        let missing =
+            entry.credentials.iter().filter(|(name, credential)| credential.external && !given.contains_key(*name));
+        for (name, _) in missing {
+            let message =
+                format!("an external {service} needs this credential from a Secret of yours; set name and key");
+            findings.push(refused(format!("spec.services.{service}.credentials.{name}"), message));
+        }
+        let release = entry.releases.keys().next().map_or(service.as_str(), String::as_str);
+        external.insert(
+            service.clone(),
+            ExternalService {
+                service: how.service.clone(),
+                namespace: key(namespace, spec, catalog, service, release).namespace,
+                host: wanted.host.clone(),
+                port: wanted.port.and_then(|port| u16::try_from(port).ok()).unwrap_or(how.port),
+                port_name: how.port_name.clone(),
+            },
+        );
+    }
+    external
+}
+
+#[cfg(test)]
+mod tests;

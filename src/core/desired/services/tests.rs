@@ -1,0 +1,139 @@
+use serde_json::{Value, json};
+
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::Catalog;
+use crate::desired::{Selection, select};
+
+/// Four services that need each other in a row, one of them under a condition, and one whose release hangs on a feature.
+fn catalog() -> Catalog {
+    let service = |name: &str, more: &str| {
+        let text = format!(
+            "service: {name}\ndescription: One of several.\ngroup: openstack\nreleases:\n  {name}:\n    components: {{{name}/api: Deployment}}\n{more}"
+        );
+        (format!("values/services/{name}.yaml"), text)
+    };
+    let added = [
+        service("middle", "    needs: [{component: front/api}]\n"),
+        service("top", "    needs: [{component: middle/api}, {component: extra/api, when: services.middle.enabled}]\n"),
+        service("extra", ""),
+        service("paint", "    when: features.colour.name == 'blue'\n"),
+        service("wall", "    needs: [{component: paint/api}, {component: middle/api}]\n"),
+        service("left", "    awaits: [{component: extra/api}]\n    alongside: [{component: right/api}]\n"),
+        service(
+            "right",
+            "    alongside: [{component: left/api}, {component: paint/api, when: services.wall.enabled}]\n",
+        ),
+    ];
+    let added: Vec<_> = added.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    Catalog::load(&crate::testing::files(&added)).unwrap()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn selected(services: Value, features: Value) -> Selection {
+    let spec = json!({"openstackRelease": "2026.1", "services": services, "features": features});
+    let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
+    select("cloud", "openstack", &spec, &catalog())
+}
+
+fn said(selection: &Selection) -> Vec<String> {
+    let said = selection.findings.iter();
+    said.map(|finding| format!("{}: {finding}", finding.level.word())).collect()
+}
+
+#[test]
+fn what_a_service_needs_becomes_part_of_the_cloud_and_is_said_with_everyone_who_needs_it() {
+    let selection =
+        selected(json!({"top": {"enabled": true}, "wall": {"enabled": true}}), json!({"colour": {"name": "blue"}}));
+    assert_eq!(
+        selection.releases.keys().collect::<Vec<_>>(),
+        ["extra", "front", "middle", "paint", "store", "top", "wall"]
+    );
+    assert_eq!(selection.scope.variable("services").unwrap()["extra"]["enabled"], true);
+    assert!(!selection.is_refused());
+    assert_eq!(
+        said(&selection),
+        [
+            "note: spec.services.extra: the service is part of the cloud because it is needed by top (extra/api)",
+            "note: spec.services.front: the service is part of the cloud because it is needed by middle (front/api)",
+            "note: spec.services.middle: the service is part of the cloud because it is needed by top (middle/api), wall (middle/api)",
+            "note: spec.services.paint: the service is part of the cloud because it is needed by wall (paint/api)",
+            "note: spec.services.store: the service is part of the cloud because it is needed by front (store/server)",
+        ]
+    );
+}
+
+#[test]
+fn what_others_need_can_not_be_disabled_and_all_of_them_are_named_once() {
+    let services = json!({"top": {"enabled": true}, "wall": {"enabled": true}, "middle": {"enabled": false}});
+    let selection = selected(services, json!({"colour": {"name": "blue"}}));
+    let refused: Vec<_> = said(&selection).into_iter().filter(|text| text.starts_with("error")).collect();
+    assert_eq!(
+        refused,
+        [
+            "error: spec.services.middle.enabled: is false, and middle is needed by top (middle/api), wall (middle/api); \
+          take it out, or disable top, wall as well"
+        ]
+    );
+    assert!(!selection.releases.contains_key("extra"), "nothing is added for a condition that does not hold");
+}
+
+#[test]
+fn a_release_that_hangs_on_a_feature_is_not_added_by_enabling_its_service() {
+    let selection = selected(json!({"wall": {"enabled": true}}), json!({}));
+    let refused: Vec<_> = said(&selection).into_iter().filter(|text| text.starts_with("error")).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(
+        refused[0]
+            .starts_with("error: spec.services.paint: release paint, which is needed by wall (paint/api), is no part")
+    );
+}
+
+#[test]
+fn a_service_that_is_enabled_and_of_which_nothing_is_installed_is_told() {
+    let told =
+        |features: Value| said(&selected(json!({"paint": {"enabled": true}, "extra": {"enabled": true}}), features));
+    let said = told(json!({"colour": {"name": "red"}}));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].starts_with("warning: spec.services.paint.enabled: is true, and with these features nothing of paint")
+    );
+    assert_eq!(told(json!({"colour": {"name": "blue"}})), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_spec_says_of_an_added_service_holds_and_has_an_effect() {
+    let outside = json!({"external": {"host": "10.0.0.9"}, "credentials": {"admin": {"name": "s", "key": "k"}}});
+    let selection = selected(json!({"front": {"enabled": true}, "store": outside, "extra": {}}), json!({}));
+    assert!(selection.external.contains_key("store") && !selection.services.contains("store"));
+    let warned: Vec<_> = said(&selection).into_iter().filter(|text| text.starts_with("warning")).collect();
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].starts_with("warning: spec.services.extra: the service is in none of the presets and no other"));
+}
+
+#[test]
+fn what_pods_wait_for_and_what_is_of_no_use_alone_becomes_part_of_the_cloud_even_in_a_circle() {
+    let selection = selected(json!({"right": {"enabled": true}}), json!({}));
+    assert_eq!(selection.releases.keys().collect::<Vec<_>>(), ["extra", "left", "right"]);
+    assert_eq!(
+        said(&selection),
+        [
+            "note: spec.services.extra: the service is part of the cloud because it is needed by left (extra/api)",
+            "note: spec.services.left: the service is part of the cloud because it is needed by right (left/api)",
+        ]
+    );
+}
+
+#[test]
+fn what_pods_wait_for_can_not_be_disabled_and_for_company_somebody_may_have_something_else() {
+    let services = json!({"left": {"enabled": true}, "right": {"enabled": false}, "extra": {"enabled": false}});
+    let selection = selected(services, json!({}));
+    assert_eq!(
+        said(&selection),
+        [
+            "warning: spec.services.right.enabled: is false, and without right or something of yours in its place these \
+             are of no use: left (right/api); take it out where you have nothing else",
+            "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); take it out, or \
+             disable left as well",
+        ]
+    );
+}

@@ -1,0 +1,297 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::OpenStackDeploymentSpec;
+use crate::catalog::Catalog;
+
+fn catalog() -> Catalog {
+    Catalog::load(&crate::testing::files(&[])).unwrap()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn spec(value: Value) -> OpenStackDeploymentSpec {
+    let mut base = json!({"openstackRelease": "2026.1", "presets": ["small"]});
+    base.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+    serde_json::from_value(base).unwrap()
+}
+
+fn facts() -> Facts {
+    let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
+    Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() }
+}
+
+fn resolved(value: Value) -> Desired {
+    let (spec, catalog) = (spec(value), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    resolve(&spec, &catalog, &selection, &facts())
+}
+
+fn findings(value: Value) -> String {
+    resolved(value).findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn layers_override_in_order_and_secrets_are_marked() {
+    let desired = resolved(json!({
+        "region": "R1", "features": {"colour": {"name": "blue"}},
+        "common": {"values": {"a": 1, "b": 1, "c": 1}, "openstack": {"values": {"b": 2, "c": 2}}},
+        "services": {"front": {"releases": {"front": {"values": {"c": 3}, "unset": ["conf.region"]}}}},
+    }));
+    let front = &desired.releases["front"];
+    assert_eq!(
+        Value::Object(redacted(&front.values, &front.secret)),
+        json!({"a": 1, "b": 2, "c": 3, "auth": {"admin": "<redacted>"},
+               "conf": {"region": null, "password": "<redacted>", "colour": "blue"}})
+    );
+    assert_eq!(front.needs.len(), 1);
+}
+
+#[test]
+fn what_is_written_in_clear_is_taken_for_a_secret_where_it_looks_like_one() {
+    let written = json!({
+        "files": {"ldap.conf": "bind_password = 'hunter2'", "other.conf": "password: {{ .Values.x }}"},
+        "admin": {"password": {"x": "hunter2"}},
+        "conf": {"ldap": {"password": "hunter2", "url": "ldap://ldap"}, "token": {"provider": "fernet"}, "db": "mysql://nova:hunter2@db/nova"},
+        "secrets": {"identity": {"admin": "mine"}}, "manifests": {"secret_db": false},
+        "extraObjects": {"mine": {"kind": "Secret", "stringData": {"anything": "hunter2"}}},
+    });
+    let desired = resolved(json!({"services": {"front": {"releases": {"front": {"values": written}}}}}));
+    let front = &desired.releases["front"];
+    let shown = Value::Object(redacted(&front.values, &front.secret));
+    assert!(!shown.to_string().contains("hunter2"), "{shown}");
+    let own = json!({
+        "ldap": {"password": "<redacted>", "url": "ldap://ldap"}, "token": {"provider": "fernet"}, "db": "<redacted>",
+        "region": "RegionOne", "password": "<redacted>",
+    });
+    assert_eq!(shown["conf"], own);
+    assert_eq!(shown["files"], json!({"ldap.conf": "<redacted>", "other.conf": "password: {{ .Values.x }}"}));
+    assert_eq!(
+        (&shown["secrets"]["identity"]["admin"], &shown["manifests"]["secret_db"]),
+        (&json!("mine"), &json!(false))
+    );
+}
+
+#[test]
+fn who_holds_up_most_work_goes_first() {
+    let (spec, catalog) = (spec(json!({"common": {"values": {"manifests": {"job_ks_user": false}}}})), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let mut facts = facts();
+    let switches = [("job_db_sync", true), ("job_ks_user", true), ("job_image_repo_sync", false)];
+    let jobs = switches.map(|(name, on)| (name.to_owned(), on)).into();
+    facts.charts.insert("front".into(), Ok(ChartFact { jobs, ..ChartFact::default() }));
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    assert_eq!(desired.priorities(), BTreeMap::from([("front", 2), ("store", 3)]));
+}
+
+#[test]
+fn one_key_changes_the_inputs_of_one_release_and_never_the_catalogue_digest() {
+    let before = resolved(json!({}));
+    let after = resolved(json!({"services": {"front": {"releases": {"front": {"values": {"x": 1}}}}}}));
+    assert_eq!(before.releases["store"].inputs, after.releases["store"].inputs);
+    assert_ne!(before.releases["front"].inputs, after.releases["front"].inputs);
+    assert_eq!(before.releases["front"].catalog, after.releases["front"].catalog);
+}
+
+#[test]
+fn an_external_service_is_no_release_and_its_needs_point_outside() {
+    let external = json!({"external": {"host": "10.0.0.9"}, "credentials": {"admin": {"name": "s", "key": "k"}}});
+    let desired = resolved(json!({"services": {"store": external}}));
+    assert!(!desired.releases.contains_key("store"));
+    let needs: Vec<_> = desired.releases["front"].needs.values().cloned().collect();
+    assert_eq!(needs, [Provider::External("store".into())]);
+}
+
+#[test]
+fn images_follow_the_longest_mirror() {
+    let (spec, catalog) =
+        (spec(json!({"images": {"mirrors": {"quay.io": "r.example.org/q", "quay.io/a": "r2"}}})), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let mut facts = facts();
+    let images = [("api", "quay.io/a/x:1"), ("db", "quay.io/b:2"), ("other", "docker.io/c")];
+    let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
+    facts.charts.insert("front".into(), Ok(ChartFact { images, ..ChartFact::default() }));
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    assert_eq!(
+        desired.releases["front"].values["images"],
+        json!({"tags": {"api": "r2/x:1", "db": "r.example.org/q/b:2"}})
+    );
+}
+
+#[test]
+fn images_are_pinned_under_the_name_that_the_chart_has_for_them() {
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    let digests =
+        json!({"quay.io/a/x:1": digest, "docker.io/c:2": digest, "quay.io/a/x:9": digest, "quay.io/own:1": digest});
+    let value = json!({
+        "images": {"mirrors": {"quay.io": "r.example.org"}, "digests": digests},
+        "services": {"front": {"releases": {"front": {"values": {"images": {"tags": {"own": "elsewhere/own:1"}}}}}}},
+    });
+    let (spec, catalog) = (spec(value), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let mut facts = facts();
+    let images =
+        [("api", "quay.io/a/x:1"), ("db", "docker.io/c:2"), ("other", "quay.io/b:1"), ("own", "quay.io/own:1")];
+    let images: BTreeMap<_, _> = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
+    let chart = ChartFact { version: "1".into(), images, ..ChartFact::default() };
+    facts.charts.insert("front".into(), Ok(chart.clone()));
+    let unsure = resolve(&spec, &catalog, &selection, &facts);
+    assert!(!unsure.findings.iter().any(|finding| finding.field.contains("digests")), "{:?}", unsure.findings);
+    facts.charts.insert("store".into(), Ok(ChartFact { images: [("db".into(), "x".into())].into(), ..chart }));
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    assert_eq!(
+        desired.releases["front"].values["images"]["tags"],
+        json!({"api": format!("r.example.org/a/x:1@{digest}"), "db": format!("docker.io/c:2@{digest}"),
+               "other": "r.example.org/b:1", "own": "elsewhere/own:1"})
+    );
+    let fields = desired.findings.iter().map(|finding| finding.field.as_str());
+    let idle: Vec<_> = fields.filter(|field| field.contains("digests")).collect();
+    assert_eq!(idle, ["spec.images.digests[quay.io/a/x:9]", "spec.images.digests[quay.io/own:1]"]);
+}
+
+#[test]
+fn wrong_specs_say_what_where_why_and_what_to_do() {
+    for (value, expected) in [
+        (
+            json!({"openstackRelease": "2026.2"}),
+            "spec.openstackRelease: there is no OpenStack release \"2026.2\", did you mean \"2026.1\"?; there are 2026.1",
+        ),
+        (
+            json!({"presets": ["smal"]}),
+            "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are small",
+        ),
+        (json!({"presets": []}), "spec.presets: no service is wanted; name a preset (small) or enable services"),
+        (
+            json!({"services": {"frnt": {}}}),
+            "spec.services.frnt: there is no service \"frnt\", did you mean \"front\"?; there are front, store",
+        ),
+        (
+            json!({"services": {"front": {"releases": {"x": {}}}}}),
+            "spec.services.front.releases.x: there is no release \"x\"; there are front",
+        ),
+        (
+            json!({"services": {"front": {"credentials": {"usr": {"name": "a", "key": "b"}}}}}),
+            "spec.services.front.credentials.usr: there is no credential \"usr\", did you mean \"user\"?; there are user",
+        ),
+        (
+            json!({"services": {"front": {"external": {"host": "h"}}}}),
+            "spec.services.front.external: service front can't be external; these can: store",
+        ),
+        (
+            json!({"services": {"store": {"enabled": false}}}),
+            "spec.services.store.enabled: is false, and store is needed by front (store/server); take it out, or disable front as well",
+        ),
+        (
+            json!({"features": {"color": {}}}),
+            "spec.features.color: there is no feature \"color\", did you mean \"colour\"?; there are colour",
+        ),
+        (
+            json!({"features": {"colour": {"name": "green"}}}),
+            "spec.features.colour.name: \"green\" is not one of \"red\", \"blue\"; choose one of them",
+        ),
+        (
+            json!({"features": {"colour": {"nmae": "red"}}}),
+            "spec.features.colour.nmae: is unknown, did you mean \"name\"?; there are code, name",
+        ),
+        (
+            json!({"features": {"colour": {"code": "red"}}}),
+            "spec.features.colour.code: \"red\" does not match ^#[0-9a-f]+$; correct it",
+        ),
+        (
+            json!({"features": {"colour": {"code": "#12345678"}}}),
+            "spec.features.colour.code: has 9 characters, and 7 at most are taken; write another",
+        ),
+        (
+            json!({"features": {"colour": true}}),
+            "spec.features.colour: this is true to YAML, and a map is wanted; write key: value below it; its keys are code, name",
+        ),
+        (
+            json!({"services": {"store": {"releases": {"store": {"name": "front"}}}}}),
+            "spec.services (release store): releases front and store would both be helm release openstack/front; give one another name",
+        ),
+    ] {
+        assert_eq!(findings(value), expected);
+    }
+}
+
+#[test]
+fn a_layer_that_cannot_be_had_blocks_only_its_release() {
+    let desired = resolved(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b"]}}}}}));
+    let blocked = desired.releases["front"].blocked.as_ref().unwrap();
+    assert!(
+        blocked.message.starts_with("spec.services.front.releases.front.unset[0]: \"a..b\" is no path"),
+        "{blocked:?}"
+    );
+    assert!(desired.releases["store"].blocked.is_none());
+}
+
+#[test]
+fn optional_forgives_what_is_missing_and_nothing_else() {
+    let blocked = |problem: Unavailable| {
+        let source = json!([{"kind": "Secret", "name": "given", "optional": true}]);
+        let spec = spec(json!({"services": {"store": {"releases": {"store": {"valuesFrom": source}}}}}));
+        let key = (crate::api::ValuesKind::Secret, "given".to_owned(), "values.yaml".to_owned());
+        let facts = Facts { values_from: [(key, Err(problem))].into(), ..facts() };
+        let catalog = catalog();
+        let selection = select("cloud", "openstack", &spec, &catalog);
+        let mut desired = resolve(&spec, &catalog, &selection, &facts);
+        desired.releases.remove("store").unwrap().blocked.map(|blocked| blocked.message)
+    };
+    assert_eq!(blocked(Unavailable::Missing("it is not there".into())), None);
+    let told = blocked(Unavailable::Unusable("it can't be read".into())).unwrap();
+    assert!(told.contains("valuesFrom[0]: it can't be read"), "{told}");
+}
+
+#[test]
+fn a_null_that_kubectl_stripped_is_a_warning_with_the_remedy() {
+    let applied = r#"{"spec": {"common": {"values": {"conf": {"a": null, "b": null}}}}}"#;
+    let stands = spec(json!({"common": {"values": {"conf": {"b": null}}}}));
+    let found: Vec<_> = lost_nulls(applied, &stands).iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with("spec.common.values.conf.a: the null was stripped by client-side `kubectl apply`"),
+        "{found:?}"
+    );
+    assert!(found[0].ends_with("or add conf.a to `unset` beside `values`"), "{found:?}");
+}
+
+#[test]
+fn a_credential_that_cannot_be_had_says_so() {
+    let (spec, catalog) = (spec(json!({})), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let mut facts = facts();
+    facts.credentials.remove("front");
+    facts.missing.insert(("front".into(), "user".into()), "Secret openstack/s does not exist".into());
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    let blocked = desired.releases["front"].blocked.as_ref().unwrap();
+    assert_eq!(blocked.message, "credential front.user: Secret openstack/s does not exist");
+}
+
+/// A feature that names a key of a Secret, and takes it to one release.
+const LOCK: &str = "feature: lock\ndescription: x\nschema:\n  type: object\n  properties:\n    key:\n      type: object\n      x-osdpl-secret: true\n      \
+     required: [name, key]\n      properties: {name: {type: string}, key: {type: string}}\ndefault: {}\nfragments:\n- when: has(features.lock.key)\n  \
+     releases: {front: {values: {conf: {lock: 'k:${secret(features.lock.key)}'}}}}\n";
+
+#[test]
+fn a_key_of_a_secret_that_a_feature_names_reaches_values_and_never_shows() {
+    let catalog = Catalog::load(&crate::testing::files(&[("values/features/lock.yaml", LOCK)])).unwrap();
+    let spec = spec(json!({"features": {"lock": {"key": {"name": "vault", "key": "front"}}}}));
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    assert_eq!(selection.secrets.len(), 1);
+    let with = |answer: Option<Result<String, Unavailable>>| {
+        let secrets = answer.map(|answer| (("vault".to_owned(), "front".to_owned()), answer));
+        resolve(&spec, &catalog, &selection, &Facts { secrets: secrets.into_iter().collect(), ..facts() })
+    };
+    let desired = with(Some(Ok("t0psecret".into())));
+    let front = &desired.releases["front"];
+    assert_eq!(front.values["conf"]["lock"], "k:t0psecret");
+    assert_eq!(redacted(&front.values, &front.secret)["conf"]["lock"], "<redacted>");
+    let rotated = with(Some(Ok("an0ther".into())));
+    assert_ne!(front.inputs, rotated.releases["front"].inputs);
+    assert_eq!(desired.releases["store"].inputs, rotated.releases["store"].inputs);
+    let missing = with(Some(Err(Unavailable::Missing("Secret openstack/vault does not exist; create it".into()))));
+    let blocked = missing.releases["front"].blocked.as_ref().unwrap();
+    assert_eq!(blocked.message, "spec.features.lock.key: Secret openstack/vault does not exist; create it");
+    assert!(missing.releases["store"].blocked.is_none());
+    let unread = with(None).releases.remove("front").unwrap().blocked.unwrap();
+    assert_eq!(unread.message, "spec.features.lock.key: key \"front\" of Secret vault is being read");
+}

@@ -1,0 +1,113 @@
+//! Keystone's part: its version, a token, and the catalogue that comes with one (Identity API v3).
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use osdpl_values::Values;
+
+/// The types of services that Keystone's catalogue has endpoints of.
+pub type Types = BTreeSet<String>;
+
+/// With what a token is asked for: the cloud's administrator, who is among the values of Keystone's own release.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    user: String,
+    user_domain: String,
+    project: String,
+    project_domain: String,
+    password: String,
+}
+
+/// Who, never with what.
+impl fmt::Debug for Login {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} of {}", self.user, self.user_domain)
+    }
+}
+
+impl Login {
+    /// The administrator of these values, with upstream's defaults (keystone's chart: `endpoints.identity.auth.admin`).
+    pub fn of(values: &Values) -> Option<Self> {
+        let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
+        let text =
+            |key: &str, default: &str| admin.get(key).and_then(|value| value.as_str()).unwrap_or(default).to_owned();
+        let password = admin.get("password")?.as_str()?.to_owned();
+        Some(Self {
+            user: text("username", "admin"),
+            user_domain: text("user_domain_name", "default"),
+            project: text("project_name", "admin"),
+            project_domain: text("project_domain_name", "default"),
+            password,
+        })
+    }
+
+    /// The body of `POST /v3/auth/tokens`; the password is in it.
+    pub fn body(&self) -> Vec<u8> {
+        let Self { user, user_domain, project, project_domain, password } = self;
+        let user = json!({"name": user, "domain": {"name": user_domain}, "password": password});
+        let identity = json!({"methods": ["password"], "password": {"user": user}});
+        let scope = json!({"project": {"name": project, "domain": {"name": project_domain}}});
+        json!({"auth": {"identity": identity, "scope": scope}}).to_string().into_bytes()
+    }
+}
+
+/// Who its bearer is: for requests alone, it shows nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// A token of this text.
+    pub fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// What goes into the header `X-Auth-Token`.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+/// That there is one.
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("token")
+    }
+}
+
+/// Whether this is what `GET /v3` answers.
+pub(super) fn is_version(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Document {
+        version: Version,
+    }
+    #[derive(Deserialize)]
+    struct Version {
+        id: String,
+    }
+    serde_json::from_slice::<Document>(body).is_ok_and(|document| document.version.id.starts_with("v3"))
+}
+
+/// The types that have an endpoint, by a token's body; `None` where it is none.
+pub fn types(body: &[u8]) -> Option<Types> {
+    #[derive(Deserialize)]
+    struct Document {
+        token: Token,
+    }
+    #[derive(Deserialize)]
+    struct Token {
+        catalog: Vec<Entry>,
+    }
+    #[derive(Deserialize)]
+    struct Entry {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        endpoints: Vec<serde::de::IgnoredAny>,
+    }
+    let document: Document = serde_json::from_slice(body).ok()?;
+    let entries = document.token.catalog.into_iter().filter(|entry| !entry.endpoints.is_empty());
+    Some(entries.map(|entry| entry.kind).collect())
+}

@@ -1,0 +1,142 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::{Component, Endpoint};
+use osdpl_values::Values;
+
+fn image() -> Endpoint {
+    Endpoint {
+        component: Component::parse("glance/api").unwrap(),
+        endpoint: "image".into(),
+        service: "glance-api".into(),
+        port_name: "api".into(),
+        port: 9292,
+        path: "/versions".into(),
+        accept: vec![200, 300],
+        keystone: false,
+    }
+}
+
+fn values(value: Value) -> Values {
+    serde_json::from_value(value).unwrap()
+}
+
+fn asked(endpoints: &Value) -> String {
+    internal(&image(), &values(json!({ "endpoints": endpoints })), "openstack").to_string()
+}
+
+fn target(versions: bool) -> Target {
+    Target {
+        application: "glance".into(),
+        service: "glance-api".into(),
+        url: internal(&image(), &Values::new(), "openstack"),
+        accept: vec![200, 300],
+        versions,
+        type_: "image".into(),
+        registered: true,
+        login: None,
+        state: Vec::new(),
+    }
+}
+
+fn answer(code: u16, text: &str, body: &str) -> Answer {
+    Answer::Status { code, text: text.into(), body: body.into(), token: None }
+}
+
+#[test]
+fn the_internal_endpoint_is_the_charts_unless_the_values_say_otherwise() {
+    for (values, expected) in [
+        (json!({}), "http://glance-api.openstack.svc.cluster.local:9292/versions"),
+        (
+            json!({"image": {"hosts": {"public": "x"}, "port": {"api": {"public": 80}}}}),
+            "http://glance-api.openstack.svc.cluster.local:9292/versions",
+        ),
+        (
+            json!({"image": {"namespace": "images"}, "cluster_domain_suffix": "k8s"}),
+            "http://glance-api.images.svc.k8s:9292/versions",
+        ),
+        (
+            json!({"image": {"port": {"api": {"default": 80, "internal": 1080}}}}),
+            "http://glance-api.openstack.svc.cluster.local:1080/versions",
+        ),
+        (
+            json!({"image": {"scheme": {"default": "https"}, "host_fqdn_override": {"default": null, "internal": {"host": "images.example.org", "tls": {}}}}}),
+            "https://images.example.org:9292/versions",
+        ),
+        (
+            json!({"image": {"host_fqdn_override": {"default": "i.example.org"}, "scheme": "https"}}),
+            "https://i.example.org:9292/versions",
+        ),
+    ] {
+        assert_eq!(asked(&values), expected, "{values}");
+    }
+}
+
+#[test]
+fn each_bad_answer_is_told_in_one_line() {
+    let url = "GET http://glance-api.openstack.svc.cluster.local:9292/versions";
+    for (answer, expected) in [
+        (answer(200, "200 OK", ""), None),
+        (answer(300, "300 Multiple Choices", "{}"), None),
+        (answer(503, "503 Service Unavailable", ""), Some("503 Service Unavailable")),
+        (Answer::Silence(5), Some("no answer within 5 s")),
+        (Answer::Certificate("UnknownIssuer".into()), Some("certificate: UnknownIssuer")),
+        (Answer::Broken("no HTTP".into()), Some("no HTTP")),
+    ] {
+        assert_eq!(trouble(&target(false), &answer), expected.map(|wrong| format!("{url}: {wrong}")));
+    }
+}
+
+#[test]
+fn keystone_must_describe_its_version_3() {
+    let version = json!({"version": {"id": "v3.14", "status": "stable", "links": []}}).to_string();
+    assert_eq!(trouble(&target(true), &answer(200, "200 OK", &version)), None);
+    for body in ["", "<html>", "{}", r#"{"version": {"id": "v2.0"}}"#] {
+        let told = trouble(&target(true), &answer(200, "200 OK", body)).unwrap();
+        assert!(told.ends_with("the answer is not Keystone's description of its version 3"), "{told}");
+    }
+}
+
+#[test]
+fn a_token_is_asked_for_as_the_administrator_of_the_values_who_never_shows_with_the_password() {
+    let auth = |admin: Value| values(json!({"endpoints": {"identity": {"auth": {"admin": admin}}}}));
+    let login = Login::of(&auth(json!({"password": "s3cret", "project_name": "root"}))).unwrap();
+    let body: Value = serde_json::from_slice(&login.body()).unwrap();
+    let user = json!({"name": "admin", "domain": {"name": "default"}, "password": "s3cret"});
+    assert_eq!(body["auth"]["identity"], json!({"methods": ["password"], "password": {"user": user}}));
+    assert_eq!(body["auth"]["scope"]["project"], json!({"name": "root", "domain": {"name": "default"}}));
+    let shown = format!("{:?}", Target { login: Some(login), ..target(true) });
+    assert!(shown.contains("admin of default") && !shown.contains("s3cret"), "{shown}");
+    assert_eq!(Login::of(&auth(json!({"username": "admin"}))), None);
+}
+
+#[test]
+fn a_catalogue_has_the_types_that_have_an_endpoint() {
+    let entry = |kind: &str, endpoints: Value| json!({"type": kind, "name": kind, "endpoints": endpoints});
+    let catalogue = [entry("identity", json!([{"interface": "internal"}])), entry("image", json!([]))];
+    let body = json!({"token": {"catalog": catalogue}}).to_string();
+    assert_eq!(types(body.as_bytes()), Some(BTreeSet::from(["identity".to_owned()])));
+    assert_eq!(types(b"{}"), None);
+}
+
+#[test]
+fn an_api_that_answers_badly_is_a_component_that_is_unhealthy_and_a_cause() {
+    let seen = |trouble: Option<&str>| EndpointSeen {
+        application: "glance".into(),
+        service: "glance-api".into(),
+        trouble: trouble.map(str::to_owned),
+    };
+    let well = verdict(&seen(None));
+    assert_eq!((well.status, well.ready.as_str(), well.reason.as_str()), (ComponentVerdict::Ready, "1/1", ""));
+    let bad = verdict(&seen(Some("GET x: 503")));
+    assert_eq!(
+        (bad.status, bad.ready.as_str(), bad.reason.as_str()),
+        (ComponentVerdict::Unhealthy, "0/1", "GET x: 503")
+    );
+    let found = [(Key::new("n", "glance"), seen(Some("GET x: 503"))), (Key::new("n", "nova"), seen(None))].into();
+    let causes = causes(&found);
+    assert_eq!((causes.len(), causes[0].message.as_str()), (1, "glance/endpoint: GET x: 503"));
+    assert_eq!(causes[0].objects[0].to_string(), "Service n/glance-api");
+}

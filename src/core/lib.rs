@@ -1,0 +1,32 @@
+//! The domain of osdpl: the custom resources, the catalogue, the desired and the observed state, the plan and the status.
+//!
+//! Everything here takes values and returns values: no Kubernetes client, no async runtime, no clock. The only I/O is
+//! [`files`], which loads the catalogue.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+pub mod adopt;
+pub mod api;
+pub mod catalog;
+pub mod cause;
+pub mod ceph;
+pub mod credentials;
+pub mod desired;
+pub mod difference;
+pub mod drift;
+pub mod endpoint;
+pub mod files;
+pub mod health;
+pub mod maintenance;
+pub mod nodes;
+pub mod observed;
+pub mod openstack;
+pub mod placeholder;
+pub mod plan;
+pub mod release;
+pub mod rollout;
+pub mod scrub;
+pub mod status;
+#[doc(hidden)]
+pub mod testing;

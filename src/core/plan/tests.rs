@@ -1,0 +1,279 @@
+use k8s_openapi::jiff::SignedDuration;
+
+use super::*;
+use crate::desired::Blocked;
+use crate::observed::{AttemptSeen, BodySeen, Failed, Mend, Owner, Past, ReleaseSeen};
+
+mod adopting;
+mod drifting;
+mod guests;
+mod leaving;
+mod settling;
+mod splitting;
+
+use crate::testing::world::*;
+
+#[test]
+fn the_store_is_installed_and_the_front_waits_until_its_component_is_available() {
+    let world = world();
+    assert_eq!(world.says("store"), "helm upgrade --install, because it is not installed");
+    assert_eq!(world.says("front"), "waits for store/server");
+    let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 1)));
+    assert_eq!(world.says("front"), "helm upgrade --install, because it is not installed");
+}
+
+#[test]
+fn every_state_has_its_step() {
+    let with_attempt = |revision, owner| {
+        let mut seen = seen("pending-upgrade");
+        seen.attempt = Some(AttemptSeen { instance: "x".into(), revision, owner });
+        seen
+    };
+    let changed = |change: fn(&mut ReleaseSeen)| {
+        let mut seen = seen("deployed");
+        change(&mut seen);
+        seen
+    };
+    for (seen, expected) in [
+        (seen("deployed"), "ready"),
+        (
+            changed(|s| s.inputs = Some("old".into())),
+            "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
+        ),
+        (
+            changed(|s| {
+                s.inputs = Some("old".into());
+                s.catalog = Some("older".into());
+            }),
+            "the operator or its catalogue changed: waits for approval (osdpl approve)",
+        ),
+        (
+            changed(|s| (s.inputs, s.guests) = (Some("old".into()), Some("older key".into()))),
+            "Ceph's key for instances changed, and those that run keep the old one until they are moved or restarted (no node runs libvirt or nova-compute now): waits for approval (osdpl approve)",
+        ),
+        (
+            changed(|s| (s.inputs, s.guests) = (Some("old".into()), Some(crate::release::NO_GUESTS.into()))),
+            "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
+        ),
+        (
+            seen("failed"),
+            "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
+        ),
+        (seen("pending-install"), "unlock the record, because a dead attempt left it pending-install"),
+        (with_attempt(3, Owner::Dead), "unlock the record, because a dead attempt left it pending-upgrade"),
+        (
+            with_attempt(3, Owner::Alive),
+            "revision 3 is pending-upgrade, held by another operator process that still lives",
+        ),
+        (
+            with_attempt(2, Owner::Us),
+            "revision 3 is pending-upgrade, held by a helm that is not ours (it is taken for dead at 2027-01-15T08:30:00Z)",
+        ),
+        (seen("uninstalling"), "helm uninstall, because an uninstall began and did not end"),
+        (
+            changed(|s| s.attempt.as_mut().unwrap().revision = 2),
+            "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",
+        ),
+        (
+            changed(|s| {
+                s.attempt.as_mut().unwrap().revision = 2;
+                s.own_inputs = Some("old".into());
+            }),
+            "delete Jobs store-setup, helm upgrade --install, because its inputs changed",
+        ),
+        (
+            changed(|s| (s.attempt, s.own_inputs) = (None, None)),
+            "a release of this name exists that osdpl did not make; take it over (osdpl adopt <release>). Or uninstall it, or give this one another name in services.<service>.releases.<release>.name",
+        ),
+        (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
+        (changed(|s| s.body = None), "settles: its release record is being read"),
+    ] {
+        assert_eq!(world().see("store", seen).says("store"), expected);
+    }
+}
+
+#[test]
+fn a_foreign_lock_that_runs_out_wakes_the_plan_and_one_of_an_operator_that_lives_does_not() {
+    let locked = |revision, owner| {
+        let mut seen = seen("pending-upgrade");
+        seen.attempt = Some(AttemptSeen { instance: "x".into(), revision, owner });
+        world().see("store", seen).plan().wake
+    };
+    let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
+    assert_eq!(locked(2, Owner::Us), Some(until), "nothing else tells when it is time");
+    assert_eq!(locked(3, Owner::Alive), None);
+}
+
+#[test]
+fn a_running_child_is_stopped_only_when_its_inputs_are_old_and_it_cannot_succeed() {
+    let key = Key::new("openstack", "store");
+    let running = |inputs: &str, failures: i32| {
+        world().with(|world| {
+            hook(world, failures);
+            world.observed.running.insert(key.clone(), child(inputs));
+        })
+    };
+    assert_eq!(running("new", 0).says("store"), "helm upgrade runs: post-upgrade Job store-init");
+    assert_eq!(
+        running("new", 2).says("store"),
+        "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied"
+    );
+    assert_eq!(running("old", 0).says("store"), "helm upgrade runs: post-upgrade Job store-init");
+    assert_eq!(
+        running("old", 2).says("store"),
+        "stop helm, because the wish changed while helm waits in vain (post-upgrade Job store-init: exit code 1: access denied)"
+    );
+}
+
+#[test]
+fn a_running_child_is_not_stopped_for_what_cannot_be_started_in_its_place() {
+    let key = || Key::new("openstack", "store");
+    let says = |change: &dyn Fn(&mut World)| {
+        let world = world().with(|world| {
+            hook(world, 2);
+            world.observed.running.insert(key(), child("old"));
+        });
+        world.with(change).says("store")
+    };
+    assert!(says(&|_| {}).starts_with("stop helm"));
+    let goes_on = "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied";
+    for reason in ["ChartUnavailable", "ChartPending", "InputsMissing", "InvalidSpec"] {
+        let blocked = Some(Blocked { reason: reason.into(), message: "x".into() });
+        let said = says(&|world| world.desired.releases.get_mut("store").unwrap().blocked.clone_from(&blocked));
+        assert_eq!(said, goes_on, "{reason}");
+    }
+    assert_eq!(says(&|world| world.desired.releases.get_mut("store").unwrap().paused = true), goes_on);
+    assert_eq!(says(&|world| world.policy.paused = true), goes_on);
+    let unapproved = |world: &mut World| {
+        let seen = world.observed.releases.get_mut(&key()).unwrap();
+        (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
+    };
+    assert_eq!(says(&unapproved), goes_on, "it would wait for approval");
+    let unwanted = |world: &mut World| drop(world.desired.releases.remove("store"));
+    assert_eq!(says(&unwanted), goes_on, "its uninstall would wait for approval");
+    let deleting = |world: &mut World| {
+        world.desired.releases.clear();
+        world.policy.deleting = true;
+    };
+    assert!(says(&deleting).starts_with("stop helm"), "a deletion asks for no approval");
+}
+
+#[test]
+fn a_failure_is_retried_later_and_other_inputs_at_once() {
+    let failed = |inputs: &str, mend: Mend| {
+        world().see("store", seen("failed")).with(|world| {
+            let failed = Failed {
+                verb: "upgrade".into(),
+                inputs: inputs.into(),
+                at: NOW,
+                count: 2,
+                message: "hook failed".into(),
+                mend,
+                told: false,
+            };
+            world.observed.failures.insert(Key::new("openstack", "store"), failed);
+        })
+    };
+    let soon = "failed 2 times in a row, next try at 2027-01-15T08:00:2";
+    assert!(failed("new", Mend::Time).says("store").starts_with(soon));
+    assert!(failed("new", Mend::Time).plan().wake.is_some_and(|wake| wake > NOW));
+    let later = failed("new", Mend::Hand).says("store");
+    assert!(later.starts_with("failed 2 times in a row, next try at 2027-01-15T08:04:"), "{later}");
+    assert_eq!(failed("new", Mend::Inputs).says("store"), "hook failed");
+    assert_eq!(failed("new", Mend::Inputs).plan().wake, None);
+    for mend in [Mend::Time, Mend::Hand, Mend::Inputs] {
+        assert!(failed("old", mend).says("store").starts_with("delete Jobs store-setup, helm upgrade --install"));
+        let mended = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
+        assert!(mended.says("store").starts_with(soon), "a person says that it is mended");
+    }
+}
+
+#[test]
+fn approval_of_a_target_holds_until_it_is_reached() {
+    let old = || {
+        let mut seen = seen("deployed");
+        (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
+        seen
+    };
+    let world = world().see("store", old()).see("front", old());
+    assert_eq!(world.plan().awaiting().count(), 2);
+    let hash = world.plan().hash;
+    let world = world.with(|world| world.policy.approved = Some(hash));
+    assert!(world.says("store").starts_with("delete Jobs store-setup, helm upgrade"));
+    let world = world.see("store", seen("deployed"));
+    assert_eq!(world.says("front"), "waits for store/server", "still approved");
+}
+
+#[test]
+fn paused_blocked_and_terminating_releases_wait() {
+    let paused = world().with(|world| world.policy.paused = true);
+    assert_eq!(paused.says("store"), "paused; set `paused: false` to go on");
+    let blocked = world().with(|world| {
+        let blocked = crate::desired::Blocked { reason: "ChartMissing".into(), message: "no chart".into() };
+        world.desired.releases.get_mut("store").unwrap().blocked = Some(blocked);
+    });
+    assert_eq!(blocked.says("store"), "no chart");
+    let terminating = world().with(|world| _ = world.observed.terminating.insert("openstack".into()));
+    assert_eq!(terminating.says("store"), "namespace openstack is being deleted: no Job starts in it any more");
+}
+
+#[test]
+fn the_jobs_of_hooks_go_before_an_upgrade_with_other_images_and_only_then() {
+    let hooks = |images: Option<&str>, change: fn(&mut ReleaseSeen)| {
+        let mut body = BodySeen::default();
+        body.hook_jobs.extend(["store-setup", "store-sync"].map(|name| ("openstack".to_owned(), name.to_owned())));
+        body.hook_jobs.insert(("elsewhere".into(), "store-far".into()));
+        let mut seen = ReleaseSeen { images: images.map(Into::into), body: Some(body), ..seen("deployed") };
+        seen.inputs = Some("old".into());
+        change(&mut seen);
+        world().see("store", seen).says("store")
+    };
+    let with = "delete Jobs store-setup, store-sync, helm upgrade --install, because its inputs changed";
+    let without = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
+    assert_eq!(hooks(Some("images"), |_| {}), without);
+    assert_eq!(hooks(Some("others"), |_| {}), with);
+    assert_eq!(hooks(None, |_| {}), with, "a record from before images were told");
+    assert_eq!(hooks(Some("images"), |seen| seen.status = "failed".into()), without, "they are that attempt's own");
+    let foreign = |seen: &mut ReleaseSeen| {
+        seen.attempt.as_mut().unwrap().revision = 2;
+        seen.own_inputs = Some("old".into());
+    };
+    assert_eq!(hooks(Some("images"), foreign), with, "whatever someone else installed");
+    assert_eq!(hooks(Some("others"), |seen| seen.body = None), "its release record is being read");
+}
+
+#[test]
+fn what_failed_revisions_left_is_swept_after_a_success_and_before_helm_forgets_it() {
+    let past = |revision: u32, status: &str| Past { revision, status: status.parse().unwrap(), swept: false };
+    let swept = |newest: &str, change: fn(&mut World)| {
+        let mut seen = seen(newest);
+        let before = if newest == "deployed" { "superseded" } else { "deployed" };
+        seen.history = vec![past(1, before), past(2, "failed"), past(3, newest)];
+        let world = world().see("store", seen).with(change);
+        let sweep = world.plan().decisions.remove("store").unwrap().sweep;
+        sweep.map(|sweep| (sweep.of.into_iter().collect::<Vec<_>>(), sweep.kept.into_iter().collect::<Vec<_>>()))
+    };
+    assert_eq!(swept("deployed", |_| {}), Some((vec![2], vec![3])));
+    assert_eq!(swept("deployed", |world| world.policy.paused = true), None);
+    assert_eq!(swept("deployed", |world| world.desired.releases.get_mut("store").unwrap().paused = true), None);
+    assert_eq!(swept("failed", |_| {}), Some((vec![2], vec![1, 3])));
+    let waits = |world: &mut World| {
+        let failed = Failed {
+            verb: "upgrade".into(),
+            inputs: "new".into(),
+            at: NOW,
+            count: 1,
+            message: String::new(),
+            mend: Mend::Time,
+            told: false,
+        };
+        world.observed.failures.insert(Key::new("openstack", "store"), failed);
+    };
+    assert_eq!(swept("failed", waits), None, "nothing is forgotten before the next attempt");
+    let leaves = |world: &mut World| {
+        world.desired.releases.clear();
+        world.policy.deleting = true;
+    };
+    assert_eq!(swept("failed", leaves), Some((vec![1, 2], vec![3])), "an uninstall looks at the newest revision alone");
+    assert_eq!(swept("deployed", leaves), Some((vec![2], vec![3])));
+}

@@ -1,0 +1,65 @@
+//! What is in sync and not done yet.
+
+use crate::catalog::WorkloadKind;
+use crate::observed::{BodySeen, Daemons, OnDelete, ReleaseSeen, Trouble};
+use crate::testing::world::*;
+
+#[test]
+fn a_release_in_sync_settles_until_its_workloads_and_jobs_are_done() {
+    let mut body = BodySeen::default();
+    body.workloads.insert((WorkloadKind::StatefulSet, "openstack".into(), "store".into()));
+    let synced = ReleaseSeen { body: Some(body), ..seen("deployed") };
+    let world = world().see("store", synced);
+    assert_eq!(
+        world.says("store"),
+        "settles: StatefulSet store is not there; if it was deleted, annotate osdpl.dev/repair=<release>"
+    );
+    let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 0)));
+    assert_eq!(world.says("store"), "settles: store/server 0/1");
+    let world = world.with(|world| world.observed.workloads = vec![available("store", "store/server", 1)]);
+    assert_eq!(world.says("store"), "ready");
+}
+
+#[test]
+fn a_batch_that_is_made_anew_leaves_a_release_ready_and_one_that_hangs_does_not() {
+    let mut body = BodySeen::default();
+    body.workloads.insert((WorkloadKind::DaemonSet, "openstack".into(), "store".into()));
+    let says = |ready: i32, stuck: bool| {
+        let mut set = available("store", "store/server", ready);
+        (set.kind, set.desired, set.updated) = (WorkloadKind::DaemonSet, 3, 3);
+        set.on_delete = Some(OnDelete::default());
+        set.trouble = stuck.then(|| Trouble { stuck: true, message: "no image".into() });
+        let mut world = world().see("store", ReleaseSeen { body: Some(body.clone()), ..seen("deployed") });
+        let daemons = Daemons { namespace: "openstack".into(), component: set.component.clone() };
+        world.observed.renewed.insert(daemons, 1);
+        world.observed.workloads.push(set);
+        world.says("store")
+    };
+    assert_eq!(says(2, false), "ready");
+    assert_eq!(says(1, false), "settles: store/server 1/3", "more than a batch is missing");
+    assert_eq!(says(2, true), "settles: store/server 2/3: no image");
+}
+
+#[test]
+fn what_was_scaled_to_0_beside_helm_is_not_ready_and_what_the_manifest_leaves_at_0_is() {
+    let identity = (WorkloadKind::StatefulSet, "openstack".to_owned(), "store".to_owned());
+    let scaled = |at_rest: bool| {
+        let mut seen = seen("deployed");
+        let body = seen.body.as_mut().unwrap();
+        body.workloads.insert(identity.clone());
+        body.at_rest.extend(at_rest.then(|| identity.clone()));
+        let mut workload = available("store", "store/server", 0);
+        workload.desired = 0;
+        let mut world = world().see("store", seen);
+        world.observed.workloads.push(workload);
+        world.says("store")
+    };
+    assert_eq!(scaled(true), "ready");
+    let told = scaled(false);
+    assert!(
+        told.starts_with(
+            "settles: store/server store was scaled to 0; scale it back (`kubectl -n openstack scale statefulset store"
+        ),
+        "{told}"
+    );
+}

@@ -1,0 +1,63 @@
+//! A release whose `DaemonSets` are split by node in another way: all their pods are made anew.
+
+use crate::api::Approval;
+use crate::catalog::{Component, WorkloadKind};
+use crate::desired::Split;
+use crate::release::NO_SPLIT;
+use crate::testing::world::*;
+
+/// What is done with a store whose inputs changed, that was split as `before`, and whose `DaemonSets` are called like this, on so many nodes.
+fn says(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
+    let parse = |text: &str| Component::parse(text).unwrap();
+    let split = Split {
+        digest: wanted.into(),
+        components: (wanted != NO_SPLIT).then(|| parse("store/disk")).into_iter().collect(),
+        whole: [("store/disk", "store-disk-default"), ("store/net", "store-net-default")]
+            .map(|(component, name)| (parse(component), name.to_owned()))
+            .into(),
+    };
+    let mut seen = seen("deployed");
+    (seen.inputs, seen.split) = (Some("old".into()), before.map(Into::into));
+    let mut world = world().see("store", seen);
+    world.policy.approval = approval;
+    world.desired.releases.get_mut("store").unwrap().split = Some(split);
+    for (component, name, nodes) in sets {
+        let mut set = available("store", component, *nodes);
+        (set.kind, set.name, set.desired) = (WorkloadKind::DaemonSet, (*name).into(), *nodes);
+        world.observed.workloads.push(set);
+    }
+    world.says("store")
+}
+
+#[test]
+fn a_split_that_restarts_pods_waits_for_approval_with_the_nodes_counted() {
+    let whole = [("store/disk", "store-disk-default", 49), ("store/net", "store-net-default", 50)];
+    let split = [
+        ("store/disk", "store-disk-default-1a2b3c4d", 40),
+        ("store/disk", "store-disk-gpu-5e6f7a8b", 9),
+        ("store/net", "store-net-default", 50),
+    ];
+    let idle = [("store/disk", "store-disk-default", 0)];
+    let waits =
+        "values for some nodes give its DaemonSets other names and nodes, which restarts store/disk on 49 nodes";
+    let cases = [
+        (None, "one", &whole[..], true),
+        (Some(NO_SPLIT), "one", &whole[..], true),
+        (Some("one"), "two", &split[..], true),
+        (Some("one"), NO_SPLIT, &split[..], true),
+        (Some("one"), "one", &split[..], false),
+        (None, NO_SPLIT, &whole[..], false),
+        (None, "one", &idle[..], false),
+        (None, "one", &[], false),
+    ];
+    for (before, wanted, sets, expected) in cases {
+        let said = says(before, wanted, sets, Approval::Manual);
+        let agreed = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
+        let expected = if expected { format!("{waits}: waits for approval (osdpl approve)") } else { agreed.into() };
+        assert_eq!(said, expected, "{before:?} {wanted} {sets:?}");
+    }
+    let said = says(None, "one", &whole, Approval::Automatic);
+    assert_eq!(said, format!("delete Jobs store-setup, helm upgrade --install, because {waits}"));
+    let one = says(None, "one", &[("store/disk", "store-disk-default", 1)], Approval::Manual);
+    assert!(one.contains("restarts store/disk on 1 node: waits"), "{one}");
+}

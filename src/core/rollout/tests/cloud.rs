@@ -1,0 +1,172 @@
+//! A cloud that is rolled.
+
+use k8s_openapi::jiff::SignedDuration;
+
+use super::super::*;
+use crate::api::Rollout;
+use crate::catalog::WorkloadKind;
+use crate::observed::{DaemonPod, OnDelete, PodState};
+use crate::plan::Step;
+use crate::testing::world::{self, NOW, World};
+
+/// A cloud of two components on so many nodes, and a controller that makes evicted pods anew.
+pub struct Cloud {
+    pub world: World,
+    pub plan: Plan,
+    pub settings: Rollout,
+    pub rolling: BTreeMap<Daemons, Rolling>,
+    pub nodes: BTreeMap<String, Node>,
+    pub said: Rollouts,
+    pub now: Timestamp,
+    made: u32,
+}
+
+pub const SWITCH: (&str, &str) = ("openvswitch", "openvswitch/server");
+pub const COMPUTE: (&str, &str) = ("nova", "nova/compute");
+
+pub fn daemons(component: &str) -> Daemons {
+    Daemons { namespace: "openstack".into(), component: crate::catalog::Component::parse(component).unwrap() }
+}
+
+impl Cloud {
+    pub fn new(nodes: usize) -> Self {
+        let mut world = world::world();
+        world.catalog.rollout = [SWITCH.0, COMPUTE.0].map(str::to_owned).into();
+        world.desired.releases.clear();
+        let mut rolling = BTreeMap::new();
+        for (release, component) in [SWITCH, COMPUTE] {
+            let mut wanted = world::release(release);
+            wanted.values = serde_json::from_value(serde_json::json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": {"pod_replacement_strategy": "OnDelete"}}}}})).unwrap();
+            wanted.components.insert(daemons(component).component, WorkloadKind::DaemonSet);
+            world.desired.releases.insert(release.into(), wanted);
+            world.observed.releases.insert(crate::observed::Key::new("openstack", release), world::seen("deployed"));
+            let mut set = world::available(release, component, 1);
+            (set.kind, set.on_delete) = (WorkloadKind::DaemonSet, Some(OnDelete { uid: release.into(), stale: 0 }));
+            world.observed.workloads.push(set);
+            let pods = (1..=nodes).map(|node| pod(release, &format!("{release}-{node}"), &format!("n{node}"), "r1"));
+            let revisions = [(release.to_owned(), "r1".to_owned())].into();
+            rolling.insert(daemons(component), Rolling { pods: pods.collect(), revisions });
+        }
+        let nodes = (1..=nodes).map(|node| (format!("n{node}"), Node::default())).collect();
+        let settings = Rollout { pause_seconds: Some(0), ..Rollout::default() };
+        let (plan, said) = (Plan::default(), Rollouts::new());
+        let mut cloud = Self { world, plan, settings, rolling, nodes, said, now: NOW, made: 0 };
+        cloud.recount();
+        cloud.plan = cloud.world.plan();
+        for decision in cloud.plan.decisions.values_mut() {
+            decision.step = Step::Ready;
+        }
+        cloud
+    }
+
+    pub fn pods(&mut self, component: &str) -> &mut Vec<DaemonPod> {
+        &mut self.rolling.get_mut(&daemons(component)).unwrap().pods
+    }
+
+    /// helm changed the template.
+    pub fn template(&mut self, (release, component): (&str, &str), revision: &str) {
+        let own = self.rolling.get_mut(&daemons(component)).unwrap();
+        own.revisions.insert(release.into(), revision.into());
+        self.recount();
+    }
+
+    /// What the controllers' status says.
+    fn recount(&mut self) {
+        let nodes = i32::try_from(self.nodes.len()).unwrap();
+        for set in &mut self.world.observed.workloads {
+            let rolling = &self.rolling[&daemons(&set.component.to_string())];
+            let fresh = rolling
+                .pods
+                .iter()
+                .filter(|pod| pod.state != PodState::Leaving && pod.revision == rolling.revisions[&pod.set]);
+            let stale = nodes - i32::try_from(fresh.count()).unwrap();
+            (set.desired, set.on_delete) = (nodes, Some(OnDelete { uid: set.release.clone(), stale }));
+        }
+    }
+
+    /// A pass: its rollouts are said, its pods evicted.
+    pub fn pass(&mut self) -> Next {
+        let World { desired, observed, catalog, policy, .. } = &self.world;
+        let next = next(&Scene {
+            desired,
+            observed,
+            catalog,
+            plan: &self.plan,
+            policy,
+            settings: &self.settings,
+            rolling: &self.rolling,
+            nodes: Some(&self.nodes),
+            before: &self.said,
+            evicted: &BTreeSet::new(),
+            now: self.now,
+        });
+        self.said.clone_from(&next.rollouts);
+        for eviction in &next.evict {
+            let pods = self.rolling.values_mut().flat_map(|rolling| &mut rolling.pods);
+            pods.filter(|pod| pod.uid == eviction.uid).for_each(|pod| pod.state = PodState::Leaving);
+        }
+        if !next.evict.is_empty() {
+            self.recount();
+        }
+        next
+    }
+
+    /// Evicted pods are gone, their successors start.
+    pub fn replace(&mut self) {
+        for rolling in self.rolling.values_mut() {
+            for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Leaving) {
+                self.made += 1;
+                (pod.uid, pod.revision) = (format!("new-{}", self.made), rolling.revisions[&pod.set].clone());
+                pod.state = PodState::Starting("it starts".into(), Some(self.now));
+            }
+        }
+        self.recount();
+    }
+
+    pub fn settle(&mut self) {
+        let (now, pods) = (self.now, self.rolling.values_mut().flat_map(|rolling| &mut rolling.pods));
+        for pod in pods.filter(|pod| matches!(pod.state, PodState::Starting(..))) {
+            pod.state = PodState::Ready(Some(now));
+        }
+    }
+
+    pub fn approve(&mut self) {
+        self.world.policy.approved = Some(self.plan.hash.clone());
+        self.pass();
+        self.world.policy.approved = None;
+    }
+
+    pub fn phase(&self, component: &str) -> Option<RolloutPhase> {
+        self.said.get(component).map(|said| said.phase)
+    }
+}
+
+fn pod(set: &str, name: &str, node: &str, revision: &str) -> DaemonPod {
+    let state = PodState::Ready(Some(NOW - SignedDuration::from_hours(1)));
+    DaemonPod {
+        name: name.into(),
+        uid: name.into(),
+        set: set.into(),
+        node: node.into(),
+        revision: revision.into(),
+        state,
+    }
+}
+
+pub fn batches(cloud: &mut Cloud) -> Vec<String> {
+    let mut batches = Vec::new();
+    for _ in 0..100 {
+        let next = cloud.pass();
+        if !next.evict.is_empty() {
+            let nodes: Vec<_> = next.evict.iter().map(|pod| pod.node.as_str()).collect();
+            batches.push(format!("{} {}", next.of.unwrap(), nodes.join("+")));
+            assert_eq!(cloud.pass().evict, [], "nothing more while a batch is on its way");
+            cloud.replace();
+            assert_eq!(cloud.pass().evict, []);
+            cloud.settle();
+        } else if cloud.said.values().all(|said| !said.phase.is_on()) {
+            return batches;
+        }
+    }
+    panic!("it never ends: {batches:?} {:#?}", cloud.said);
+}

@@ -1,0 +1,164 @@
+//! A small world for the plan's tests.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::catalog::WorkloadKind;
+use crate::catalog::{Catalog, Component};
+use crate::desired::{Desired, DesiredRelease, Provider};
+use crate::observed::{AttemptSeen, BodySeen, HookSeen, JobSeen, Owner, ReleaseSeen, RunningSeen, Trouble, Workload};
+use crate::observed::{Key, Observed};
+use crate::plan::{Plan, Policy, Step, plan};
+
+pub const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+
+/// A world of two releases, `front` needing `store`, both absent.
+pub struct World {
+    pub desired: Desired,
+    pub observed: Observed,
+    pub policy: Policy,
+    pub catalog: Catalog,
+}
+
+pub fn release(name: &str) -> DesiredRelease {
+    DesiredRelease {
+        key: Key::new("openstack", name),
+        chart: name.into(),
+        service: name.into(),
+        group: crate::catalog::Group::Openstack,
+        values: osdpl_values::Values::new(),
+        secret: Vec::new(),
+        marked: Vec::new(),
+        inputs: "new".into(),
+        catalog: "catalogue".into(),
+        images: "images".into(),
+        guests: None,
+        split: None,
+        needs: BTreeMap::new(),
+        awaits: std::collections::BTreeSet::new(),
+        components: BTreeMap::new(),
+        tests: BTreeMap::new(),
+        jobs: 0,
+        plain_jobs: vec![format!("{name}-setup")],
+        timeout: 900,
+        server_side: true,
+        version: None,
+        chart_digest: None,
+        imprint: None,
+        paused: false,
+        managed: true,
+        drift: crate::api::DriftPolicy::Report,
+        blocked: None,
+    }
+}
+
+pub fn world() -> World {
+    let store = Component::parse("store/server").unwrap();
+    let mut front = release("front");
+    front.needs.insert(store.clone(), Provider::Release("store".into()));
+    let mut provider = release("store");
+    provider.components.insert(store, WorkloadKind::StatefulSet);
+    let releases = [("front".to_owned(), front), ("store".to_owned(), provider)].into();
+    World {
+        desired: Desired { releases, findings: Vec::new() },
+        observed: Observed::default(),
+        policy: Policy::default(),
+        catalog: Catalog::load(&crate::testing::files(&[])).unwrap(),
+    }
+}
+
+pub fn seen(status: &str) -> ReleaseSeen {
+    ReleaseSeen {
+        status: status.into(),
+        revision: 3,
+        since: Some(NOW),
+        was_deployed: true,
+        inputs: Some("new".into()),
+        catalog: Some("catalogue".into()),
+        images: Some("images".into()),
+        own_inputs: Some("new".into()),
+        attempt: Some(AttemptSeen { instance: "me".into(), revision: 3, owner: Owner::Us }),
+        body: Some(BodySeen::default()),
+        ..ReleaseSeen::default()
+    }
+}
+
+pub fn available(release: &str, component: &str, ready: i32) -> Workload {
+    Workload {
+        kind: WorkloadKind::StatefulSet,
+        namespace: "openstack".into(),
+        name: release.into(),
+        release: release.into(),
+        component: Component::parse(component).unwrap(),
+        generation: 1,
+        observed_generation: 1,
+        desired: 1,
+        ready,
+        updated: ready,
+        on_delete: None,
+        outdated: 0,
+        was_available: false,
+        selects: String::new(),
+        misscheduled: 0,
+        lost_nodes: Vec::new(),
+        trouble: None,
+    }
+}
+
+impl World {
+    #[must_use]
+    pub fn see(mut self, name: &str, seen: ReleaseSeen) -> Self {
+        self.observed.releases.insert(Key::new("openstack", name), seen);
+        self
+    }
+
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    pub fn plan(&self) -> Plan {
+        plan(&self.desired, &self.observed, &self.catalog, &self.policy, NOW)
+    }
+
+    pub fn says(&self, name: &str) -> String {
+        match &self.plan().decisions[name].step {
+            Step::Do(action, why) => format!("{action}, because {why}"),
+            Step::Wait(wait) => wait.to_string(),
+            Step::Settle(lines) => format!("settles: {}", lines.join("; ")),
+            Step::Ready => "ready".into(),
+        }
+    }
+}
+
+pub fn child(inputs: &str) -> RunningSeen {
+    RunningSeen {
+        verb: "upgrade".into(),
+        inputs: inputs.into(),
+        since: NOW,
+        stopping: false,
+        queued: false,
+        skips_hooks: false,
+    }
+}
+
+pub fn hook(world: &mut World, failures: i32) {
+    let mut pending = seen("pending-upgrade");
+    let name = "post-upgrade Job store-init".to_owned();
+    pending.body = Some(BodySeen {
+        hook: Some(HookSeen { name, job: Some("store-init".into()), since: None, failed: false }),
+        ..BodySeen::default()
+    });
+    world.observed.releases.insert(Key::new("openstack", "store"), pending);
+    world.observed.jobs.push(JobSeen {
+        namespace: "openstack".into(),
+        name: "store-init".into(),
+        release: "store".into(),
+        complete: false,
+        failed: false,
+        failures,
+        trouble: (failures > 0).then(|| Trouble { stuck: true, message: "exit code 1: access denied".into() }),
+    });
+}

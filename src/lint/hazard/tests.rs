@@ -1,0 +1,299 @@
+mod added;
+mod common;
+mod nodes;
+
+use serde_json::{Value, json};
+
+use super::*;
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::{Facts, layered, select};
+use osdpl_core::testing::files;
+
+const COUPLINGS: &str = "couplings:\n- what: the number of servers\n  why: they are counted\n  default: 2\n  places:\n  - {release: store, path: pod.replicas}\n\
+                         \x20 - {release: front, path: conf.replicas}\n- what: the region\n  why: it is looked for\n  remedy: set spec.region instead\n\
+                         \x20 expected: spec.region\n  places:\n  - {path: auth.*.region}\n";
+const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [store, front]\nfragments:\n- releases:\n    front:\n      values: {conf: {workers: 4, \
+                      hosts: [a, b, c]}, auth: {admin: {region: '${spec.region}'}}}\n    store:\n      values: {front: {user: 'as-${credentials.front.user}'}}\n";
+const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
+                     hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
+
+/// A preset that someone added, and where it stands.
+const ADDED: &str = "presets/mine.yaml";
+const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";
+
+/// The hazards of a spec, as `kind field: message`.
+fn told(value: Value) -> Vec<String> {
+    told_with(value, &[])
+}
+
+/// The same by a catalogue with more files.
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn told_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
+    let mut changes = vec![
+        ("values/couplings.yaml", COUPLINGS),
+        ("presets/small.yaml", PRESET),
+        ("values/shared/auth.yaml", "shared: auth\ndescription: x\nfragments: []\n"),
+        ("values/keys/front.yaml", FRONT),
+        ("values/keys/store.yaml", "pod: {replicas: number}\nauth: {admin: string}\n"),
+    ];
+    changes.extend(more);
+    let mut catalog = Catalog::load(&files(&changes)).unwrap();
+    let is_added = |(file, _): &&(&str, &str)| *file == ADDED;
+    catalog.added = more.iter().filter(is_added).map(|_| (ADDED.to_owned(), ADDED_AT.to_owned())).collect();
+    let mut spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
+    spec.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+    let spec: OpenStackDeploymentSpec = serde_json::from_value(spec).unwrap();
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
+    let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
+    let layered = layered(&spec, &catalog, &selection, &facts);
+    let found = hazards(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
+    found.iter().map(|Hazard { kind, field, message }| format!("{kind} {field}: {message}")).collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
+fn of_front(values: Value) -> Vec<String> {
+    told(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}))
+}
+
+const OWN: &str = "spec.services.front.releases.front.values";
+
+#[test]
+fn what_changes_nothing_is_told_with_who_says_the_same() {
+    let cases = [
+        (
+            json!({"conf": {"region": "RegionOne"}}),
+            format!(
+                "no-effect {OWN}.conf.region: changes nothing: values/services/front.yaml (releases.front.values) says the same; take it out"
+            ),
+        ),
+        (
+            json!({"conf": {"workers": 4}}),
+            format!(
+                "preset-repeated {OWN}.conf.workers: repeats what the preset small of this spec sets, and will hide what later versions of it set; take it out"
+            ),
+        ),
+    ];
+    for (values, expected) in cases {
+        assert_eq!(of_front(values), [expected]);
+    }
+    assert_eq!(of_front(json!({"conf": {"workers": 8, "debug": true}})), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_later_layer_decides_is_told_unless_it_counts_elsewhere() {
+    let both = |common: Value| {
+        told(
+            json!({"common": common, "services": {"front": {"releases": {"front": {"values": {"conf": {"colour": "red"}}}}}}}),
+        )
+    };
+    assert_eq!(
+        both(json!({"openstack": {"values": {"conf": {"colour": "blue"}}}})),
+        [
+            "no-effect spec.common.openstack.values.conf.colour: is never used: spec.services.front.releases.front.values sets it as well and comes later; take one of the two out"
+        ]
+    );
+    let everywhere = json!({"values": {"auth": {"x": 1}}});
+    assert_eq!(both(everywhere), Vec::<String>::new(), "two releases take it");
+}
+
+#[test]
+fn a_list_that_replaces_a_list_names_what_is_lost() {
+    assert_eq!(
+        of_front(json!({"conf": {"hosts": ["b", "d"]}})),
+        [format!(
+            "list-replaced {OWN}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]), because helm merges maps and never lists: lost is a, c; repeat here what shall stay"
+        )]
+    );
+    assert_eq!(of_front(json!({"conf": {"hosts": ["a", "b", "c", "d"]}})), Vec::<String>::new());
+}
+
+#[test]
+fn a_list_that_replaces_the_charts_own_names_what_is_lost() {
+    let keys = ("values/keys/front.yaml", "conf: {hosts: list}\npaths: [/a, /b, '{\"name\":\"c\"}']\nempty: list\n");
+    let of_front =
+        |values: Value| told_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys]);
+    assert_eq!(
+        of_front(json!({"paths": ["/b", {"name": "d"}], "empty": [1]})),
+        [format!(
+            "list-replaced {OWN}.paths: replaces the list of the chart, because helm merges maps and never lists: lost is /a, {{\"name\":\"c\"}}; repeat here what shall stay"
+        )]
+    );
+    assert_eq!(of_front(json!({"paths": [{"name": "c"}, "/a", "/b", "/z"]})), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_chart_says_itself_changes_nothing() {
+    let keys = (
+        "values/keys/front.yaml",
+        "conf: {hosts: list, debug: false, workers: 4, colour: '=red'}\nlog: {level: '=info'}\n",
+    );
+    let of_front =
+        |values: Value| told_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys]);
+    let same = |key: &str| {
+        format!(
+            "no-effect {OWN}.{key}: changes nothing: the chart's own values say the same; take it out, so that later versions of the chart may change it"
+        )
+    };
+    assert_eq!(of_front(json!({"conf": {"debug": false, "colour": "red"}})), [same("conf.colour"), same("conf.debug")]);
+    let others = json!({"conf": {"debug": true, "colour": "blue", "workers": 5}, "log": {"level": "debug"}});
+    assert_eq!(of_front(others), Vec::<String>::new());
+    assert_eq!(of_front(json!({"conf": {"workers": 4}})).len(), 1, "a preset says 4 as well, and is named");
+}
+
+#[test]
+fn a_null_over_a_map_of_the_charts_takes_it_away_whole() {
+    let said = |key: &str, names: &str| {
+        format!(
+            "null-map {OWN}.{key}: takes a whole map of the chart's away, with {names}, and a template that reads a key in it fails; remove single keys, or set them"
+        )
+    };
+    assert_eq!(of_front(json!({"manifests": null})), [said("manifests", "job")]);
+    assert_eq!(of_front(json!({"auth": null})), [said("auth", "admin")]);
+    assert_eq!(of_front(json!({"manifests": {"job": null}, "conf": {"opts": null}})), [said("conf.opts", "a, b")]);
+}
+
+#[test]
+fn a_value_of_another_kind_is_told_and_what_it_hides() {
+    let cases = [
+        (
+            json!({"manifests": {"job": "false"}}),
+            "type-changed",
+            "manifests.job: is a string where the chart has a boolean: in a template every text but an empty one is true; write a boolean",
+        ),
+        (
+            json!({"name": true}),
+            "type-changed",
+            "name: is a boolean where the chart has a string: YAML reads yes, no, on and off as booleans; write a string",
+        ),
+        (
+            json!({"conf": {"opts": "x"}}),
+            "hidden-key",
+            "conf.opts: is a string where the chart has a map, and hides its keys a, b; write a map",
+        ),
+        (json!({"labels": [1]}), "type-changed", "labels: is a list where the chart has a map; write a map"),
+        (
+            json!({"conf": {"hosts": "a"}}),
+            "type-changed",
+            "conf.hosts: is a string where the layers below give a list; write a list",
+        ),
+        (
+            json!({"name": {"first": "x"}}),
+            "type-changed",
+            "name: is a map where the chart has a string; write a string",
+        ),
+        (
+            json!({"ports": {"api": "http"}}),
+            "type-changed",
+            "ports.api: is a text where the chart has a number; write a number",
+        ),
+    ];
+    for (values, kind, expected) in cases {
+        assert_eq!(of_front(values), [format!("{kind} {OWN}.{expected}")]);
+    }
+    let sound = json!({"ports": {"api": "25%"}, "conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
+    assert_eq!(of_front(sound), Vec::<String>::new(), "a file's settings end as text");
+    assert_eq!(
+        of_front(json!({"ports": {"api": ""}})),
+        Vec::<String>::new(),
+        "this is how charts are told that there is none"
+    );
+}
+
+#[test]
+fn a_removal_of_nothing_is_told_where_it_stands() {
+    let spec = json!({"services": {"front": {"releases": {"front": {"unset": ["conf.colour", "conf.front.debug"]}}}}});
+    assert_eq!(
+        told(spec),
+        [
+            "null-nothing spec.services.front.releases.front.unset[1]: removes nothing: neither the chart nor a layer below has this key; correct the path, or take it out"
+        ]
+    );
+}
+
+#[test]
+fn a_credential_that_one_chart_alone_is_told_otherwise_is_a_contradiction() {
+    let found = of_front(json!({"conf": {"password": "an0ther"}}));
+    assert_eq!(
+        found,
+        [format!(
+            "contradiction {OWN}.conf.password: takes the place of the credential user of front here alone, and store (front.user) goes on with the one from before; name a \
+             Secret with it in `spec.services.front.credentials.user`, or take it out"
+        )]
+    );
+    assert_eq!(of_front(json!({"conf": {"password": "mysql://u:p@db.example.org/x"}})), Vec::<String>::new());
+    let alone = json!({"services": {"store": {"releases": {"store": {"values": {"auth": {"admin": "an0ther"}}}}}}});
+    assert_eq!(told(alone), Vec::<String>::new(), "nobody else is told this one");
+}
+
+#[test]
+fn what_a_layer_sets_and_removes_is_told_where_it_is_set() {
+    let both = |values: Value, unset: &str| {
+        told(json!({"services": {"front": {"releases": {"front": {"values": values, "unset": [unset]}}}}}))
+    };
+    let said = |path: &str| {
+        [format!(
+            "no-effect {OWN}.{path}: is never used: spec.services.front.releases.front.unset[0] removes it again; take one of the two out"
+        )]
+    };
+    assert_eq!(both(json!({"conf": {"front": {"debug": true}}}), "conf.front.debug"), said("conf.front.debug"));
+    assert_eq!(both(json!({"conf": {"colour": "red"}}), "conf.colour"), said("conf.colour"));
+}
+
+#[test]
+fn what_one_chart_is_told_and_another_not_is_a_contradiction() {
+    assert_eq!(
+        told(json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}}})),
+        [
+            "contradiction spec.services.store.releases.store.values.pod.replicas: the number of servers is 3 here and 2 in conf.replicas of front (the chart's default), and both must agree: they are counted; make them equal"
+        ]
+    );
+    let both = json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}, "front": {"releases": {"front": {"values": {"conf": {"replicas": 3}}}}}}});
+    assert_eq!(told(both), Vec::<String>::new());
+    assert_eq!(
+        of_front(json!({"auth": {"admin": {"region": "R2"}}})),
+        [format!(
+            "contradiction {OWN}.auth.admin.region: the region is R2 where the cloud says \"RegionOne\", and both must agree: it is looked for; set spec.region instead"
+        )]
+    );
+}
+
+#[test]
+fn a_server_of_ones_own_is_judged_with_those_that_it_serves() {
+    let couplings = COUPLINGS.replace("  default: 2\n", "  default: 2\n  server: store\n");
+    let own = "service: own\ndescription: Made up.\ngroup: infra\nreleases:\n  store-front: {chart: store}\n";
+    let preset = PRESET.replace("services: [store, front]", "services: [store, front, own]");
+    let judged = |store: u64, own_store: u64, front: u64| {
+        let pods = |count: u64| json!({"values": {"pod": {"replicas": count}}});
+        let services = json!({
+            "store": {"releases": {"store": pods(store)}},
+            "own": {"releases": {"store-front": pods(own_store)}},
+            "front": {"releases": {"front": {"values": {"conf": {"replicas": front}}}}},
+        });
+        let more = [
+            ("values/couplings.yaml", couplings.as_str()),
+            ("values/services/own.yaml", own),
+            ("presets/small.yaml", &preset),
+        ];
+        told_with(json!({"services": services}), &more)
+    };
+    assert_eq!(judged(1, 3, 3), Vec::<String>::new());
+    let found = judged(3, 5, 3);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].contains("conf.replicas: the number of servers is 3 here and 5 in pod.replicas of store-front"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn the_modes_of_a_claim_are_a_choice() {
+    let keys = ("values/keys/front.yaml", "volume: {accessModes: [ReadWriteOnce], hosts: [a]}\n");
+    let found = told_with(
+        json!({"services": {"front": {"releases": {"front": {"values": {"volume": {"accessModes": ["ReadWriteMany"], "hosts": ["b"]}}}}}}}),
+        &[keys],
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with(&format!("list-replaced {OWN}.volume.hosts: ")), "{found:?}");
+}

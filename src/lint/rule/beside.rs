@@ -1,0 +1,102 @@
+//! What objects say that are applied beside a resource: the Secrets and `ConfigMaps` that it takes values from.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use osdpl_core::api::{OpenStackDeploymentSpec, ValuesKind};
+use osdpl_core::desired::Unavailable;
+use osdpl_values::Values;
+use osdpl_values::yaml;
+
+/// What `valuesFrom` names, by kind, name and key.
+type Known = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
+
+/// What the spec's `valuesFrom` says, as far as the objects are among these.
+pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Known {
+    let releases = spec.services.values().flat_map(|service| service.releases.values());
+    let mut known = Known::new();
+    for source in releases.flat_map(|release| &release.values_from) {
+        let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+        let kind = kind(source.kind);
+        let Some(object) = find(kind, &source.name, namespace, beside) else { continue };
+        let place = format!("{kind} {}, key {key}", source.name);
+        let values = text(object, &key).and_then(|text| {
+            let values: Result<Option<Values>, _> = yaml::parse(&place, &text);
+            let values = values.map_err(|error| format!("{error}; it must be a YAML map"));
+            values.map(Option::unwrap_or_default).map_err(Unavailable::Unusable)
+        });
+        known.insert((source.kind, source.name.clone(), key), values);
+    }
+    known
+}
+
+/// The objects that values are taken from and that are not among these, each with the field that names it.
+pub fn unseen(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Vec<String> {
+    let releases = spec.services.iter().flat_map(|(service, said)| {
+        said.releases.iter().map(move |(release, own)| (format!("spec.services.{service}.releases.{release}"), own))
+    });
+    let sources = releases.flat_map(|(field, own)| {
+        own.values_from.iter().enumerate().map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
+    });
+    let missing = sources.filter(|(_, source)| find(kind(source.kind), &source.name, namespace, beside).is_none());
+    missing
+        .map(|(field, source)| {
+            let key = source.key.as_deref().unwrap_or("values.yaml");
+            format!("{} {}, key {key}, which {field} names, is not in the file", kind(source.kind), source.name)
+        })
+        .collect()
+}
+
+fn kind(kind: ValuesKind) -> &'static str {
+    match kind {
+        ValuesKind::Secret => "Secret",
+        ValuesKind::ConfigMap => "ConfigMap",
+    }
+}
+
+/// The object of this kind and name beside a resource of this namespace, in the same.
+pub(super) fn find<'a>(kind: &str, name: &str, namespace: &str, beside: &'a [Value]) -> Option<&'a Value> {
+    find_in((kind, name), (namespace, namespace), beside)
+}
+
+/// The object of this kind and name, in a namespace; one that names none is in that of the resource that it is beside.
+pub(super) fn find_in<'a>(
+    (kind, name): (&str, &str),
+    (namespace, usual): (&str, &str),
+    beside: &'a [Value],
+) -> Option<&'a Value> {
+    beside.iter().find(|object| {
+        let of = object["metadata"]["namespace"].as_str().unwrap_or(usual);
+        object["kind"] == kind && object["apiVersion"] == "v1" && object["metadata"]["name"] == name && of == namespace
+    })
+}
+
+/// The text under a key of a Secret or `ConfigMap`.
+///
+/// # Errors
+/// Where there is no such key, or what is there is no text.
+pub(super) fn text(object: &Value, key: &str) -> Result<String, Unavailable> {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if let Some(plain) = object["stringData"][key].as_str() {
+        return Ok(plain.to_owned());
+    }
+    let Some(data) = object["data"][key].as_str() else {
+        let maps = ["data", "stringData", "binaryData"].into_iter().filter_map(|field| object[field].as_object());
+        let keys = maps.flat_map(|map| map.keys()).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let message =
+            format!("{kind} {name} has no text under key {key:?} (it has: {keys}); add the key or name another one");
+        return Err(Unavailable::Missing(message));
+    };
+    if kind == "ConfigMap" {
+        return Ok(data.to_owned());
+    }
+    let bytes = STANDARD.decode(data.split_whitespace().collect::<String>());
+    let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.ok_or_else(|| {
+        Unavailable::Unusable(format!("Secret {name}, key {key}: is no text in base64; encode it, or use stringData"))
+    })
+}

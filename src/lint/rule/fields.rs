@@ -1,0 +1,113 @@
+//! Fields of a resource that the CRD does not know: the API server would refuse or drop them.
+
+use serde_json::{Map, Value};
+
+use super::schema::below;
+use super::{Judged, keys_of, metadata};
+use osdpl_core::catalog::did_you_mean;
+
+/// What the API server reads of every resource, beside what its schema says.
+const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// Every field of `object` that `schema`, the whole resource's, does not know.
+pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
+    let mut found = Vec::new();
+    for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
+        if !COMMON.contains(&key.as_str()) {
+            let is_of_spec = schema["properties"]["spec"]["properties"].get(key).is_some();
+            let below = format!(", did you mean \"spec.{key}\"?");
+            found.push(unknown(key.clone(), &if is_of_spec { below } else { did_you_mean(key, COMMON) }));
+        }
+    }
+    found.extend(metadata::unknown(object).map(|(field, hint)| unknown(field, &hint)));
+    walk(&object["spec"], &schema["properties"]["spec"], "spec", &mut found);
+    found
+}
+
+fn unknown(field: String, hint: &str) -> Judged {
+    Judged::error("field", field, format!("there is no such field{hint}; correct it, or take it out"))
+}
+
+/// Goes as far as the schema does: what it leaves open holds anything.
+fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Judged>) {
+    let is_open = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        walk(item, &schema["items"], &format!("{field}[{index}]"), found);
+    }
+    let properties = schema["properties"].as_object();
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let field = below(field, key);
+        match (properties.and_then(|properties| properties.get(key)), &schema["additionalProperties"]) {
+            (Some(known), _) => walk(value, known, &field, found),
+            (None, any @ Value::Object(_)) => walk(value, any, &field, found),
+            (None, Value::Bool(true)) => {}
+            (None, _) => {
+                if let Some(properties) = properties.filter(|_| !is_open) {
+                    let near = || did_you_mean(key, properties.keys().map(String::as_str));
+                    found.push(unknown(field, &reference(key, value, properties).unwrap_or_else(near)));
+                }
+            }
+        }
+    }
+}
+
+/// How containers name a Secret or a `ConfigMap`, and the kind that each is for.
+const REFERENCES: [(&str, &str); 4] = [
+    ("secretKeyRef", "Secret"),
+    ("secretRef", "Secret"),
+    ("configMapKeyRef", "ConfigMap"),
+    ("configMapRef", "ConfigMap"),
+];
+
+/// What is to stand in the place of a reference in the form of a container's, where the fields are those of a reference of ours.
+fn reference(key: &str, value: &Value, properties: &Map<String, Value>) -> Option<String> {
+    let (_, kind) = REFERENCES.iter().find(|(name, _)| *name == key).filter(|_| properties.contains_key("name"))?;
+    let own = |field: &str| value[field].as_str().map(|text| format!("{field}: {text}"));
+    let kind = properties.contains_key("kind").then(|| format!("kind: {kind}"));
+    let name = own("name").unwrap_or_else(|| "name: NAME".to_owned());
+    let fields = kind.into_iter().chain([name]).chain(own("key")).collect::<Vec<_>>().join(", ");
+    Some(format!(", did you mean {{{fields}}} without {key}?"))
+}
+
+/// Whether a field that is said to be lacking is one that stands below a reference in the form of a container's, which was told of.
+pub(super) fn stands_below(lacking: &Judged, told: &Judged) -> bool {
+    let (field, reference) = (keys_of(&lacking.field), keys_of(&told.field));
+    let (Some((field, above)), Some((reference, beside))) = (field.split_last(), reference.split_last()) else {
+        return false;
+    };
+    told.rule == "field"
+        && above == beside
+        && ["kind", "name", "key"].contains(&field.as_str())
+        && REFERENCES.iter().any(|(name, _)| name == reference)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::CustomResourceExt;
+
+    use super::*;
+    use osdpl_core::api::OpenStackDeployment;
+
+    #[test]
+    fn fields_that_the_crd_does_not_know_are_named_and_free_form_ones_are_left_alone() {
+        let crd = serde_json::to_value(OpenStackDeployment::crd()).unwrap();
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "presets": [], "metadata": {"lables": {"a": "b"}}, "spec": {
+            "nodes": {"overrides": [{"nmae": "a"}]},
+            "services": {"nova": {"enbled": false, "releases": {"nova": {"values": {"any": {"thing": 1}}}}}}}});
+        let found: Vec<_> = unknown_fields(schema, &object)
+            .iter()
+            .map(|judged| format!("{}: {}", judged.field, judged.message))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "foo: there is no such field; correct it, or take it out",
+                "presets: there is no such field, did you mean \"spec.presets\"?; correct it, or take it out",
+                "metadata.lables: there is no such field, did you mean \"labels\"?; correct it, or take it out",
+                "spec.nodes.overrides[0].nmae: there is no such field, did you mean \"name\"?; correct it, or take it out",
+                "spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or take it out",
+            ]
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! What a document holds, by its kind: objects that are judged, those that are read beside them, and those that are most likely meant to be ours.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::document::VERSION;
+use super::{Judged, Kind};
+use osdpl_core::catalog::did_you_mean;
+
+/// The kinds that there are.
+const KINDS: [&str; 2] = ["OpenStackDeployment", "NodeMaintenance"];
+
+/// The objects of a document, each with the field that leads to it: of a list as kubectl prints it those in it.
+pub fn objects(value: &Value) -> Vec<(String, &Value)> {
+    let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match value["items"].as_array() {
+        Some(items) if is_list => {
+            items.iter().enumerate().map(|(index, item)| (format!("items[{index}]"), item)).collect()
+        }
+        _ => vec![(String::new(), value)],
+    }
+}
+
+/// What is wrong with an object that is none of ours, and is most likely meant to be one.
+pub fn meant(object: &Value) -> Option<Judged> {
+    let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
+    if Kind::of(object).is_some() {
+        return None;
+    }
+    match (kind, version) {
+        (Some(kind), None) if KINDS.contains(&kind) => {
+            let message = format!("there is none, so that nobody knows what this is; write apiVersion: {VERSION}");
+            Some(Judged::error("resource", "apiVersion", message))
+        }
+        (kind, Some(version)) if version.starts_with("osdpl.dev/") => {
+            let (kind, known) = (kind.unwrap_or_default(), KINDS.join(" and "));
+            let message = format!(
+                "there is no kind {kind:?} of osdpl{}; there are {known}: correct it",
+                did_you_mean(kind, KINDS)
+            );
+            Some(Judged::error("resource", "kind", message))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an object is a Secret or a `ConfigMap`: resources may name it.
+pub(super) fn serves(object: &Value) -> bool {
+    object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
+}
+
+/// Every text that stands in a spec where the name of an object belongs: the objects that it may name.
+pub(super) fn named(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            let is_name = |key: &str| key == "name" || key == "secretName" || key.ends_with("Secret");
+            let names = map.iter().filter(|(key, _)| is_name(key)).filter_map(|(_, value)| value.as_str());
+            found.extend(names.map(str::to_owned));
+            map.values().for_each(|value| named(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| named(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

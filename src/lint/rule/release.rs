@@ -1,0 +1,179 @@
+//! Moves from one OpenStack release to another.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Judged;
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
+use osdpl_core::catalog::Catalog;
+use osdpl_core::desired::Unavailable;
+use osdpl_values::{Values, get};
+
+const FIELD: &str = "spec.openstackRelease";
+/// How many tags one warning names.
+const NAMED: usize = 5;
+
+/// The OpenStack release that is deployed, where the spec of a resource moves to another.
+pub fn moves_from(deployment: &OpenStackDeployment) -> Option<&str> {
+    let deployed = deployment.status.as_ref()?.openstack_release.deployed.as_deref()?;
+    Some(deployed).filter(|deployed| *deployed != deployment.spec.openstack_release)
+}
+
+/// What is wrong with a spec's release where another one is deployed: database migrations go one way, and the upgrade's order is not built yet.
+pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Judged> {
+    let wanted = &spec.openstack_release;
+    let Some(release) = catalog.openstack.get(wanted).filter(|_| deployed != wanted) else { return Vec::new() };
+    let from = &release.upgrades_from;
+    let way = if deployed > wanted.as_str() {
+        format!(" (and {wanted} is older: databases do not go back)")
+    } else if from.is_empty() || from.iter().any(|known| known == deployed) {
+        String::new()
+    } else {
+        format!(" (and {wanted} is reached from {} only: no release may be skipped)", from.join(" or "))
+    };
+    let mut found = vec![Judged::error(
+        "release-move",
+        FIELD,
+        format!("{deployed} is deployed, and moving to {wanted} is not supported yet{way}; set it back to {deployed}"),
+    )];
+    found.extend(
+        pinned(spec).map(|(field, tags)| stays(field, &format!("the images of {tags} are"), (deployed, wanted))),
+    );
+    found
+}
+
+/// The same of images that the objects of `valuesFrom` name, as far as it is known what these hold.
+pub fn pinned_beside(
+    deployed: &str,
+    spec: &OpenStackDeploymentSpec,
+    known: &BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
+) -> Vec<Judged> {
+    let wanted = &spec.openstack_release;
+    if deployed == wanted {
+        return Vec::new();
+    }
+    let releases = spec.services.iter().flat_map(|(service, entry)| {
+        entry.releases.iter().map(move |(name, release)| (format!("spec.services.{service}.releases.{name}"), release))
+    });
+    let sources = releases.flat_map(|(field, release)| {
+        let sources = release.values_from.iter().enumerate();
+        sources.map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
+    });
+    let held = |source: &ValuesFrom| {
+        let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
+        known.get(&(source.kind, source.name.clone(), key))?.as_ref().ok()
+    };
+    let told = sources.filter_map(|(field, source)| {
+        let tags = behind(held(source)?, wanted)?;
+        Some(stays(field, &format!("the images of {tags} in it are"), (deployed, wanted)))
+    });
+    told.collect()
+}
+
+fn stays(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Judged {
+    let message = format!(
+        "{which} named outright, so that they stay what they are when spec.openstackRelease moves from {deployed} to {wanted}; take them out, or name those of {wanted}"
+    );
+    Judged::warning("image-pinned", field, message)
+}
+
+/// The tags whose images are not those of the wanted release by their names.
+fn behind(values: &Values, wanted: &str) -> Option<String> {
+    let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
+    let is_behind = |image: &Value| image.as_str().is_some_and(|image| !image.contains(wanted));
+    let names: Vec<&str> = tags.iter().filter(|(_, image)| is_behind(image)).map(|(tag, _)| tag.as_str()).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let shown = names.get(..NAMED.min(names.len()))?.join(", ");
+    match (names.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(shown),
+        (false, more) => Some(format!("{shown} and {more} more")),
+    }
+}
+
+/// The fields of the spec that name images of other releases, with the tags.
+fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, String)> {
+    let common = [
+        ("spec.common", &spec.common.all.values),
+        ("spec.common.infra", &spec.common.infra.values),
+        ("spec.common.openstack", &spec.common.openstack.values),
+    ];
+    let common = common.map(|(field, values)| (field.to_owned(), values));
+    let own = spec.services.iter().flat_map(|(service, entry)| {
+        entry
+            .releases
+            .iter()
+            .map(move |(name, release)| (format!("spec.services.{service}.releases.{name}"), &release.overrides.values))
+    });
+    let all = common.into_iter().chain(own);
+    all.filter_map(|(field, values)| {
+        Some((format!("{field}.values.images.tags"), behind(values, &spec.openstack_release)?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(deployed: &str, spec: serde_json::Value) -> Vec<String> {
+        let newer = "openstackRelease: '2026.1'\ndescription: x\nupgradesFrom: ['2025.2', '2025.1']\n";
+        let files = osdpl_core::testing::files(&[("values/openstack/2026.1.yaml", newer)]);
+        let catalog = Catalog::load(&files).unwrap();
+        let found = moved(deployed, &serde_json::from_value(spec).unwrap(), &catalog);
+        found.iter().map(|judged| format!("{} {}: {}", judged.rule, judged.field, judged.message)).collect()
+    }
+
+    #[test]
+    fn a_move_is_refused_with_what_else_is_wrong_with_it() {
+        let said = "release-move spec.openstackRelease: 2025.2 is deployed, and moving to 2026.1 is not supported yet; set it back to 2025.2";
+        assert_eq!(told("2025.2", json!({"openstackRelease": "2026.1"})), [said]);
+        assert_eq!(told("2026.1", json!({"openstackRelease": "2026.1"})), Vec::<String>::new());
+        let skipped = told("2024.1", json!({"openstackRelease": "2026.1"}));
+        assert!(
+            skipped[0]
+                .contains("(and 2026.1 is reached from 2025.2 or 2025.1 only: no release may be skipped); set it back"),
+            "{skipped:?}"
+        );
+        let back = told("2026.2", json!({"openstackRelease": "2026.1"}));
+        assert!(back[0].contains("(and 2026.1 is older: databases do not go back); set it back to 2026.2"), "{back:?}");
+    }
+
+    #[test]
+    fn images_that_are_named_outright_are_told_where_the_release_moves() {
+        let spec = json!({"openstackRelease": "2026.1", "services": {"front": {"releases": {"front": {"values": {"images": {"tags": {"front": "x:1"}}}}}}}});
+        let told = told("2025.2", spec);
+        assert_eq!(
+            told[1],
+            "image-pinned spec.services.front.releases.front.values.images.tags: the images of front are named outright, so that they stay what they are when \
+             spec.openstackRelease moves from 2025.2 to 2026.1; take them out, or name those of 2026.1"
+        );
+    }
+
+    #[test]
+    fn images_that_an_object_names_are_told_as_far_as_it_is_known() {
+        let from = |name: &str| json!({"kind": "ConfigMap", "name": name});
+        let own = json!({"front": {"valuesFrom": [from("unread"), from("plain"), from("pins")]}});
+        let spec = json!({"openstackRelease": "2026.1", "services": {"front": {"releases": own}}});
+        let held = |values: serde_json::Value| Ok(values.as_object().unwrap().clone());
+        let key = |name: &str| (ValuesKind::ConfigMap, name.to_owned(), "values.yaml".to_owned());
+        let known = BTreeMap::from([
+            (key("unread"), Err(Unavailable::Missing(String::new()))),
+            (key("plain"), held(json!({"images": {"pull_policy": "Always"}}))),
+            (key("pins"), held(json!({"images": {"tags": {"front": "x:1"}}}))),
+        ]);
+        let spec = serde_json::from_value(spec).unwrap();
+        let found = pinned_beside("2025.2", &spec, &known);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].field, "spec.services.front.releases.front.valuesFrom[2]");
+        assert!(
+            found[0].message.starts_with("the images of front in it are named outright, so that they stay"),
+            "{found:?}"
+        );
+        assert_eq!(pinned_beside("2026.1", &spec, &known), []);
+        let own = BTreeMap::from([(key("pins"), held(json!({"images": {"tags": {"front": "x:2026.1-noble"}}})))]);
+        assert_eq!(pinned_beside("2025.2", &spec, &own), [], "it moves along");
+    }
+}

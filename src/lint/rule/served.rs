@@ -1,0 +1,146 @@
+//! What the API server would refuse of a resource, and what is left of it then.
+
+use kube::core::cel::{ErrorKind, Validator};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::document::VERSION;
+use super::place::quoted;
+use super::sound::Sound;
+use super::{Judged, Kind, Schemas, fields, metadata, nulls, schema};
+use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_values::plain_numbers;
+use osdpl_values::yaml::without_literals;
+
+/// What the API server would say, and the resource without what it says it of.
+pub(super) struct Served {
+    pub found: Vec<Judged>,
+    pub sound: Sound,
+}
+
+impl Schemas {
+    /// Judges an object as the API server would.
+    pub(super) fn served(&self, kind: Kind, object: &Value) -> Served {
+        let schema = self.of(kind);
+        let mut found = fields::unknown_fields(schema, object);
+        found.extend(version(kind, object));
+        found.extend(metadata::judge(object));
+        let mut whole = object.clone();
+        let nulls = nulls::take_out(schema, &mut whole);
+        // `status` is the operator's.
+        if object["spec"].is_null() {
+            found.push(Judged::error("schema", "spec", "is required; say what is wanted"));
+        }
+        let said = schema::judge(&schema["properties"]["spec"], &whole["spec"], "spec");
+        let is_below = |judged: &Judged| found.iter().any(|told| fields::stands_below(judged, told));
+        let said: Vec<Judged> = said.into_iter().filter(|judged| !is_below(judged)).collect();
+        found.extend(said.into_iter().map(|judged| self.with_releases(judged)));
+        let is_told = |null: &Judged| found.iter().any(|known| known.field == null.field);
+        let nulls: Vec<Judged> = nulls.into_iter().filter(|null| !is_told(null)).collect();
+        found.extend(nulls);
+        let is_misshapen = found.iter().any(|judged| judged.rule == "schema");
+        let newest = self.releases().last().map(String::as_str);
+        // Of what lacks something the rules that ask for nothing of it are judged all the same.
+        let lacking = Sound::lacking(schema, &whole, newest);
+        let sound = self.mended(kind, whole);
+        for sound in std::iter::once(&sound).chain(&lacking) {
+            let said: Vec<Judged> = broken(schema, sound, is_misshapen).filter(|said| !found.contains(said)).collect();
+            found.extend(said);
+        }
+        Served { found, sound }
+    }
+
+    /// An object without what the API server would refuse of it.
+    pub(super) fn sound(&self, kind: Kind, object: &Value) -> Sound {
+        let mut whole = object.clone();
+        nulls::take_out(self.of(kind), &mut whole);
+        self.mended(kind, whole)
+    }
+
+    fn mended(&self, kind: Kind, whole: Value) -> Sound {
+        Sound::of(self.of(kind), whole, self.releases().last().map(String::as_str))
+    }
+
+    /// With the releases that there are, where one is missing, or is none of them with quotes either.
+    fn with_releases(&self, judged: Judged) -> Judged {
+        let is_release = |text: &str| self.releases().iter().any(|release| text == format!("{release:?}"));
+        let said = match judged.message.split_once("; put it in quotes: ") {
+            Some((said, release)) if !is_release(release) => said,
+            None if judged.message.starts_with("is required") => "is required",
+            _ => return judged,
+        };
+        if judged.field != "spec.openstackRelease" {
+            return judged;
+        }
+        let releases: Vec<String> = self.releases().iter().map(|release| format!("{release:?}")).collect();
+        let message =
+            format!("{said}; set it to one of the OpenStack releases that there are: {}", releases.join(", "));
+        Judged { message, ..judged }
+    }
+}
+
+/// What the rules of a schema say of a resource. What has no sound shape can't be computed with either, and the shape has been told of.
+fn broken(schema: &Value, sound: &Sound, is_misshapen: bool) -> impl Iterator<Item = Judged> {
+    let errors = Validator::new().validate(schema, &sound.object, None).err().into_iter().flatten();
+    let errors = errors.filter(move |error| error.kind == ErrorKind::ValidationFailure || !is_misshapen);
+    errors
+        .filter_map(|error| sound.judged(Judged::error("cel", quoted(&sound.object, &error.field_path), error.message)))
+}
+
+impl Sound {
+    /// What was found in the sound resource, at its place in the one that was written; `None` for what only follows of what was told.
+    pub(super) fn judged(&self, judged: Judged) -> Option<Judged> {
+        let is_of_name = judged.message.starts_with("there is no ");
+        Some(Judged { field: self.written(&judged.field, is_of_name)?, ..judged })
+    }
+}
+
+/// That an object is of another version.
+fn version(kind: Kind, object: &Value) -> Option<Judged> {
+    let version = &object["apiVersion"];
+    let message = match version {
+        Value::String(version) if version == VERSION => return None,
+        Value::Null => format!("there is none, so that nobody knows what this is; write apiVersion: {VERSION}"),
+        _ => format!("there is no version {version} of {}; write {VERSION}", kind.name()),
+    };
+    Some(Judged::error("schema", "apiVersion", message))
+}
+
+/// The spec of a resource as the API server keeps it: to it 60.0 is as good an integer as 60 (kube-openapi's `IsFloat64AJSONInteger`).
+fn plain_spec(object: &Value) -> Map<String, Value> {
+    let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
+    plain_numbers(&mut spec);
+    spec
+}
+
+/// The spec of a resource that is written like this.
+///
+/// # Errors
+/// Where it has no sound shape.
+pub fn read_spec(object: &Value) -> Result<OpenStackDeploymentSpec, serde_json::Error> {
+    serde_json::from_value(plain_spec(object).into())
+}
+
+/// The sound resource as its type; why not, where nothing has said so already. Of its metadata the name and the namespace are all that is asked for, and
+/// its status is the operator's.
+pub(super) fn typed<T: DeserializeOwned>(object: &Value, sound: &Sound, found: &mut Vec<Judged>) -> Option<T> {
+    // A list would be taken for the fields in their order.
+    if !sound.object["spec"].is_object() {
+        return None;
+    }
+    let texts = ["name", "namespace"].map(|field| (field, object["metadata"][field].as_str()));
+    let metadata: Map<String, Value> =
+        texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?.into()))).collect();
+    let spec = plain_spec(&sound.object);
+    let whole = json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata, "spec": spec});
+    match serde_json::from_value(whole) {
+        Ok(typed) => Some(typed),
+        Err(error) => {
+            if found.is_empty() {
+                let message = format!("{}; correct it", without_literals(&error.to_string()));
+                found.push(Judged::error("schema", "", message));
+            }
+            None
+        }
+    }
+}

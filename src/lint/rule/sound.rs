@@ -1,0 +1,228 @@
+//! A resource without what the API server refuses of it, so that the rest is judged at once and not after the first mistakes are mended.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::place::keys_of;
+use osdpl_core::catalog::schema::{Fault, Nulls, Problem, faults, meant};
+
+/// Where free-form maps are judged by the catalogue as a whole: what it refuses of one hides the rest of it.
+const FEATURES: &str = "spec.features.";
+/// A field that nothing can be judged without.
+const RELEASE: &str = "spec.openstackRelease";
+
+/// A resource that has the types of its schema, and what was done to it for that.
+pub(super) struct Sound {
+    /// The resource.
+    pub object: Value,
+    changes: Vec<Change>,
+}
+
+/// Something that was done, in the places of the resource as it was by then.
+struct Change {
+    field: String,
+    /// Whether it was taken out, and not written as it was meant.
+    is_gone: bool,
+    /// The list that it was an item of, with its number.
+    item: Option<(String, usize)>,
+}
+
+impl Sound {
+    /// The resource of this schema without what has no place in it; a release that is none is taken for `release`.
+    pub fn of(schema: &Value, object: Value, release: Option<&str>) -> Self {
+        Self::without(schema, object, release, true)
+    }
+
+    /// The same with what lacks something that it needs, as far as it is there; `None` where there is nothing of the kind.
+    pub fn lacking(schema: &Value, object: &Value, release: Option<&str>) -> Option<Self> {
+        let found = faults(&schema["properties"]["spec"], &object["spec"], "spec", Nulls::Dropped);
+        let lacks = |fault: &Fault<'_>| matches!(fault.problem, Problem::Required) && fault.field != RELEASE;
+        found.iter().any(lacks).then(|| Self::without(schema, object.clone(), release, false))
+    }
+
+    fn without(schema: &Value, object: Value, release: Option<&str>, is_whole: bool) -> Self {
+        let mut sound = Self { object, changes: Vec::new() };
+        while sound.step(&schema["properties"]["spec"], release, is_whole) {}
+        sound
+    }
+
+    /// Takes out, or mends, what is wrong by now: what is left may lack what it needs, and is taken out as well where all of it is to be whole. Whether
+    /// anything was done.
+    fn step(&mut self, schema: &Value, release: Option<&str>, is_whole: bool) -> bool {
+        let before = self.changes.len();
+        let spec = self.object["spec"].clone();
+        let mut known = BTreeSet::new();
+        // From the end, so that what is taken out of a list leaves the places of those before it.
+        for fault in faults(schema, &spec, "spec", Nulls::Dropped).iter().rev() {
+            let is_kept = !is_whole && matches!(fault.problem, Problem::Required) && fault.field != RELEASE;
+            let Some(field) = refused(fault).filter(|_| !is_kept) else { continue };
+            if known.insert(field.clone()) {
+                let mended = mended(fault).or_else(|| release.filter(|_| fault.field == RELEASE).map(Value::from));
+                let field = if mended.is_some() { fault.field.clone() } else { field };
+                self.change(field, mended);
+            }
+        }
+        self.changes.len() > before
+    }
+
+    fn change(&mut self, field: String, mended: Option<Value>) {
+        let keys = keys_of(&field);
+        let Some((last, above)) = keys.split_last() else { return };
+        let above = above.iter().try_fold(&mut self.object, |value, key| below(value, key));
+        let is_gone = mended.is_none();
+        let mut item = None;
+        match (above, mended) {
+            (Some(Value::Object(map)), Some(value)) => drop(map.insert(last.clone(), value)),
+            (Some(Value::Object(map)), None) => {
+                // What is not there can't be taken out again, or this would never end.
+                if map.remove(last).is_none() {
+                    return;
+                }
+            }
+            (Some(Value::Array(items)), mended) => {
+                let Some(index) = last.parse().ok().filter(|index| *index < items.len()) else { return };
+                if let Some(value) = mended {
+                    items[index] = value;
+                } else {
+                    items.remove(index);
+                    item = field.rsplit_once('[').map(|(list, _)| (list.to_owned(), index));
+                }
+            }
+            _ => return,
+        }
+        self.changes.push(Change { field, is_gone, item });
+    }
+
+    /// The fields that were taken out.
+    pub fn gone(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().filter(|change| change.is_gone).map(|change| change.field.as_str())
+    }
+
+    /// Where what is said of a field of the sound resource stands in the one that was written; `None` where it would only be what follows of what was
+    /// told of it already. That there is nothing of a name (`is_of_name`) follows of nothing below that name.
+    pub fn written(&self, field: &str, is_of_name: bool) -> Option<String> {
+        let mut field = field.to_owned();
+        for change in self.changes.iter().rev() {
+            if let Some((list, index)) = &change.item {
+                field = behind(&field, list, *index);
+            }
+            if follows(&field, change, is_of_name) {
+                return None;
+            }
+        }
+        Some(field)
+    }
+}
+
+/// The field that is to be taken out for a fault; `None` for one that nothing else suffers from.
+fn refused(fault: &Fault<'_>) -> Option<String> {
+    let is_feature = fault.field.starts_with(FEATURES);
+    match fault.problem {
+        Problem::Required if fault.field == RELEASE => Some(fault.field.clone()),
+        Problem::Required => {
+            // What lacks what it needs is nothing as a whole; without a spec there is nothing to judge.
+            let keys = keys_of(&fault.field);
+            let last = keys.last()?;
+            let above =
+                fault.field.strip_suffix(last.as_str()).or_else(|| fault.field.strip_suffix(&format!("\"{last}\"")))?;
+            Some(above.trim_end_matches('.').to_owned()).filter(|above| above != "spec")
+        }
+        Problem::Type(_) | Problem::Enum(_) | Problem::Time | Problem::Below(_) | Problem::Above(_) => {
+            Some(fault.field.clone())
+        }
+        Problem::Unknown(..)
+        | Problem::Longer(_)
+        | Problem::Shorter(_)
+        | Problem::Pattern(_)
+        | Problem::TooMany(_)
+        | Problem::TooFewItems(_)
+        | Problem::TooFewProperties(_) => is_feature.then(|| fault.field.clone()),
+    }
+}
+
+/// What a value of another type was meant as, where there is one thing that it can have been.
+fn mended(fault: &Fault<'_>) -> Option<Value> {
+    let Problem::Type(wanted) = fault.problem else { return None };
+    match (wanted, fault.value) {
+        ("string", Value::Number(_) | Value::Bool(_)) => Some(fault.value.to_string().into()),
+        ("boolean", Value::String(text)) => meant(text).map(Value::from),
+        ("integer" | "number", Value::String(text)) => text.parse::<i64>().ok().map(Value::from),
+        ("array", Value::String(_) | Value::Number(_) | Value::Bool(_)) => Some(vec![fault.value.clone()].into()),
+        _ => None,
+    }
+}
+
+fn below<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    match value {
+        Value::Object(map) => Map::get_mut(map, key),
+        Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+/// A field as it was before an item of a list was taken out.
+fn behind(field: &str, list: &str, index: usize) -> String {
+    let numbered = field.strip_prefix(list).and_then(|rest| rest.strip_prefix('[')?.split_once(']'));
+    match numbered.and_then(|(number, rest)| Some((number.parse::<usize>().ok()?, rest))) {
+        Some((number, rest)) if number >= index => format!("{list}[{}]{rest}", number + 1),
+        _ => field.to_owned(),
+    }
+}
+
+/// Whether what is said of a field may only follow of what was done: to it, above it, or right below it.
+fn follows(field: &str, change: &Change, is_of_name: bool) -> bool {
+    let changed = change.field.as_str();
+    let is_below = || field.strip_prefix(changed).is_some_and(|rest| rest.starts_with(['.', '[']));
+    let is_above = || {
+        let rest = changed.strip_prefix(field).and_then(|rest| rest.strip_prefix(['.', '[']));
+        rest.is_some_and(|rest| keys_of(rest.trim_end_matches(']')).len() == 1)
+    };
+    field == changed || change.is_gone && (is_below() || field != "spec" && !is_of_name && is_above())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sound(spec: &Value) -> Sound {
+        let text = json!({"type": "string"});
+        let item = json!({"type": "object", "required": ["name"], "properties": {"name": text, "nodes": {"type": "array", "items": text}}});
+        let schema = json!({"properties": {"spec": {"type": "object", "required": ["openstackRelease"], "properties": {
+            "openstackRelease": text,
+            "presets": {"type": "array", "items": text},
+            "paused": {"type": "boolean"},
+            "approval": {"type": "string", "enum": ["Manual"]},
+            "overrides": {"type": "array", "items": item},
+        }}}});
+        Sound::of(&schema, json!({"spec": spec}), Some("2026.1"))
+    }
+
+    #[test]
+    fn what_can_only_be_meant_one_way_is_written_so_and_the_rest_is_taken_out() {
+        let found = sound(&json!({"presets": "core", "paused": "yes", "approval": "maybe"}));
+        assert_eq!(found.object["spec"], json!({"openstackRelease": "2026.1", "presets": ["core"], "paused": true}));
+        let whole = sound(&json!({"openstackRelease": "2026.1"}));
+        assert!(whole.changes.is_empty());
+    }
+
+    #[test]
+    fn fields_behind_what_was_taken_out_of_a_list_keep_their_places() {
+        let found = sound(
+            &json!({"openstackRelease": "2026.1", "overrides": [{"nam": "x"}, {"name": "a", "nodes": [[], "n"]}, {"name": 5}]}),
+        );
+        assert_eq!(found.object["spec"]["overrides"], json!([{"name": "a", "nodes": ["n"]}, {"name": "5"}]));
+        assert_eq!(found.written("spec.overrides[0].nodes[0]", false).as_deref(), Some("spec.overrides[1].nodes[1]"));
+        assert_eq!(found.written("spec.overrides[1].nodes", false).as_deref(), Some("spec.overrides[2].nodes"));
+        assert_eq!(found.written("spec.overrides[1].name", false), None, "it was told of");
+        assert_eq!(found.written("spec.overrides", false), None, "it may be for the one that was taken out");
+        assert_eq!(
+            found.written("spec.overrides", true).as_deref(),
+            Some("spec.overrides"),
+            "its name is wrong all the same"
+        );
+        assert_eq!(found.written("spec.region", false).as_deref(), Some("spec.region"));
+    }
+}

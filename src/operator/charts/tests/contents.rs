@@ -1,0 +1,119 @@
+//! Archives that are accepted: what makes no difference, and what a chart tells.
+
+use tar::EntryType;
+
+use super::{CHART_YAML, Site, Tarball, chart, demo, tgz, with};
+
+#[tokio::test]
+async fn the_digest_is_that_of_the_content_not_of_the_archive() {
+    let reference = digest(&chart("1.0.0", "x")).await;
+    let chart_yaml = "# Written by hand\nappVersion: 29.0.0\nversion: 1.0.0\nname: demo\napiVersion: v2\ndependencies: []\nkeywords:\n";
+    for (what, archive) in [
+        ("another order and another top folder", tgz(&[("x/values.yaml", "key: x\n"), ("x/Chart.yaml", CHART_YAML)])),
+        ("folders as entries", {
+            let mut archive = Tarball::new();
+            archive.entry(b"./demo/", EntryType::Directory, b"").file("./demo/Chart.yaml", CHART_YAML);
+            archive.file("./demo/values.yaml", "key: x\n").entry(b"demo/templates", EntryType::Directory, b"");
+            archive.finish()
+        }),
+        ("Chart.yaml written anew", tgz(&[("demo/Chart.yaml", chart_yaml), ("demo/values.yaml", "key: x\n")])),
+        (
+            "a Chart.lock, which holds the time it was made",
+            tgz(&[
+                ("demo/Chart.yaml", CHART_YAML),
+                ("demo/values.yaml", "key: x\n"),
+                ("demo/Chart.lock", "generated: now\n"),
+            ]),
+        ),
+        ("a byte order mark", tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yaml", "\u{feff}key: x\n")])),
+    ] {
+        assert_eq!(digest(&archive).await, reference, "{what}");
+    }
+    for (what, archive) in [
+        ("another value", chart("1.0.0", "y")),
+        ("another path", tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yml", "key: x\n")])),
+        ("one file more", tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yaml", "key: x\n"), ("demo/x", "")])),
+        (
+            "bytes moved from a path to a content",
+            tgz(&[("demo/Chart.yaml", CHART_YAML), ("demo/values.yamlk", "ey: x\n")]),
+        ),
+    ] {
+        assert_ne!(digest(&archive).await, reference, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_packed_chart_within_counts_like_an_unpacked_one() {
+    let inner = tgz(&[("inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"), ("inner/values.yaml", "a: 1\n")]);
+    let mut packed = Tarball::with_chart();
+    packed.file("demo/charts/inner-1.0.0.tgz", inner);
+    let unpacked = with(&[
+        ("demo/charts/inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"),
+        ("demo/charts/inner/values.yaml", "a: 1\n"),
+        ("demo/charts/_notes/x", "helm does not load this"),
+    ]);
+    assert_eq!(digest(&packed.finish()).await, digest(&unpacked).await);
+}
+
+async fn digest(archive: &[u8]) -> String {
+    let site = Site::new();
+    site.put("demo-1.0.0.tgz", archive);
+    demo(&site.store("")).await.unwrap().digest.to_string()
+}
+
+#[tokio::test]
+async fn a_chart_tells_its_values_keys_and_definitions() {
+    let site = Site::new();
+    let long = "x".repeat(61);
+    let values = format!(
+        "list: [1, two, {{three: 3}}, {long}, {{name: {long}}}, [{long}]]\nnone: []\nmap: {{}}\ntext: a\nmode: 0644\non: null\ndeep: {{\"y\": true}}\n"
+    );
+    let archive = with(&[
+        ("demo/values.yaml", &values),
+        (
+            "demo/templates/a.yaml",
+            "{{ .Values.deep.x }}{{ .Values.deep.y }}{{ tuple .Values.deep }}{{ .Values.map.z }}{{ if .Values.free }}{{ end }}",
+        ),
+        ("demo/crds/b.yaml", "kind: B\n"),
+        ("demo/crds/README.md", "no definition"),
+        ("demo/charts/inner/Chart.yaml", "name: inner\nversion: 1.0.0\n"),
+        ("demo/charts/inner/crds/a.yaml", "kind: A\n"),
+    ]);
+    site.put("demo-1.0.0.tgz", archive);
+    let chart = demo(&site.store("")).await.unwrap();
+    assert_eq!(
+        (chart.name.as_str(), chart.version.as_str(), chart.app_version.as_deref()),
+        ("demo", "1.0.0", Some("29.0.0"))
+    );
+    assert_eq!(chart.default_values().unwrap()["mode"], 420);
+    assert_eq!(chart.crds().unwrap(), ["kind: A\n", "kind: B\n"]);
+    let text = crate::charts::keys::to_json(&chart.default_values().unwrap(), &chart.reads().unwrap()).unwrap();
+    let lines = [
+        "{",
+        " \"deep\": {",
+        "  \"*\": \"read\",",
+        "  \"x\": \"read\",",
+        "  \"y\": true",
+        " },",
+        " \"free\": \"read\",",
+        " \"inner\": \"read\",",
+        " \"list\": [",
+        "  \"1\",",
+        "  \"two\",",
+        "  \"{\\\"three\\\":3}\",",
+        "  \"a text of 61 characters\",",
+        "  \"a map of name\",",
+        "  \"a list of 1\"",
+        " ],",
+        " \"map\": \"map\",",
+        " \"mode\": 420,",
+        " \"none\": \"list\",",
+        " \"on\": \"null\",",
+        " \"text\": \"=a\"",
+        "}",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+    let tree: osdpl_core::catalog::KeyTree = serde_json::from_str(&text).unwrap();
+    let path = |text| osdpl_values::Path::parse(text).unwrap();
+    assert!(tree.knows(&path("deep.y")) && !tree.knows(&path("deep.x")) && !tree.knows(&path("free")));
+}

@@ -1,0 +1,105 @@
+//! Locks and sources: what is refused, and that what is written is read back.
+
+use crate::charts::{Lock, NoSource, Pinned, Source};
+
+const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+#[test]
+fn locks_that_are_refused_say_where_and_why() {
+    for (text, expected) in [
+        (
+            "charts:\n  demo: {version: 1.0.0, digset: x}\n",
+            "values/lock.yaml:2:26: unknown field `digset`, expected one of version, digest, repository",
+        ),
+        ("chart: {}\n", "values/lock.yaml:1:1: unknown field `chart`, expected one of charts"),
+        ("charts:\n  demo: {digest: null}\n", "values/lock.yaml:2:10: missing field `version`"),
+        ("charts:\n  demo: 1.0.0\n", "values/lock.yaml:2:9: something else stands where a map is wanted"),
+        (
+            "charts:\n  demo: {version: 1.0.0, digest: md5:123}\n",
+            "values/lock.yaml:2:34: \"md5:123\" is no digest: a digest is written sha256: and 64 hexadecimal digits, in lower case; `osdpl charts lock` writes it",
+        ),
+        (
+            "charts:\n  demo: {version: 1.0.0}\n  demo: {version: 2.0.0}\n",
+            "values/lock.yaml:3:3: duplicate mapping key: demo",
+        ),
+        (
+            "charts:\n  demo: {version: newest}\n",
+            "values/lock.yaml: charts.demo.version: \"newest\" is no version such as 2026.1.7+0ee5ade",
+        ),
+        ("charts:\n  ../demo: {version: 1.0.0}\n", "values/lock.yaml: charts: \"../demo\" is no chart name"),
+        (
+            "charts:\n  demo: {version: 1.0.0, repository: 'ftp://x'}\n",
+            "values/lock.yaml: charts.demo.repository: charts: \"ftp://x\" is no source of charts: only https://, http:// and oci:// repositories and folders are; use one of them",
+        ),
+        ("charts: [\n", "values/lock.yaml:1:9: something else stands where a map is wanted"),
+    ] {
+        let error = Lock::parse("values/lock.yaml", text).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("{expected}; correct it, or write it anew with `osdpl charts lock`"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn sources_that_are_refused_say_why() {
+    for (text, expected) in [
+        (
+            "",
+            "charts: an empty text is no source of charts; name a folder or a repository such as https://tarballs.opendev.org/openstack/openstack-helm",
+        ),
+        (
+            "ftp://charts.example",
+            "charts: \"ftp://charts.example\" is no source of charts: only https://, http:// and oci:// repositories and folders are; use one of them",
+        ),
+        (
+            "https://me:word@charts.example/x",
+            "charts: the address at \"charts.example\" holds credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
+        ),
+        (
+            "https://charts.example/?token=word",
+            "charts: \"https://charts.example/?token=word\" is no repository's address: it has no host, or a space, a quote, a '?' or a '#'; write it as https://tarballs.opendev.org/openstack/openstack-helm is written",
+        ),
+        (
+            "https:///charts",
+            "charts: \"https:///charts\" is no repository's address: it has no host, or a space, a quote, a '?' or a '#'; write it as https://tarballs.opendev.org/openstack/openstack-helm is written",
+        ),
+    ] {
+        assert_eq!(text.parse::<Source>().unwrap_err().to_string(), expected);
+    }
+    let error: NoSource = "oci://me:word@registry.example".parse::<Source>().unwrap_err();
+    assert!(!format!("{error:?}").contains("word"));
+}
+
+#[test]
+fn a_folder_is_what_has_no_scheme() {
+    assert_eq!("charts".parse(), Ok(Source::Folder("charts".into())));
+    assert_eq!(
+        "oci://registry.example/charts/".parse(),
+        Ok(Source::Repository { url: "oci://registry.example/charts".into() })
+    );
+}
+
+#[test]
+fn a_written_lock_is_read_back() {
+    let mut lock = Lock::default();
+    let digest = Some(DIGEST.parse().unwrap());
+    let repository = Some("https://charts.example/x".to_owned());
+    lock.charts.insert("nova".into(), Pinned { version: "2026.1".into(), digest, repository });
+    lock.charts
+        .insert("keystone".into(), Pinned { version: "2026.1.7+0ee5ade".into(), digest: None, repository: None });
+    let text = lock.to_yaml();
+    assert_eq!(Lock::parse("x", &text).unwrap(), lock, "{text}");
+    assert_eq!(Lock::parse("x", &Lock::default().to_yaml()).unwrap(), Lock::default());
+    assert_eq!(Lock::parse("x", "").unwrap(), Lock::default());
+}
+
+#[test]
+fn the_lock_that_is_shipped_is_one_and_is_written_as_osdpl_writes_it() {
+    let lock = Lock::built_in().unwrap();
+    assert!(lock.charts.len() >= 14);
+    let shipped = include_str!("../../../../values/lock.yaml");
+    let body = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(body(&lock.to_yaml()), body(shipped));
+}

@@ -1,0 +1,53 @@
+//! What a pass hands on to the maintenance of nodes.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use kube::runtime::reflector::Store;
+use tokio::sync::watch;
+
+use super::Context;
+use super::gather::Wish;
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::maintenance::{Setting, setting};
+use osdpl_core::openstack::{access, has_nova};
+
+impl Context {
+    /// Says what the cloud means for nodes that are taken out. A spec that is refused changes nothing in that.
+    pub(super) fn settle(&self, deployment: &OpenStackDeployment, wish: &Wish) {
+        if !wish.refused {
+            let access = access(&self.catalog(), &wish.desired);
+            let has_nova = has_nova(&self.catalog(), &wish.desired);
+            self.say(setting(&deployment.spec, &self.catalog(), access, has_nova));
+        }
+    }
+
+    /// Says that there is no cloud any more: its nova was uninstalled. While it is being removed what was said before stands.
+    pub(super) fn unsettle(&self) {
+        self.say(Setting::none());
+    }
+
+    fn say(&self, setting: Setting) {
+        self.setting.send_if_modified(|known| {
+            let different = known.as_deref() != Some(&setting);
+            if different {
+                *known = Some(Arc::new(setting));
+            }
+            different
+        });
+    }
+
+    /// What the cloud means for nodes that are taken out; nothing where there is one of which nothing was read yet.
+    pub fn setting(&self) -> Option<Arc<Setting>> {
+        let said = self.setting.borrow().clone();
+        let listed =
+            |store: &&Store<OpenStackDeployment>| matches!(store.wait_until_ready().now_or_never(), Some(Ok(())));
+        let nobody = || self.deployments.get().filter(listed).is_some_and(Store::is_empty);
+        said.or_else(|| nobody().then(|| Arc::new(Setting::none())))
+    }
+
+    /// Tells when that changes.
+    pub fn settings(&self) -> watch::Receiver<Option<Arc<Setting>>> {
+        self.setting.subscribe()
+    }
+}

@@ -1,0 +1,135 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use osdpl_core::release::Attempt;
+
+const BOOT: &str = "6d6e2f3a-0000-4000-8000-000000000001\n";
+
+/// A `/proc` of our own making.
+struct Proc(TempDir);
+
+impl Proc {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sys/kernel/random")).unwrap();
+        fs::create_dir_all(folder.path().join("self/ns")).unwrap();
+        fs::write(folder.path().join("sys/kernel/random/boot_id"), BOOT).unwrap();
+        std::os::unix::fs::symlink("pid:[4026531836]", folder.path().join("self/ns/pid")).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn process(&self, pid: u32, state: char, started: u64) -> &Self {
+        let folder = self.path().join(pid.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        let numbers = "0 ".repeat(18);
+        fs::write(folder.join("stat"), format!("{pid} (a) b) {state} {numbers}{started} 0 0\n")).unwrap();
+        self
+    }
+
+    fn marked(&self, pid: u32, environment: &str) -> &Self {
+        self.process(pid, 'S', 1);
+        fs::write(self.path().join(pid.to_string()).join("environ"), environment).unwrap();
+        self
+    }
+
+    fn instance(&self, pid: u32, pod: Option<&str>) -> Instance {
+        Instance::of(pid, pod, self.path()).unwrap()
+    }
+}
+
+const POD: &str = "0b7c2f3e-1111-4222-8333-444455556666";
+
+#[test]
+fn this_process_has_an_identity_that_fits_an_attempt() {
+    for pod in [None, Some(POD)] {
+        let instance = Instance::of_this_process(pod).unwrap();
+        assert_eq!(instance, Instance::of_this_process(pod).unwrap());
+        let attempt = instance.attempt(u32::MAX, u32::MAX);
+        assert_eq!(attempt.to_string().parse::<Attempt>(), Ok(attempt.clone()));
+        assert_eq!(instance.judge(attempt.instance()), Verdict::Own);
+    }
+}
+
+#[test]
+fn the_longest_identity_still_fits() {
+    let proc = Proc::new();
+    let instance = proc.process(4_194_304, 'S', u64::MAX).instance(4_194_304, None);
+    assert!(instance.as_str().len() <= 40, "{instance}");
+}
+
+#[test]
+fn a_local_process_is_dead_when_its_number_is_free_or_anothers_or_only_a_zombies() {
+    let proc = Proc::new();
+    let own = proc.process(1, 'S', 1).instance(1, None);
+    let other = proc.process(77, 'S', 500).instance(77, None);
+    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Alive);
+    proc.process(77, 'Z', 500);
+    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Dead);
+    proc.process(77, 'S', 501);
+    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Dead);
+    fs::remove_dir_all(proc.path().join("77")).unwrap();
+    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Dead);
+}
+
+#[test]
+fn a_child_that_outlives_its_operator_keeps_it_alive() {
+    let proc = Proc::new();
+    let own = proc.process(1, 'S', 1).instance(1, None);
+    let other = proc.process(77, 'S', 500).instance(77, None);
+    fs::remove_dir_all(proc.path().join("77")).unwrap();
+    proc.marked(78, &format!("A=1\0{VARIABLE}={other}\0"));
+    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Alive);
+    proc.marked(78, &format!("A={VARIABLE}={other}\0{VARIABLE}={other}x\0"));
+    assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Dead);
+}
+
+#[test]
+fn another_machine_or_boot_says_nothing() {
+    let (here, there) = (Proc::new(), Proc::new());
+    fs::write(there.path().join("sys/kernel/random/boot_id"), "another").unwrap();
+    let other = there.process(77, 'S', 500).instance(77, None);
+    let own = here.process(1, 'S', 1).instance(1, None);
+    assert_eq!(own.judge_in(other.as_str(), here.path()), Verdict::Unknown);
+}
+
+#[test]
+fn the_same_pod_started_again_means_the_former_is_dead() {
+    let proc = Proc::new();
+    let former = proc.process(1, 'S', 1).instance(1, Some(POD));
+    let own = proc.process(1, 'S', 2).instance(1, Some(POD));
+    assert_eq!(own.judge_in(former.as_str(), proc.path()), Verdict::Dead);
+}
+
+#[test]
+fn another_pod_is_for_the_api_server_to_judge() {
+    let proc = Proc::new();
+    let other = proc.process(1, 'S', 1).instance(1, Some(POD));
+    let token = "0b7c2f3e111142228333444455556666".to_owned();
+    for own in [proc.instance(1, Some("another-pod")), proc.instance(1, None)] {
+        assert_eq!(own.judge_in(other.as_str(), proc.path()), Verdict::Pod(token.clone()));
+    }
+    assert_eq!(pod_token(POD), token);
+}
+
+#[test]
+fn a_uid_that_does_not_fit_is_still_told_apart() {
+    let long = "x".repeat(100);
+    assert_eq!(pod_token(&long).len(), 32);
+    assert_ne!(pod_token(&long), pod_token(&"y".repeat(100)));
+    assert_eq!(pod_token("").len(), 32);
+}
+
+#[test]
+fn an_identity_that_is_not_ours_is_unknown() {
+    let proc = Proc::new();
+    let own = proc.process(1, 'S', 1).instance(1, None);
+    for other in ["", "x", "h", "h.1.2", "habc.x.2", "qabc.1.2", "é.1", "H1.1.1"] {
+        assert_eq!(own.judge_in(other, proc.path()), Verdict::Unknown, "{other:?}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Getting charts from repositories: `helm pull`, so that the operator needs no HTTP client of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use serde::Deserialize;
+use tokio::process::Command;
+
+use super::ChartReference;
+use crate::charts::Pull;
+use crate::charts::pull::{Failure, Request};
+
+/// How long one pull may take: the index of a large repository and an archive over a slow line.
+const DEADLINE: Duration = Duration::from_mins(3);
+
+/// How much of helm's last words is kept.
+const LONGEST: usize = 400;
+
+/// Makes a command of the helm program, without arguments, in the environment of a slot.
+type Start = Box<dyn Fn(&str) -> Command + Send + Sync>;
+
+/// Pulls charts with the helm program.
+pub struct Puller {
+    start: Start,
+    deadline: Duration,
+}
+
+impl Puller {
+    /// With `start` making the commands: `move |slot| program.command(slot)`.
+    pub fn new(start: impl Fn(&str) -> Command + Send + Sync + 'static) -> Self {
+        Self { start: Box::new(start), deadline: DEADLINE }
+    }
+
+    /// The same, giving up after `deadline`.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// Runs helm with everything it keeps under `home`, and returns what it says.
+    async fn run(&self, home: &Path, arguments: Vec<String>) -> Result<Vec<u8>, Failure> {
+        let mut command = (self.start)("pull");
+        // helm 4 keeps every archive it ever pulled under its cache; here it goes away with the pull.
+        for folder in ["HELM_CACHE_HOME", "HELM_DATA_HOME"] {
+            command.env(folder, home.join(folder));
+        }
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let output = tokio::time::timeout(self.deadline, command.output())
+            .await
+            .map_err(|_| Failure::Unreachable(format!("no answer within {} seconds", self.deadline.as_secs())))?
+            .map_err(|error| Failure::Program(error.to_string()))?;
+        if output.status.success() { Ok(output.stdout) } else { Err(classify(&output.stderr)) }
+    }
+}
+
+impl Pull for Puller {
+    fn pull<'a>(&'a self, request: &'a Request, into: &'a Path) -> BoxFuture<'a, Result<PathBuf, Failure>> {
+        async move {
+            let mut arguments = vec!["pull".to_owned()];
+            let chart = reference(request);
+            arguments.extend([chart.name].into_iter().chain(chart.flags));
+            arguments.extend(["--destination".to_owned(), into.display().to_string()]);
+            let home = into.join("helm");
+            self.run(&home, arguments).await?;
+            archive(into).await
+        }
+        .boxed()
+    }
+
+    fn newest<'a>(&'a self, repository: &'a str, name: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+        async move {
+            #[derive(Deserialize)]
+            struct Shown {
+                version: String,
+            }
+            let home = tempfile::tempdir().map_err(|error| Failure::Unwritable(error.to_string()))?;
+            let mut arguments = vec!["show".to_owned(), "chart".to_owned()];
+            let chart = chart(repository, name);
+            arguments.extend([chart.name].into_iter().chain(chart.flags));
+            let said = self.run(home.path(), arguments).await?;
+            let shown: Shown = osdpl_values::yaml::parse("helm show chart", &String::from_utf8_lossy(&said))
+                .map_err(|error| Failure::Unreachable(error.to_string()))?;
+            Ok(shown.version)
+        }
+        .boxed()
+    }
+}
+
+/// How helm is told which chart of which repository is meant.
+pub fn reference(request: &Request) -> ChartReference {
+    let mut chart = chart(&request.repository, &request.chart);
+    chart.flags.extend(["--version".to_owned(), request.version.clone()]);
+    chart
+}
+
+/// The arguments that name a chart: a registry's is one address, a repository's a name and `--repo`.
+fn chart(repository: &str, name: &str) -> ChartReference {
+    if repository.starts_with("oci://") {
+        return ChartReference { name: format!("{repository}/{name}"), flags: Vec::new() };
+    }
+    ChartReference { name: name.to_owned(), flags: vec!["--repo".to_owned(), repository.to_owned()] }
+}
+
+/// The archive that helm left in the folder. Its name is the repository's choice, so it is looked for.
+async fn archive(folder: &Path) -> Result<PathBuf, Failure> {
+    let unwritable = |error: std::io::Error| Failure::Unwritable(error.to_string());
+    let mut entries = tokio::fs::read_dir(folder).await.map_err(unwritable)?;
+    while let Some(entry) = entries.next_entry().await.map_err(unwritable)? {
+        if entry.file_type().await.map_err(unwritable)?.is_file() {
+            return Ok(entry.path());
+        }
+    }
+    Err(Failure::Unreachable("helm reported success and left no archive".to_owned()))
+}
+
+/// What helm's last words mean; the phrases are those of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's
+/// `syscall.Errno`). What is unknown is taken for the network, which is tried again.
+fn classify(stderr: &[u8]) -> Failure {
+    let text = String::from_utf8_lossy(stderr);
+    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm said nothing");
+    let why: String = last.trim_start_matches("Error: ").chars().take(LONGEST).collect();
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| why.contains(phrase));
+    if has(&["no space left on device", "disk quota exceeded"]) {
+        Failure::Full
+    } else if has(&["permission denied", "read-only file system"]) {
+        Failure::Unwritable(why)
+    } else if has(&["401 ", "403 ", "unauthorized", "Unauthorized", "access to the resource is denied", "Forbidden"]) {
+        Failure::Forbidden(why)
+    } else if (why.starts_with("chart ") && has(&["not found in"])) || why.ends_with(": not found") {
+        Failure::Absent(why)
+    } else {
+        Failure::Unreachable(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ChartReference, Failure, Request, classify, reference};
+
+    #[test]
+    fn helms_last_words_are_understood() {
+        let unreachable = |text: &str| Failure::Unreachable(text.to_owned());
+        for (said, meant) in [
+            (
+                "Error: chart \"nope\" version \"1.0.0\" not found in http://127.0.0.1:1 repository\n",
+                Failure::Absent(
+                    "chart \"nope\" version \"1.0.0\" not found in http://127.0.0.1:1 repository".to_owned(),
+                ),
+            ),
+            (
+                "Error: registry.example/charts/nope:1.0.0: not found\n",
+                Failure::Absent("registry.example/charts/nope:1.0.0: not found".to_owned()),
+            ),
+            ("Error: write /cache/x.tgz1: no space left on device\n", Failure::Full),
+            (
+                "Error: open /cache/x.tgz1: permission denied\n",
+                Failure::Unwritable("open /cache/x.tgz1: permission denied".to_owned()),
+            ),
+            (
+                "Error: failed to fetch http://127.0.0.1:1/index.yaml : 403 Forbidden\n",
+                Failure::Forbidden("failed to fetch http://127.0.0.1:1/index.yaml : 403 Forbidden".to_owned()),
+            ),
+            (
+                "warning: x\nError: dial tcp 127.0.0.1:1: connect: connection refused\n\n",
+                unreachable("dial tcp 127.0.0.1:1: connect: connection refused"),
+            ),
+            ("", unreachable("helm said nothing")),
+        ] {
+            assert_eq!(classify(said.as_bytes()), meant, "{said}");
+        }
+        assert_eq!(classify("x".repeat(9000).as_bytes()), unreachable(&"x".repeat(400)));
+    }
+
+    #[test]
+    fn a_registrys_chart_is_one_address() {
+        let told = |repository: &str| {
+            let request = Request { repository: repository.into(), chart: "nova".into(), version: "1.2.3".into() };
+            let ChartReference { name, flags } = reference(&request);
+            format!("{name} {}", flags.join(" "))
+        };
+        assert_eq!(told("oci://registry.example/charts"), "oci://registry.example/charts/nova --version 1.2.3");
+        assert_eq!(told("https://charts.example"), "nova --repo https://charts.example --version 1.2.3");
+    }
+}

@@ -1,0 +1,163 @@
+//! The one room that speaks HTTP to anything but the API server: one request, one short answer, one connection. Shell room.
+//!
+//! ```text
+//! Http   asks one URL        Cloud   the cloud's own APIs as its administrator: a token, versions, pages
+//! ```
+
+mod cloud;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::{Method, Request, header};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+pub use cloud::Cloud;
+
+use osdpl_core::endpoint::{Answer, Token, Url};
+
+/// How much of a body is read, in bytes: Keystone's catalogue has some hundred for each endpoint, Nova's list some thousand for each instance
+/// on its page.
+const MOST: usize = 4 << 20;
+
+/// Who asks, for the logs of those who are asked.
+const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
+
+/// In which header Keystone hands out a token (Identity API v3).
+const SUBJECT_TOKEN: &str = "x-subject-token";
+
+/// How services' APIs are reached.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// `host:port` to connect to, whatever is asked for: a stand-in.
+    pub address: Option<String>,
+    /// How long it may take to connect, and to answer.
+    pub timeout: Duration,
+    /// Certificates in PEM that are trusted beside the system's.
+    pub ca: Vec<u8>,
+}
+
+/// Headers of a request, by name. What they hold may be secret.
+pub(crate) type Headers = [(&'static str, String)];
+
+/// Asks.
+pub(crate) struct Http {
+    reach: Reach,
+    /// How long an answer may take.
+    patience: Duration,
+    /// Made when it is first needed: the system's certificates fill half a megabyte.
+    tls: OnceLock<Result<TlsConnector, String>>,
+}
+
+impl Http {
+    pub(crate) fn new(reach: Reach) -> Self {
+        Self { patience: reach.timeout, reach, tls: OnceLock::new() }
+    }
+
+    /// One that waits at least so long for an answer, once it is connected.
+    pub(crate) fn patient(reach: Reach, patience: Duration) -> Self {
+        Self { patience: patience.max(reach.timeout), ..Self::new(reach) }
+    }
+
+    /// What `GET` brings; `None` where nothing could be connected to.
+    pub(crate) async fn get(&self, url: &Url) -> Option<Answer> {
+        self.ask(url, Method::GET, &[], Vec::new()).await
+    }
+
+    /// What `POST` of JSON brings; `None` where nothing could be connected to.
+    pub(crate) async fn post(&self, url: &Url, body: Vec<u8>) -> Option<Answer> {
+        self.ask(url, Method::POST, &[], body).await
+    }
+
+    /// What this brings; `None` where nothing could be connected to.
+    pub(crate) async fn ask(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<Answer> {
+        let Reach { address, timeout, ca: _ } = &self.reach;
+        let stream = match address {
+            Some(address) => tokio::time::timeout(*timeout, TcpStream::connect(address.as_str())).await,
+            None => tokio::time::timeout(*timeout, TcpStream::connect((url.host.as_str(), url.port))).await,
+        };
+        let stream = stream.ok()?.ok()?;
+        let answer = async {
+            let request = request(url, method, headers, body)?;
+            if url.tls {
+                exchange(self.encrypted(url, stream).await?, request).await
+            } else {
+                exchange(stream, request).await
+            }
+        };
+        let silence = |_| Answer::Silence(self.patience.as_secs());
+        let answer = tokio::time::timeout(self.patience, answer).await;
+        Some(answer.map_or_else(silence, |answer| answer.unwrap_or_else(|wrong| wrong)))
+    }
+
+    async fn encrypted(
+        &self,
+        url: &Url,
+        stream: TcpStream,
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, Answer> {
+        let connector = self.tls.get_or_init(|| connector(&self.reach.ca)).clone().map_err(Answer::Broken)?;
+        let name = ServerName::try_from(url.host.clone()).map_err(|error| Answer::Broken(error.to_string()))?;
+        connector.connect(name, stream).await.map_err(|error| {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+            match inner {
+                Some(rustls::Error::InvalidCertificate(why)) => Answer::Certificate(why.to_string()),
+                Some(other) => Answer::Broken(format!("TLS: {other}")),
+                None => Answer::Broken(format!("TLS: {error}")),
+            }
+        })
+    }
+}
+
+fn request(url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Result<Request<Full<Bytes>>, Answer> {
+    let request =
+        Request::builder().method(method).uri(&url.path).header(header::HOST, format!("{}:{}", url.host, url.port));
+    let request = request.header(header::USER_AGENT, AGENT).header(header::ACCEPT, "application/json");
+    let request = request.header(header::CONTENT_TYPE, "application/json").header(header::CONNECTION, "close");
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+    request.body(Full::from(body)).map_err(|error| Answer::Broken(error.to_string()))
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    request: Request<Full<Bytes>>,
+) -> Result<Answer, Answer> {
+    let broken = |error: hyper::Error| Answer::Broken(format!("no HTTP: {error}"));
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let answer = async {
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let status = response.status();
+        let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
+        let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
+        let body = Limited::new(response.into_body(), MOST).collect().await;
+        let body = body.map_err(|error| Answer::Broken(format!("its answer breaks off: {error}")))?;
+        Ok(Answer::Status { code: status.as_u16(), text: text.trim_end().into(), body: body.to_bytes().into(), token })
+    };
+    // The connection does its work while it is awaited, and is dropped with the answer.
+    let (mut answer, mut connection) = (std::pin::pin!(answer), std::pin::pin!(connection));
+    tokio::select! {
+        answer = &mut answer => answer,
+        _ = &mut connection => answer.await,
+    }
+}
+
+/// Trusts what the system trusts, and these.
+fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    for certificate in CertificateDer::pem_slice_iter(ca) {
+        let certificate = certificate.map_err(|error| format!("OSDPL_PROBE_CA cannot be read: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("OSDPL_PROBE_CA cannot be used: {error}"))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}

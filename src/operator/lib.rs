@@ -1,0 +1,15 @@
+//! The operator: everything that talks to the API server, starts helm, or reads charts.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+pub mod charts;
+pub mod cluster;
+pub mod controller;
+pub mod helm;
+pub mod http;
+pub mod maintaining;
+pub mod tasks;
+pub mod telemetry;
+pub mod web;
+pub mod webhook;

@@ -1,0 +1,86 @@
+//! What the watches have seen, and which objects it makes suspect.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::head::Head;
+use crate::tasks::Scope;
+use crate::tasks::shard::Shard;
+use crate::tasks::watch::News;
+use osdpl_core::drift::{Id, Kind, Trace, verdict};
+use osdpl_core::observed::{Key, ReleaseSeen};
+use osdpl_core::release::Status;
+
+/// What the watches have seen.
+#[derive(Default)]
+pub(super) struct Store(BTreeMap<&'static Kind, Vec<Shard<Trace>>>);
+
+/// An object that does not look as its release left it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Suspect {
+    pub(super) release: Key,
+    pub(super) id: Id,
+    /// What the watch has seen of it.
+    pub(super) trace: Option<Trace>,
+}
+
+impl Store {
+    /// Adds a shard for one watch of a kind.
+    pub(super) fn add(&mut self, kind: &'static Kind, index: usize) {
+        let shards = self.0.entry(kind).or_default();
+        shards.resize_with(shards.len().max(index + 1), Shard::default);
+    }
+
+    /// Forgets all other kinds.
+    pub(super) fn retain(&mut self, kinds: &BTreeSet<&'static Kind>) {
+        self.0.retain(|kind, _| kinds.contains(kind));
+    }
+
+    /// Takes an event of that watch. Returns whether anything changed.
+    pub(super) fn take(
+        &mut self,
+        kind: &'static Kind,
+        index: usize,
+        news: News<Head>,
+        read: impl Fn(&Head) -> Option<Trace>,
+    ) -> bool {
+        let shard = self.0.get_mut(kind).and_then(|shards| shards.get_mut(index));
+        shard.is_some_and(|shard| shard.take(news, read))
+    }
+
+    /// The objects of deployed releases that look changed; `None` while a kind was not listed yet. One that cannot be listed tells nothing of
+    /// its objects.
+    pub(super) fn suspects(&self, releases: &[(&Key, &ReleaseSeen)], scope: &Scope) -> Option<Vec<Suspect>> {
+        let listed = |shards: &Vec<Shard<Trace>>| shards.iter().all(Shard::is_listed);
+        if !self.0.values().flatten().all(Shard::is_settled) {
+            return None;
+        }
+        let mut suspects = Vec::new();
+        for (key, seen) in releases {
+            let left = seen.body.iter().filter(|_| is_deployed(seen)).flat_map(|body| body.left.iter());
+            for (id, left) in left.filter(|(id, _)| is_in(scope, id)) {
+                let Some(shards) = self.0.get(id.kind).filter(|shards| listed(shards)) else { continue };
+                let name = (id.namespace.clone(), id.name.clone());
+                let trace = shards.iter().find_map(|shard| shard.get(&name));
+                if verdict(seen.since, left, trace).is_some() {
+                    suspects.push(Suspect { release: (*key).clone(), id: id.clone(), trace: trace.cloned() });
+                }
+            }
+        }
+        Some(suspects)
+    }
+}
+
+/// Whether nothing is being done to the release, nor has failed.
+pub(super) fn is_deployed(seen: &ReleaseSeen) -> bool {
+    seen.status == Status::Deployed.to_string() && seen.body.is_some()
+}
+
+fn is_in(scope: &Scope, id: &Id) -> bool {
+    match scope {
+        Scope::All => true,
+        Scope::Namespaces(names) => !id.kind.namespaced || names.contains(&id.namespace),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! What many pods have in common is kept once: three hundred pods of a `DaemonSet` that wait all wait for the same.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use osdpl_core::health::pod::{Unready, Wants};
+
+/// What follows from the templates of the pods that are not ready.
+#[derive(Default)]
+pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Wants>>);
+
+impl Templates {
+    /// The pod, with what another one has already in place of its own copy. What no pod has any more goes with the next new one.
+    pub(in crate::tasks::health) fn share(&mut self, mut pod: Unready) -> Unready {
+        if let Some(known) = self.0.get(&pod.wants) {
+            pod.wants = Arc::clone(known);
+        } else {
+            self.0.retain(|wants| Arc::strong_count(wants) > 1);
+            self.0.insert(Arc::clone(&pod.wants));
+        }
+        pod
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use osdpl_core::health::pod::observe;
+
+    fn pod(name: &str, service: &str) -> Unready {
+        let owner =
+            json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "compute", "uid": "1", "controller": true}]);
+        let metadata = json!({"name": name, "namespace": "openstack", "uid": name, "ownerReferences": owner});
+        let environment = json!([{"name": "DEPENDENCY_SERVICE", "value": service}]);
+        let spec = json!({"nodeName": name, "initContainers": [{"name": "init", "env": environment}]});
+        let waiting = json!([{"name": "init", "state": {"running": {}}}]);
+        let status = json!({"phase": "Pending", "initContainerStatuses": waiting});
+        let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
+        let read = |value: Value| serde_json::from_value(value).unwrap();
+        observe(&metadata, &serde_json::from_value(spec).unwrap(), &read(status)).unwrap()
+    }
+
+    #[test]
+    fn pods_of_one_template_share_what_they_wait_for_and_what_none_has_goes() {
+        let mut templates = Templates::default();
+        let first = templates.share(pod("n1", "openstack:keystone-api"));
+        assert!(!first.wants.waits.is_empty());
+        let second = templates.share(pod("n2", "openstack:keystone-api"));
+        assert!(Arc::ptr_eq(&first.wants, &second.wants));
+        drop((first, second));
+        let other = templates.share(pod("n1", "openstack:nova-api"));
+        assert_eq!(templates.0.iter().collect::<Vec<_>>(), [&other.wants]);
+    }
+}

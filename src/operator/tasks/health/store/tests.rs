@@ -1,0 +1,264 @@
+use kube::runtime::watcher::Event;
+use serde_json::{Value, json};
+
+use super::failures::ATTEMPTS;
+use super::*;
+use crate::tasks::health::logs::Log;
+use crate::tasks::health::mounts::Found;
+use crate::tasks::partial::{Deployment, Job, Kind, Node, Partial, Pod, Service};
+use osdpl_core::catalog::WorkloadKind;
+use osdpl_core::health::pod::{Mount, MountKind};
+use osdpl_core::health::{pod, workload};
+
+fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
+    Event::Apply(serde_json::from_value(value).unwrap())
+}
+
+/// A store that has listed everything: nothing.
+fn listed() -> Store {
+    let mut store = Store::default();
+    add(&mut store.workloads);
+    add(&mut store.jobs);
+    add(&mut store.pods);
+    add(&mut store.services);
+    assert_eq!(store.picture(), None);
+    store.workloads[0].take::<Partial<Deployment>>(Event::InitDone, |_| None);
+    store.jobs[0].take::<Partial<Job>>(Event::InitDone, |_| None);
+    assert_eq!(store.picture(), None);
+    store.pods[0].take::<Partial<Pod>>(Event::InitDone, |_| None);
+    assert_eq!(store.picture(), None);
+    store.services[0].take::<Partial<Service>>(Event::InitDone, |_| None);
+    assert_eq!(store.picture(), Some(Health::default()));
+    store
+}
+
+fn add_job(store: &mut Store, status: &Value) {
+    let job = json!({"metadata": {"name": "db-sync", "namespace": "n", "labels": {"release_group": "nova"}}, "status": status});
+    store.jobs[0].take::<Partial<Job>>(object(job), Batch::read);
+}
+
+fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
+    let pod = json!({
+        "metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"pod-template-hash": "5f"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": if owner == "Job" { "Job" } else { "ReplicaSet" },
+                "name": if owner == "Job" { "db-sync" } else { "api-5f" }, "uid": "o", "controller": true}]},
+        "spec": {"containers": [{"name": "main", "image": "quay.io/main"}]},
+        "status": {"containerStatuses": [container]},
+    });
+    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+}
+
+fn add_deployment(store: &mut Store, ready: i32) {
+    let deployment = json!({
+        "metadata": {"name": "api", "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}},
+        "spec": {"replicas": 2}, "status": {"updatedReplicas": 2, "replicas": 2, "readyReplicas": ready},
+    });
+    let read = |object: &Partial<Deployment>| {
+        workload::observe(WorkloadKind::Deployment, &object.metadata, &object.spec, &object.status)
+    };
+    store.workloads[0].take(object(deployment), read);
+}
+
+fn crashed(restarts: i32) -> Value {
+    json!({"name": "main", "restartCount": restarts, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 1}}})
+}
+
+fn pulling() -> Value {
+    json!({"name": "main", "state": {"waiting": {"reason": "ErrImagePull"}}})
+}
+
+fn creating() -> Value {
+    json!({"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}})
+}
+
+fn log(text: &str) -> Log {
+    Log { uid: "p1".into(), text: Some(text.into()) }
+}
+
+fn job_trouble(store: &Store) -> Option<String> {
+    store.picture().unwrap().jobs[0].trouble.as_ref().map(|trouble| trouble.message.clone())
+}
+
+#[test]
+fn of_several_pods_in_trouble_the_worst_is_told_and_always_the_same() {
+    let mut store = listed();
+    add_deployment(&mut store, 0);
+    add_pod(&mut store, "c", "api", &creating());
+    add_pod(&mut store, "b", "api", &pulling());
+    add_pod(&mut store, "a", "api", &pulling());
+    let trouble = store.picture().unwrap().workloads[0].trouble.clone().unwrap();
+    assert_eq!((trouble.stuck, trouble.message.as_str()), (true, "a: ImagePullBackOff quay.io/main"));
+}
+
+#[test]
+fn a_workload_that_has_all_it_wants_has_no_trouble() {
+    let mut store = listed();
+    add_deployment(&mut store, 2);
+    add_pod(&mut store, "a", "api", &pulling());
+    assert_eq!(store.picture().unwrap().workloads[0].trouble, None);
+}
+
+#[test]
+fn a_failing_job_is_explained_by_its_pod_and_the_end_of_its_log() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    assert_eq!(job_trouble(&store), None);
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    assert_eq!(job_trouble(&store).as_deref(), Some("p1: container main fails: exit code 1"));
+    let wanted = store.look_over(2).wanted;
+    assert_eq!(wanted.iter().map(|wanted| wanted.pod.as_str()).collect::<Vec<_>>(), ["p1"]);
+    store.keep_log(log("no route to mariadb"));
+    let expected = "p1: container main fails: exit code 1; its log ends: no route to mariadb";
+    assert_eq!(job_trouble(&store).as_deref(), Some(expected));
+}
+
+#[test]
+fn a_job_that_was_given_up_says_so_too() {
+    let mut store = listed();
+    add_job(
+        &mut store,
+        &json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}),
+    );
+    add_pod(&mut store, "p1", "Job", &crashed(6));
+    assert_eq!(job_trouble(&store).as_deref(), Some("BackoffLimitExceeded; p1: container main fails: exit code 1"));
+}
+
+#[test]
+fn a_complete_job_has_no_trouble_and_no_log_is_wanted_for_it() {
+    let mut store = listed();
+    add_job(&mut store, &json!({"conditions": [{"type": "Complete", "status": "True"}]}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    assert_eq!(job_trouble(&store), None);
+    assert_eq!(store.look_over(2).wanted, []);
+}
+
+#[test]
+fn a_log_is_fetched_once_for_each_failure_and_the_old_one_stays_until_then() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    assert_eq!(store.look_over(2).wanted.len(), 1);
+    assert_eq!(store.look_over(2).wanted, []);
+    store.keep_log(log("first"));
+    assert_eq!(store.look_over(2).wanted, []);
+    add_pod(&mut store, "p1", "Job", &crashed(2));
+    assert_eq!(store.look_over(2).wanted.len(), 1);
+    assert!(job_trouble(&store).unwrap().ends_with("first"));
+    store.keep_log(log("second"));
+    assert!(job_trouble(&store).unwrap().ends_with("second"));
+}
+
+#[test]
+fn a_log_that_cannot_be_had_is_asked_for_a_few_times_only() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    for _ in 0..ATTEMPTS {
+        assert_eq!(store.look_over(2).wanted.len(), 1);
+        store.keep_log(Log { uid: "p1".into(), text: None });
+    }
+    assert_eq!(store.look_over(2).wanted, []);
+}
+
+#[test]
+fn no_more_logs_are_fetched_at_a_time_than_allowed() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    assert_eq!(store.look_over(0).wanted, []);
+    assert_eq!(store.look_over(1).wanted.len(), 1);
+}
+
+#[test]
+fn a_failing_pod_in_the_same_way_again_is_no_news() {
+    let mut store = listed();
+    add_job(&mut store, &json!({}));
+    add_pod(&mut store, "p1", "Job", &crashed(1));
+    let before = store.picture();
+    add_pod(&mut store, "p1", "Job", &crashed(2));
+    assert_eq!(store.picture(), before);
+}
+
+#[test]
+fn a_workload_that_crashes_is_told_with_its_log_and_other_numbers_in_it_are_no_news() {
+    let mut store = listed();
+    add_deployment(&mut store, 0);
+    add_pod(&mut store, "p1", "api", &crashed(1));
+    assert_eq!(store.look_over(2).wanted.len(), 1);
+    store.keep_log(log("10:00:01 [pid 7] no memory"));
+    let told = store.picture();
+    let message = told.as_ref().unwrap().workloads[0].trouble.as_ref().unwrap().message.clone();
+    assert_eq!(message, "p1: container main fails: exit code 1; its log ends: 10:00:01 [pid 7] no memory");
+    add_pod(&mut store, "p1", "api", &crashed(2));
+    assert_eq!(store.look_over(2).wanted.len(), 1);
+    store.keep_log(log("10:05:01 [pid 8] no memory"));
+    assert_eq!(store.picture(), told);
+}
+
+#[test]
+fn the_mounts_of_a_pod_are_asked_for_when_it_takes_long_and_again_ever_more_seldom() {
+    let mut store = listed();
+    add_deployment(&mut store, 0);
+    let pod = json!({
+        "metadata": {"name": "p1", "namespace": "n", "uid": "p1", "labels": {"pod-template-hash": "5f"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "ReplicaSet", "name": "api-5f", "uid": "o", "controller": true}]},
+        "spec": {"volumes": [{"name": "etc", "secret": {"secretName": "etc"}}]},
+        "status": {"containerStatuses": [creating()]},
+    });
+    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    assert!(store.look_over(0).silent);
+    let mut looks = || {
+        let sought = store.look();
+        for sought in &sought {
+            store.keep_found(Found { uid: sought.uid.clone(), absent: Vec::new() });
+        }
+        sought.len()
+    };
+    let asked: Vec<usize> = (0..9).map(|_| looks()).collect();
+    assert_eq!(asked, [0, 1, 1, 0, 1, 0, 0, 0, 1]);
+    let absent = vec![Mount { kind: MountKind::Secret, name: "etc".into() }];
+    store.keep_found(Found { uid: "p1".into(), absent });
+    let message = store.picture().unwrap().workloads[0].trouble.clone().unwrap().message;
+    assert_eq!(message, "p1: it mounts what does not exist: Secret etc");
+    assert_eq!(store.look().len(), 1, "while something is missing it is looked each time");
+}
+
+/// A `DaemonSet` on three nodes, one of which is not there: its controller does not count that one.
+#[test]
+fn what_a_daemon_set_lost_with_a_node_is_wanted_there_all_the_same() {
+    let mut store = listed();
+    let set = json!({
+        "metadata": {"name": "agent", "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}},
+        "status": {"desiredNumberScheduled": 2, "numberReady": 2, "updatedNumberScheduled": 2, "numberMisscheduled": 1},
+    });
+    let read = |object: &Partial<Deployment>| {
+        workload::observe(WorkloadKind::DaemonSet, &object.metadata, &object.spec, &object.status)
+    };
+    store.workloads[0].take(object(set), read);
+    let pod = json!({
+        "metadata": {"name": "p3", "namespace": "n", "uid": "p3", "ownerReferences":
+            [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "o", "controller": true}]},
+        "spec": {"nodeName": "n3"}, "status": {"conditions": [{"type": "Ready", "status": "False"}]},
+    });
+    store.pods[0].take::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    add(&mut store.nodes);
+    store.nodes[0].take::<Partial<Node>>(Event::InitDone, |_| None);
+    let unheard = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T12:00:00Z"});
+    let node = json!({"metadata": {"name": "n3"}, "status": {"conditions": [unheard]}});
+    store.nodes[0].take::<Partial<Node>>(object(node), |node| {
+        Some((node.status.presence(), osdpl_core::observed::Node::default()))
+    });
+    store.grace = Duration::from_secs(40);
+    store.now = "2026-11-21T12:00:30Z".parse().unwrap();
+    let picture = store.picture().unwrap();
+    let verdict = osdpl_core::health::verdict(&picture.workloads[0]);
+    assert_eq!((verdict.status, verdict.ready.as_str()), (osdpl_core::api::ComponentVerdict::Ready, "3/3"));
+    assert_eq!((picture.causes, store.next_loss()), (vec![], Some(Duration::from_secs(10))));
+    store.now = "2026-11-21T12:00:40Z".parse().unwrap();
+    assert_eq!(store.next_loss(), None);
+    let picture = store.picture().unwrap();
+    let verdict = osdpl_core::health::verdict(&picture.workloads[0]);
+    assert_eq!((verdict.ready.as_str(), verdict.reason.as_str()), ("2/3", "node n3 is NotReady"));
+    assert_eq!(picture.causes[0].message, "node n3: NotReady");
+}

@@ -1,0 +1,180 @@
+//! Objects of the API server with the few fields that are used, and nothing else held or even allocated.
+//!
+//! A pod is some 10 KB of JSON and 300 bytes of it matter. What is not declared here is skipped while it is parsed: above
+//! all `managedFields` and foreign annotations, which are most of an object's metadata.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use kube::Resource;
+use kube::core::NamespaceResourceScope;
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use osdpl_core::api::NODE_LABELS;
+use osdpl_core::health::storage;
+
+mod kinds;
+
+pub(super) use kinds::{
+    Claim, Class, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Node, Pod, Record, RecordHead, Service,
+    StatefulSet,
+};
+
+/// Annotations that are kept: helm's mark of ownership, the one that makes a StorageClass the default, our own on nodes.
+const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
+
+/// A kind of object, and which of its fields count.
+pub(super) trait Kind: Clone + Send + Sync + 'static {
+    /// The whole object: its group, version and names are known there.
+    type Of: k8s_openapi::Resource;
+    const GROUP: &str = <Self::Of as k8s_openapi::Resource>::GROUP;
+    const VERSION: &str = <Self::Of as k8s_openapi::Resource>::VERSION;
+    const KIND: &str = <Self::Of as k8s_openapi::Resource>::KIND;
+    const PLURAL: &str = <Self::Of as k8s_openapi::Resource>::URL_PATH_SEGMENT;
+    /// Whether its objects are in no namespace.
+    const CLUSTER_WIDE: bool = false;
+    /// Whether the API server shall send metadata only.
+    const METADATA_ONLY: bool = false;
+    type Spec: Part;
+    type Status: Part;
+    type Data: Part;
+}
+
+/// What a part of an object must be able to do.
+pub(super) trait Part: Clone + Default + DeserializeOwned + Send + Sync + 'static {}
+
+impl<T: Clone + Default + DeserializeOwned + Send + Sync + 'static> Part for T {}
+
+/// An object of a kind.
+#[derive(Clone, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Partial<K: Kind> {
+    #[serde(default, deserialize_with = "lean")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(super) spec: K::Spec,
+    #[serde(default)]
+    pub(super) status: K::Status,
+    #[serde(default)]
+    pub(super) data: K::Data,
+    /// A StorageClass has no spec: this stands beside its metadata.
+    #[serde(default)]
+    pub(super) provisioner: String,
+    /// So does the number of a `ControllerRevision`.
+    #[serde(default)]
+    pub(super) revision: i64,
+}
+
+/// Its identity only: a Secret's data must not show.
+impl<K: Kind> fmt::Debug for Partial<K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {:?}/{:?}", K::KIND, self.metadata.namespace, self.metadata.name)
+    }
+}
+
+impl<K: Kind> Resource for Partial<K> {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        K::KIND.into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        K::GROUP.into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        K::VERSION.into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        K::PLURAL.into()
+    }
+
+    fn metadata_api() -> bool {
+        K::METADATA_ONLY
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Metadata without the fields that nobody reads.
+fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let lean = Lean::deserialize(deserializer)?;
+    Ok(ObjectMeta {
+        name: lean.name,
+        namespace: lean.namespace,
+        uid: lean.uid,
+        resource_version: lean.resource_version,
+        generation: lean.generation,
+        creation_timestamp: lean.creation_timestamp,
+        deletion_timestamp: lean.deletion_timestamp,
+        labels: lean.labels,
+        annotations: Some(lean.annotations.0).filter(|annotations| !annotations.is_empty()),
+        owner_references: lean.owner_references,
+        ..ObjectMeta::default()
+    })
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Lean {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Annotations,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+#[derive(Default)]
+struct Annotations(BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Annotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Kept;
+
+        impl<'de> Visitor<'de> for Kept {
+            type Value = Annotations;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("annotations")
+            }
+
+            fn visit_unit<E>(self) -> Result<Annotations, E> {
+                Ok(Annotations::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Annotations, A::Error> {
+                let mut kept = BTreeMap::new();
+                while let Some(key) = entries.next_key::<String>()? {
+                    if KEPT_ANNOTATIONS.iter().any(|kept| key.starts_with(kept)) {
+                        kept.insert(key, entries.next_value()?);
+                    } else {
+                        entries.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(Annotations(kept))
+            }
+        }
+
+        deserializer.deserialize_any(Kept)
+    }
+}
+
+#[cfg(test)]
+mod tests;

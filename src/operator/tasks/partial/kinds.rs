@@ -1,0 +1,174 @@
+//! The kinds that are watched, and which of their fields count.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::api::batch::v1 as batch;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::storage::v1 as storage_api;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::Kind;
+use osdpl_core::health::{cron, job, node, pod, storage, workload};
+
+/// apps/v1 Deployment.
+#[derive(Clone)]
+pub(in crate::tasks) struct Deployment;
+
+impl Kind for Deployment {
+    type Of = apps::Deployment;
+    type Spec = workload::Spec;
+    type Status = workload::Status;
+    type Data = IgnoredAny;
+}
+
+/// apps/v1 `StatefulSet`.
+#[derive(Clone)]
+pub(in crate::tasks) struct StatefulSet;
+
+impl Kind for StatefulSet {
+    type Of = apps::StatefulSet;
+    type Spec = workload::Spec;
+    type Status = workload::Status;
+    type Data = IgnoredAny;
+}
+
+/// apps/v1 `DaemonSet`.
+#[derive(Clone)]
+pub(in crate::tasks) struct DaemonSet;
+
+impl Kind for DaemonSet {
+    type Of = apps::DaemonSet;
+    type Spec = workload::Spec;
+    type Status = workload::Status;
+    type Data = IgnoredAny;
+}
+
+/// apps/v1 `ControllerRevision`: its number stands beside its metadata.
+#[derive(Clone)]
+pub(in crate::tasks) struct ControllerRevision;
+
+impl Kind for ControllerRevision {
+    type Of = apps::ControllerRevision;
+    type Spec = IgnoredAny;
+    type Status = IgnoredAny;
+    type Data = IgnoredAny;
+}
+
+/// batch/v1 Job.
+#[derive(Clone)]
+pub(in crate::tasks) struct Job;
+
+impl Kind for Job {
+    type Of = batch::Job;
+    type Spec = job::Spec;
+    type Status = job::Status;
+    type Data = IgnoredAny;
+}
+
+/// batch/v1 `CronJob`.
+#[derive(Clone)]
+pub(in crate::tasks) struct CronJob;
+
+impl Kind for CronJob {
+    type Of = batch::CronJob;
+    type Spec = cron::Spec;
+    type Status = cron::Status;
+    type Data = IgnoredAny;
+}
+
+/// v1 Pod.
+#[derive(Clone)]
+pub(in crate::tasks) struct Pod;
+
+impl Kind for Pod {
+    type Of = core::Pod;
+    type Spec = pod::Spec;
+    type Status = pod::Status;
+    type Data = IgnoredAny;
+}
+
+/// v1 Service.
+#[derive(Clone)]
+pub(in crate::tasks) struct Service;
+
+impl Kind for Service {
+    type Of = core::Service;
+    type Spec = Selected;
+    type Status = IgnoredAny;
+    type Data = IgnoredAny;
+}
+
+/// `spec` of a Service.
+#[derive(Clone, Default, Deserialize)]
+pub(in crate::tasks) struct Selected {
+    #[serde(default)]
+    pub(in crate::tasks) selector: BTreeMap<String, String>,
+}
+
+/// v1 PersistentVolumeClaim.
+#[derive(Clone)]
+pub(in crate::tasks) struct Claim;
+
+impl Kind for Claim {
+    type Of = core::PersistentVolumeClaim;
+    type Spec = storage::Spec;
+    type Status = storage::Status;
+    type Data = IgnoredAny;
+}
+
+/// storage.k8s.io/v1 StorageClass.
+#[derive(Clone)]
+pub(in crate::tasks) struct Class;
+
+impl Kind for Class {
+    type Of = storage_api::StorageClass;
+    const CLUSTER_WIDE: bool = true;
+    type Spec = IgnoredAny;
+    type Status = IgnoredAny;
+    type Data = IgnoredAny;
+}
+
+/// v1 Node.
+#[derive(Clone)]
+pub(in crate::tasks) struct Node;
+
+impl Kind for Node {
+    type Of = core::Node;
+    const CLUSTER_WIDE: bool = true;
+    type Spec = node::Spec;
+    type Status = node::Status;
+    type Data = IgnoredAny;
+}
+
+/// helm's record of a revision, without its payload.
+#[derive(Clone)]
+pub(in crate::tasks) struct RecordHead;
+
+impl Kind for RecordHead {
+    type Of = core::Secret;
+    const METADATA_ONLY: bool = true;
+    type Spec = IgnoredAny;
+    type Status = IgnoredAny;
+    type Data = IgnoredAny;
+}
+
+/// helm's record of a revision, with its payload.
+#[derive(Clone)]
+pub(in crate::tasks) struct Record;
+
+impl Kind for Record {
+    type Of = core::Secret;
+    type Spec = IgnoredAny;
+    type Status = IgnoredAny;
+    type Data = Payload;
+}
+
+/// `data` of a record's Secret.
+#[derive(Clone, Default, Deserialize)]
+pub(in crate::tasks) struct Payload {
+    #[serde(default)]
+    pub(in crate::tasks) release: ByteString,
+}

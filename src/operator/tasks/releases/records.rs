@@ -1,0 +1,171 @@
+//! The records' metadata, and what it tells of each release.
+
+use std::collections::BTreeMap;
+
+use kube::runtime::watcher::Event;
+
+use super::Releases;
+use super::bodies::Bodies;
+use crate::tasks::OwnerOf;
+use crate::tasks::partial::{Partial, RecordHead};
+use crate::tasks::shard::Shard;
+use osdpl_core::observed::{AttemptSeen, BodySeen, Key, Owner, Past, ReleaseSeen};
+use osdpl_core::release::{Maker, Meta, Status};
+
+/// What a record's metadata told.
+#[derive(Clone, Debug, PartialEq)]
+enum Head {
+    Good(Box<Meta>),
+    /// It claims to be a record of this release and is malformed.
+    Bad {
+        release: Key,
+        why: String,
+    },
+}
+
+/// The newest record of a release.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Newest {
+    /// Its metadata.
+    pub(super) meta: Option<Meta>,
+    /// Every revision, lowest first.
+    history: Vec<Past>,
+    /// The newest revision that an operator of ours made, and its inputs.
+    own: Option<(u32, Option<String>)>,
+    /// Whether any revision was ever deployed.
+    pub(super) was_deployed: bool,
+    /// Why a record of the release can't be understood: any of them may be the newest.
+    pub(super) malformed: Option<String>,
+}
+
+/// All records.
+#[derive(Default)]
+pub(super) struct Records(Vec<Shard<Head>>);
+
+impl Records {
+    /// Adds a shard for one watch.
+    pub(super) fn add(&mut self) -> usize {
+        self.0.push(Shard::default());
+        self.0.len() - 1
+    }
+
+    /// Takes an event of that watch. Returns whether anything changed.
+    pub(super) fn take(&mut self, index: usize, event: Event<Partial<RecordHead>>) -> bool {
+        self.0[index].take(event, read)
+    }
+
+    /// The newest record of each release, once all were listed.
+    pub(super) fn newest(&self) -> Option<BTreeMap<Key, Newest>> {
+        if !self.0.iter().all(Shard::is_listed) {
+            return None;
+        }
+        let mut all: BTreeMap<Key, Newest> = BTreeMap::new();
+        for (_, head) in self.0.iter().flat_map(Shard::entries) {
+            match head {
+                Head::Good(meta) => all.entry(key(meta)).or_default().add(meta),
+                Head::Bad { release, why } => {
+                    all.entry(release.clone()).or_default().malformed.get_or_insert_with(|| why.clone());
+                }
+            }
+        }
+        for newest in all.values_mut() {
+            newest.history.sort_by_key(|past| past.revision);
+        }
+        Some(all)
+    }
+}
+
+impl Newest {
+    fn add(&mut self, meta: &Meta) {
+        self.history.push(Past { revision: meta.revision, status: meta.status, swept: meta.swept });
+        self.was_deployed |= matches!(meta.status, Status::Deployed | Status::Superseded);
+        if matches!(meta.maker, Maker::Ours(_))
+            && self.own.as_ref().is_none_or(|(revision, _)| *revision < meta.revision)
+        {
+            self.own = Some((meta.revision, meta.inputs.clone()));
+        }
+        if self.meta.as_ref().is_none_or(|newest| newest.revision < meta.revision) {
+            self.meta = Some(meta.clone());
+        }
+    }
+}
+
+fn key(meta: &Meta) -> Key {
+    Key::new(meta.release.namespace.clone(), meta.release.name.clone())
+}
+
+fn read(record: &Partial<RecordHead>) -> Option<Head> {
+    let metadata = &record.metadata;
+    match Meta::read(metadata) {
+        Ok(meta) => Some(Head::Good(Box::new(meta))),
+        Err(malformed) => {
+            // Without a name it is no release's, to helm neither.
+            let name = metadata.labels.as_ref()?.get("name").filter(|name| !name.is_empty())?;
+            let release = Key::new(metadata.namespace.clone().unwrap_or_default(), name.clone());
+            Some(Head::Bad { release, why: malformed.to_string() })
+        }
+    }
+}
+
+/// The picture: metadata, bodies, and who lives.
+pub(super) fn seen(newest: &BTreeMap<Key, Newest>, bodies: &Bodies, owner: &OwnerOf) -> Releases {
+    let mut owners = BTreeMap::new();
+    let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
+    newest
+        .iter()
+        .map(|(key, newest)| {
+            let mut seen = match &newest.meta {
+                Some(meta) => of_meta(meta, &mut owner_of),
+                // No record's metadata can be read.
+                None => ReleaseSeen { status: Status::Unknown.to_string(), ..ReleaseSeen::default() },
+            };
+            seen.was_deployed = newest.was_deployed;
+            seen.history.clone_from(&newest.history);
+            seen.own_inputs = newest.own.as_ref().and_then(|(_, inputs)| inputs.clone());
+            seen.own_revision = newest.own.as_ref().map(|(revision, _)| *revision);
+            match newest.meta.as_ref().and_then(|meta| Some((meta, bodies.of(key, meta)?))) {
+                Some((meta, Ok(body))) => seen.body = Some(current(body, meta)),
+                Some((_, Err(why))) => seen.undecodable = Some(why.clone()),
+                None => {}
+            }
+            seen.undecodable = newest.malformed.clone().or(seen.undecodable);
+            (key.clone(), seen)
+        })
+        .collect()
+}
+
+/// What was read of the record a moment ago, while its newer state is being fetched: where the operation has ended since,
+/// no hook runs any more.
+fn current(body: &BodySeen, meta: &Meta) -> BodySeen {
+    let runs = is_locked(meta);
+    BodySeen { hook: body.hook.clone().filter(|hook| runs || hook.failed), ..body.clone() }
+}
+
+/// Whether an operation is under way, or died.
+pub(super) fn is_locked(meta: &Meta) -> bool {
+    meta.status.is_pending() || meta.status == Status::Uninstalling
+}
+
+fn of_meta(meta: &Meta, owner_of: &mut impl FnMut(&str) -> Owner) -> ReleaseSeen {
+    let attempt = match &meta.maker {
+        Maker::Ours(attempt) | Maker::Inherited(attempt) => Some(AttemptSeen {
+            instance: attempt.instance().to_owned(),
+            revision: attempt.revision().into(),
+            owner: owner_of(attempt.instance()),
+        }),
+        Maker::Foreign => None,
+    };
+    ReleaseSeen {
+        status: meta.status.to_string(),
+        revision: meta.revision.into(),
+        since: meta.created,
+        inputs: meta.inputs.clone(),
+        catalog: meta.catalog.clone(),
+        images: meta.images.clone(),
+        guests: meta.guests.clone(),
+        split: meta.split.clone(),
+        release: meta.catalog_name.clone(),
+        attempt,
+        ..ReleaseSeen::default()
+    }
+}

@@ -1,0 +1,159 @@
+//! What expressions can do beyond CEL's own functions.
+//!
+//! | call | gives |
+//! |---|---|
+//! | `keyed(list, 'name')` | the map of a list's maps by what each says of `name`, each without it: providers, domains, pools |
+//! | `merge([a, b])` | the maps as one, by helm's rules: maps merge, all else is replaced, a null stays a null |
+//! | `list.join(',')` | the list's texts and whole numbers as one text, for charts that put it into a script or look for a word in it |
+//! | `text.split(',')` | the list of the texts between, each without spaces around it; what is empty is left out |
+//! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
+//! | `text.replace('a', 'b')` | the text with each `a` as `b`, as CEL's own extension of strings has it |
+//! | `text.isAddress()` | whether the text is an IP address |
+//! | `text.isOutside(network)` | whether the address is in another network than `10.0.0.0/24`; false where either is none |
+//! | `text.isAfter(address)` | whether the address comes after the other; false where either is none |
+//! | `text.isJson()` | whether the text is one JSON document |
+//! | `text.isNumbers()` | whether the text is a list of numbers below 8192 such as `4-31,^8`, and names one |
+//! | `text.meets(other)` | whether two lists of numbers such as `4-31,^8` have one in common; false where either is none |
+//! | `sshKey(secret)` | an Ed25519 key pair whose seed is the text's SHA-256, as OpenSSH's files have it: a map of `private` and `public` |
+//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
+//!
+//! A list that an expression makes of a map has no fixed order, and an order that changes restarts pods: let the spec have lists, and key them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use cel::extractors::This;
+use cel::objects::Key;
+use cel::{Context, ExecutionError, FunctionContext, Value};
+
+use super::{from_json, network, numbers, to_json};
+
+/// The function that reads Secrets.
+pub const SECRET: &str = "secret";
+
+/// The functions of our own, beside those of CEL.
+pub const FUNCTIONS: [&str; 14] = [
+    "isAddress",
+    "isAfter",
+    "isJson",
+    "isNumbers",
+    "isOutside",
+    "join",
+    "keyed",
+    "meets",
+    "merge",
+    "replace",
+    SECRET,
+    "split",
+    "sshKey",
+    "toMap",
+];
+
+/// Texts out of Secrets, by the Secret's name and key.
+pub type Secrets = BTreeMap<(String, String), String>;
+
+/// Adds the functions to a context.
+pub(super) fn add(context: &mut Context<'_>) {
+    context.add_function("join", join);
+    context.add_function("split", split);
+    context.add_function("toMap", to_map);
+    context.add_function("keyed", |items: Arc<Vec<Value>>, field: Arc<String>| keyed(&items, &field));
+    context.add_function("replace", replace);
+    context.add_function("isAddress", |This(text): This<Arc<String>>| network::is_address(&text));
+    context.add_function("isOutside", |This(text): This<Arc<String>>, of: Arc<String>| network::is_outside(&text, &of));
+    context
+        .add_function("isAfter", |This(text): This<Arc<String>>, other: Arc<String>| network::is_after(&text, &other));
+    context.add_function("isJson", |This(text): This<Arc<String>>| is_json(&text));
+    context.add_function("isNumbers", |This(text): This<Arc<String>>| numbers::are(&text));
+    context.add_function("meets", |This(one): This<Arc<String>>, other: Arc<String>| numbers::meet(&one, &other));
+    context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
+    context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
+    context.add_function(SECRET, |asked: &FunctionContext<'_, '_>, reference: Value| secret(asked.ptx, &reference));
+}
+
+/// The variable that holds a text out of a Secret; no expression can name it.
+pub(super) fn hidden(name: &str, key: &str) -> String {
+    format!("@{SECRET} {name}/{key}")
+}
+
+fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
+    let failed = || ExecutionError::function_error("keyed", "an item is no map with that field, or two have the same");
+    let mut found: HashMap<String, Value> = HashMap::new();
+    for item in items {
+        let Value::Map(map) = item else { return Err(failed()) };
+        let mut rest = HashMap::clone(&map.map);
+        let Some(Value::String(name)) = rest.remove(&Key::from(field)) else { return Err(failed()) };
+        if found.insert(name.to_string(), Value::Map(rest.into())).is_some() {
+            return Err(failed());
+        }
+    }
+    Ok(Value::Map(found.into()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
+fn join(This(list): This<Arc<Vec<Value>>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
+    let texts = list.iter().map(|item| match item {
+        Value::String(text) => Ok(text.to_string()),
+        Value::Int(number) => Ok(number.to_string()),
+        _ => Err(ExecutionError::function_error("join", "an item is neither a text nor a whole number")),
+    });
+    Ok(Value::String(texts.collect::<Result<Vec<_>, _>>()?.join(separator.as_str()).into()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
+#[expect(clippy::unnecessary_wraps, reason = "the interpreter asks for it")]
+fn split(This(text): This<Arc<String>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
+    let parts = text.split(separator.as_str()).map(str::trim).filter(|part| !part.is_empty());
+    Ok(Value::List(Arc::new(parts.map(|part| Value::String(part.to_owned().into())).collect())))
+}
+
+fn to_map(This(list): This<Arc<Vec<Value>>>) -> Result<Value, ExecutionError> {
+    let failed = || ExecutionError::function_error("toMap", "an item is no pair of a text and a value");
+    let pairs = list.iter().map(|item| {
+        let Value::List(pair) = item else { return Err(failed()) };
+        let [Value::String(key), value] = pair.as_slice() else { return Err(failed()) };
+        Ok((key.to_string(), value.clone()))
+    });
+    Ok(Value::Map(pairs.collect::<Result<HashMap<String, Value>, _>>()?.into()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
+fn replace(This(text): This<Arc<String>>, from: Arc<String>, to: Arc<String>) -> String {
+    text.replace(from.as_str(), &to)
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+fn ssh_key(secret: &str) -> Result<Value, ExecutionError> {
+    let failed = || ExecutionError::function_error("sshKey", "no key can be made of it");
+    let (private, public) = super::ssh::key_pair(secret).ok_or_else(failed)?;
+    let pair = [("private", private), ("public", public)];
+    let pair = pair.map(|(half, text)| (half.to_owned(), Value::String(text.into())));
+    Ok(Value::Map(HashMap::from(pair).into()))
+}
+
+fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
+    let failed = || ExecutionError::function_error("merge", "an item is no map");
+    let mut merged = serde_json::Map::new();
+    for map in maps {
+        let Some(serde_json::Value::Object(map)) = to_json(map.clone()) else { return Err(failed()) };
+        crate::merge(&mut merged, map);
+    }
+    Ok(from_json(&merged.into()))
+}
+
+/// What is missing goes into the error by name: [`super::Error::Secret`] is made of it.
+fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
+    let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
+    let text = |field: &str| match map.get(&Key::from(field)) {
+        Some(Value::String(text)) => Ok(text.to_string()),
+        _ => Err(ExecutionError::no_such_key(field)),
+    };
+    let (name, key) = (text("name")?, text("key")?);
+    match context.get_variable(hidden(&name, &key)) {
+        Some(text) => text.as_ref().try_into(),
+        None => Err(ExecutionError::function_error(SECRET, format!("{name}/{key}"))),
+    }
+}

@@ -1,0 +1,182 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::Values;
+
+fn map(value: Value) -> Values {
+    serde_json::from_value(value).unwrap()
+}
+
+fn evaluated(values: Value) -> (Value, Vec<String>) {
+    let scope = Scope::new(map(json!({
+        "spec": {"region": "R1", "replicas": 3, "presets": ["compute"]},
+        "credentials": {"nova": {"database": "s3cret"}},
+        "features": {"network": {"backend": "ovn"}},
+    })));
+    let (values, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();
+    (Value::Object(values), secret.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn a_whole_scalar_keeps_its_type_and_text_around_makes_a_string() {
+    let (values, secret) = evaluated(json!({
+        "whole": "${spec.replicas}", "text": "x-${spec.replicas}-${spec.region}", "list": ["${spec.presets}"],
+        "plain": "$${spec.region} $HOME", "map": "${ {'a': 1}.a }", "when": "${features.network.backend == 'ovn' ? ['ovn'] : null}",
+        "password": "${credentials.nova.database}", "url": "u:${credentials.nova.database}@h", "number": 1.5,
+    }));
+    assert_eq!(
+        values,
+        json!({"whole": 3, "text": "x-3-R1", "list": [["compute"]], "plain": "${spec.region} $HOME", "map": 1,
+               "when": ["ovn"], "password": "s3cret", "url": "u:s3cret@h", "number": 1.5})
+    );
+    assert_eq!(secret, ["password", "url"]);
+}
+
+#[test]
+fn wrong_expressions_say_what_is_wrong() {
+    for (text, start) in [
+        ("${spec.", "\"${spec.\" has a `${` without its `}`; write `$${` for a plain `${`"),
+        ("${spec +}", "`spec +` is no CEL expression: column 7: a value is lacking after `+`; write one, "),
+        (
+            "${feature.network}",
+            "`feature.network` uses `feature`, which does not exist; there are spec, features, openstack",
+        ),
+    ] {
+        let (path, error) = Template::compile(map(json!({"a": {"b": text}}))).unwrap_err();
+        assert_eq!(path.to_string(), "a.b");
+        assert!(error.to_string().starts_with(start), "{error}");
+    }
+}
+
+#[test]
+fn names_alone_come_to_what_cel_makes_of_them() {
+    let known = json!({"spec": {"none": null, "flag": true, "whole": 3, "part": 1.5, "text": "x", "list": [1, "a"], "map": {"a": {}}}});
+    let outer = Scope::new(map(json!({"features": known, "release": {"name": "outer"}})));
+    let scope = outer.inner(map(json!({"release": {"name": "inner"}})));
+    let chains = ["none", "flag", "whole", "part", "text", "list", "map", "map.a", "map.b", "text.a.b", "none.a"];
+    let chains = chains.map(|name| format!("features.spec.{name}"));
+    for chain in chains.iter().map(String::as_str).chain(["features", "release.name", "release.other", "facts.a"]) {
+        let evaluated = |text: &str| Expression::compile(text).unwrap().evaluate(&scope);
+        let problem = |error: Error| error.to_string().split_once("can't").map(|(_, problem)| problem.to_owned());
+        let (own, theirs) = (evaluated(chain), evaluated(&format!("[{chain}][0]")));
+        assert_eq!(own.map_err(problem), theirs.map_err(problem), "{chain}");
+    }
+}
+
+#[test]
+fn failures_never_print_values() {
+    let scope = Scope::new(map(json!({"credentials": {"nova": {"database": "s3cret"}}})));
+    for text in ["${credentials.nova.database + 1}", "${credentials.nova.missing}", "${int(credentials.nova.database)}"]
+    {
+        let (_, error) = Template::compile(map(json!({"a": text}))).unwrap().evaluate(&scope).unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+        assert!(error.to_string().contains("can't be evaluated: "), "{error}");
+    }
+}
+
+#[test]
+fn comprehension_variables_are_known() {
+    assert!(Expression::compile("spec.presets.exists(p, p == 'ha')").is_ok());
+}
+
+fn failed(expression: &str, variables: Value) -> Error {
+    Expression::compile(expression).unwrap().evaluate(&Scope::new(map(variables))).unwrap_err()
+}
+
+#[test]
+fn a_list_becomes_a_map_by_one_of_its_fields_and_maps_become_one() {
+    let (values, secret) = evaluated(json!({
+        "keyed": "${keyed([{'name': 'a', 'size': 1}, {'name': 'b'}], 'name')}",
+        "none": "${keyed([], 'name')}",
+        "made": "${keyed(spec.presets.map(p, {'name': p, 'on': true}), 'name')}",
+        "merged": "${merge([{'a': {'b': 1, 'c': 1}}, {'a': {'c': null}, 'd': [2]}])}",
+    }));
+    assert_eq!(
+        values,
+        json!({"keyed": {"a": {"size": 1}, "b": {}}, "none": {}, "made": {"compute": {"on": true}},
+               "merged": {"a": {"b": 1, "c": null}, "d": [2]}})
+    );
+    assert!(secret.is_empty());
+    for wrong in ["keyed([{'name': 'a'}, {'name': 'a'}], 'name')", "keyed([1], 'name')", "keyed([{'n': 'a'}], 'name')"]
+    {
+        assert!(failed(wrong, json!({})).to_string().ends_with("function `keyed` failed"), "{wrong}");
+    }
+    assert!(failed("merge([1])", json!({})).to_string().ends_with("function `merge` failed"));
+}
+
+#[test]
+fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
+    let variables = map(
+        json!({"features": {"identity": {"ldap": [{"name": "corp", "password": {"name": "ldap", "key": "bind"}}]}}}),
+    );
+    let secrets = Secrets::from([(("ldap".to_owned(), "bind".to_owned()), "s3cret".to_owned())]);
+    let outer = Scope::new(variables);
+    let scope = outer.inner(Values::new()).with_secrets(&secrets);
+    let values = json!({"domains": "${keyed(features.identity.ldap.map(d, {'name': d.name, 'pass': secret(d.password)}), 'name')}",
+                        "url": "u:${secret({'name': 'ldap', 'key': 'bind'})}@h"});
+    let (values, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();
+    assert_eq!(Value::Object(values), json!({"domains": {"corp": {"pass": "s3cret"}}, "url": "u:s3cret@h"}));
+    assert_eq!(secret.iter().map(ToString::to_string).collect::<Vec<_>>(), ["domains", "url"]);
+}
+
+#[test]
+fn a_list_with_a_secret_anywhere_in_it_is_secret_as_a_whole() {
+    let scope = Scope::new(map(json!({"credentials": {"a": {"b": "s3cret"}}, "spec": {"region": "R"}})));
+    let secret = "${credentials.a.b}";
+    let values =
+        json!({"in": {"map": [{"deep": [{"a": secret}, {"b": "${spec.region}"}]}, secret]}, "after": {"x": secret}});
+    let (_, secret) = Template::compile(map(values)).unwrap().evaluate(&scope).unwrap();
+    let mut secret: Vec<_> = secret.iter().map(ToString::to_string).collect();
+    secret.dedup();
+    assert_eq!(secret, ["after.x", "in.map"]);
+}
+
+#[test]
+fn a_secret_that_is_not_at_hand_is_named() {
+    let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap", "key": "bind"}}}));
+    let (name, key) = ("ldap".to_owned(), "bind".to_owned());
+    assert_eq!(error, Error::Secret { expression: "secret(spec.ref)".into(), name, key });
+    let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap"}}}));
+    assert_eq!(error.to_string(), "`secret(spec.ref)` can't be evaluated: there is no key `key`");
+}
+
+#[test]
+fn every_unknown_variable_is_found_beside_those_of_comprehensions() {
+    assert!(Expression::compile("spec.presets.exists(a, a == zzz)").is_err());
+}
+
+#[test]
+fn lists_become_texts_pairs_become_maps_and_texts_have_parts_replaced() {
+    let (values, _) = evaluated(json!({
+        "text": "${['a', 'b', 3].join(',')}", "empty": "${[].join(',')}", "map": "${[['b', 'x'], ['a', spec.replicas]].toMap()}",
+        "list": "${' a, b:c,,'.split(',')}",
+        "part": "${'https://a.b:1/c/d'.replace('https://', '').replace(':', '%3A').replace('/', '%2F')}",
+    }));
+    assert_eq!(
+        values,
+        json!({"text": "a,b,3", "empty": "", "map": {"a": 3, "b": "x"}, "list": ["a", "b:c"], "part": "a.b%3A1%2Fc%2Fd"})
+    );
+    for (wrong, function) in [("[[1]].join(',')", "join"), ("['a'].toMap()", "toMap"), ("[[1, 2]].toMap()", "toMap")] {
+        let expected = format!("function `{function}` failed");
+        assert!(failed(wrong, json!({})).to_string().ends_with(&expected), "{wrong}");
+    }
+}
+
+#[test]
+fn a_secret_is_a_key_pair_that_openssh_reads() {
+    let (values, _) =
+        evaluated(json!({"private": "${sshKey('secret').private}", "public": "${sshKey('secret').public}"}));
+    // What `ssh-keygen -y` says of this file is this line.
+    let public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIF0DaoWM6J+ERJF2LrieK/vVCkoKDaZY5LJiiyWxF64J\n";
+    let private = [
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW",
+        "QyNTUxOQAAACBdA2qFjOifhESRdi64niv71QpKCg2mWOSyYoslsReuCQAAAIhdA2qFXQNq",
+        "hQAAAAtzc2gtZWQyNTUxOQAAACBdA2qFjOifhESRdi64niv71QpKCg2mWOSyYoslsReuCQ",
+        "AAAEAruA1Tex2j44vTA2GqhVaGveDqzXFi/vaiX+l79SeiW10DaoWM6J+ERJF2LrieK/vV",
+        "CkoKDaZY5LJiiyWxF64JAAAAAAECAwQF",
+        "-----END OPENSSH PRIVATE KEY-----\n",
+    ];
+    assert_eq!(values, json!({"private": private.join("\n"), "public": public}));
+    assert!(failed("sshKey(1)", json!({})).to_string().contains("sshKey"));
+}

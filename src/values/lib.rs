@@ -1,0 +1,100 @@
+//! A tree of helm values, and the merge: helm's own rules, with explicit nulls kept.
+//!
+//! Pure room. Maps merge, lists and scalars replace, a null stays a null, because helm reads it as "remove the chart's default"
+//! (`pkg/chart/common/util/coalesce.go`). Layers are folded low to high, one by one: the merge is not associative when a key changes its type.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod canonical;
+mod coalesce;
+pub mod expr;
+mod layer;
+mod path;
+pub mod yaml;
+
+pub use canonical::{Digest, canonical, canonical_map, digest};
+pub use coalesce::{coalesce, plain_numbers, without_nulls};
+pub use layer::{Layer, Origin, Trace, fold, fold_up, lay, marked, secret, trace};
+pub use path::{Path, PathError};
+
+use serde_json::{Map, Value};
+
+/// A map of values.
+pub type Values = Map<String, Value>;
+
+/// Merges `over` into `base` by helm's rules; nulls in `over` are kept as nulls.
+pub fn merge(base: &mut Values, over: Values) {
+    if base.is_empty() {
+        *base = over;
+        return;
+    }
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
+            (Some(below), value) => *below = value,
+            (None, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The value at `path`, if there is one.
+pub fn get<'a>(values: &'a Values, path: &Path) -> Option<&'a Value> {
+    let (last, parents) = path.keys().split_last()?;
+    let mut map = values;
+    for key in parents {
+        map = map.get(key)?.as_object()?;
+    }
+    map.get(last)
+}
+
+/// Puts `value` at `path`, making the maps on the way; a scalar or list on the way is replaced by a map.
+pub fn set(values: &mut Values, path: &Path, value: Value) {
+    let Some((last, parents)) = path.keys().split_last() else { return };
+    let mut map = values;
+    for key in parents {
+        let slot = map.entry(key.clone()).or_insert_with(|| Value::Object(Map::new()));
+        if !slot.is_object() {
+            *slot = Value::Object(Map::new());
+        }
+        let Value::Object(next) = slot else { return };
+        map = next;
+    }
+    map.insert(last.clone(), value);
+}
+
+/// Every leaf (scalar, list, null or empty map) with its path, in order.
+pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
+    leaves_named(values, |_| true)
+}
+
+/// The leaves whose own key is wanted, with their paths, in order.
+pub fn leaves_named(values: &Values, is_wanted: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
+    type Found<'a> = Vec<(Path, &'a Value)>;
+    fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, is_wanted: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
+        for (key, value) in map {
+            above.push(key);
+            match value {
+                Value::Object(map) if !map.is_empty() => walk(map, above, is_wanted, found),
+                leaf if is_wanted(key) => found.push((above.iter().copied().collect(), leaf)),
+                _ => {}
+            }
+            above.pop();
+        }
+    }
+    let mut found = Vec::new();
+    walk(values, &mut Vec::new(), &is_wanted, &mut found);
+    found
+}
+
+/// The paths at which two trees differ, in order.
+pub fn changed(before: &Values, after: &Values) -> Vec<Path> {
+    let paths: std::collections::BTreeSet<Path> =
+        leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect();
+    paths.into_iter().filter(|path| get(before, path) != get(after, path)).collect()
+}
+
+#[cfg(test)]
+mod tests;
