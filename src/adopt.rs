@@ -2,10 +2,8 @@
 //! describes such a cloud.
 //!
 //! Pure module (no I/O). A revision made by hand, by Ansible or by another operator is as good as one made by osdpl if
-//! an upgrade would change nothing: the
-//! same chart, and the same values once the chart's defaults are added. The notation of values does not matter to
-//! templates, nor whether a default is
-//! written out.
+//! an upgrade would change nothing: the same chart, and the same values once the chart's defaults are added. The
+//! notation of values does not matter to templates, nor whether a default is written out.
 
 mod candidates;
 mod ceph;

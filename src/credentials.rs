@@ -1,8 +1,8 @@
 //! Credentials: which ones a cloud needs, where they are in the values, and how they are generated.
 //!
 //! Pure module (no I/O); randomness is an argument. A credential comes from a Secret that the user names, else from
-//! osdpl's own Secret, else from the values of a
-//! running release; only if all of these are missing it is generated, once.
+//! osdpl's own Secret, else from the values of a running release; only if all of these are missing it is generated,
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

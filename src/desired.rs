@@ -55,11 +55,11 @@ use crate::values::{Layer, Path, Values};
 /// A problem or remark about the spec.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// How serious it is; an error refuses the spec.
+    /// The severity; an error refuses the spec.
     pub level: Level,
     /// The field: `spec.services.nova`.
     pub field: String,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub message: String,
 }
 
@@ -184,7 +184,7 @@ pub struct ChartFact {
 pub struct Blocked {
     /// A condition's reason.
     pub reason: String,
-    /// What happened, why, and what to do.
+    /// The message: what happened, why, and what to do.
     pub message: String,
 }
 
@@ -223,7 +223,7 @@ pub struct DesiredRelease {
     /// The digest of the values that running instances depend on, if any. When it changes, the upgrade waits for
     /// approval.
     pub guests: Option<String>,
-    /// How its `DaemonSets` are split by node, if they can be. When it changes, their pods are recreated, so the
+    /// The split of its `DaemonSets` by node, if they can be split. When it changes, their pods are recreated, so the
     /// upgrade waits for approval.
     pub split: Option<Split>,
     /// The components that must be available before it may be submitted, each with its provider.
@@ -234,7 +234,7 @@ pub struct DesiredRelease {
     pub components: BTreeMap<Component, WorkloadKind>,
     /// Its `CronJobs` that are tests, each with the place of its results.
     pub tests: BTreeMap<Component, String>,
-    /// How many Jobs it has.
+    /// The number of its Jobs.
     pub jobs: usize,
     /// Jobs deleted before an upgrade.
     pub plain_jobs: Vec<String>,
@@ -252,7 +252,7 @@ pub struct DesiredRelease {
     pub paused: bool,
     /// Whether osdpl manages it; if not, it is unmanaged.
     pub managed: bool,
-    /// How drift of its objects is handled.
+    /// The drift policy of its objects.
     pub drift: DriftPolicy,
     /// Why it can't be submitted, if so.
     pub blocked: Option<Blocked>,
@@ -288,7 +288,7 @@ pub(crate) fn overrides<'a>(
 
 /// Returns the chart version that the spec sets for a release, if it is not the locked one.
 ///
-/// What is known about the locked chart does not apply to it.
+/// Facts about the locked chart do not apply to it.
 pub fn other_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

@@ -1,9 +1,8 @@
 //! Detects drift: edits and deletions of a release's objects by others since the last helm operation.
 //!
 //! Pure module (no I/O). Nothing is rendered or kept in memory: an object's `managedFields` contain who wrote which
-//! fields when (server-side apply tracks every
-//! writer, including those that do not use it), and helm's record contains which objects must exist. So the result is
-//! the same after a restart.
+//! fields when (server-side apply tracks every writer, including those that do not use it), and helm's record contains
+//! which objects must exist. So the result is the same after a restart.
 //!
 //! ```text
 //! kind    the kinds of objects that are watched      fields   the fields that a writer owns
@@ -21,7 +20,7 @@
 //!   sets, and accepts everything else.
 //! * *Removing* a field leaves no writer, and writing through a subresource (`kubectl scale`) leaves no time. Both are
 //!   detected by fields that the manifest sets
-//!   and that nobody owns any more.
+//!   and that have no owner any more.
 
 mod fields;
 mod kind;

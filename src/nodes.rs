@@ -2,10 +2,8 @@
 //! per-node values.
 //!
 //! Pure module (no I/O). The operator owns a label only if it set it: labels with other values by other writers are
-//! respected and reported, and removing a role
-//! removes only the operator's labels. The API server records the owner of each label (server-side apply with a
-//! separate field manager); an annotation on the
-//! node lists the operator's labels.
+//! respected and reported, and removing a role removes only the operator's labels. The API server records the owner of
+//! each label (server-side apply with a separate field manager); an annotation on the node lists the operator's labels.
 
 mod reach;
 mod roles;

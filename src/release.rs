@@ -1,10 +1,9 @@
 //! helm's release records: the history of a release, which helm stores in Secrets.
 //!
 //! osdpl reads two parts of a record, at very different cost. The *metadata* (a few hundred bytes, watched) contains
-//! the revision, its status and, in labels
-//! that osdpl asks helm to write, whether osdpl made it and whether it is current: [`Meta`]. The *payload* (up to a
-//! megabyte, fetched only while an operation
-//! runs) contains the hooks and objects of the release: [`Record`], [`Objects`].
+//! the revision, its status and, in labels that osdpl asks helm to write, whether osdpl made it and whether it is
+//! current: [`Meta`]. The *payload* (up to a megabyte, fetched only while an operation runs) contains the hooks and
+//! objects of the release: [`Record`], [`Objects`].
 //!
 //! ```text
 //! attempt   who made a revision                     record    the types of the payload

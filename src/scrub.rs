@@ -1,8 +1,7 @@
 //! Removes secrets from texts of other programs: helm's stderr, logs of failing Jobs.
 //!
 //! Secrets are found in two ways, because neither is sufficient: by *value* (all known secrets, in each form that
-//! scripts and API errors print), and by *shape*
-//! (`scheme://user:password@host`, whose password may not be known).
+//! scripts and API errors print), and by *shape* (`scheme://user:password@host`, whose password may not be known).
 
 mod assigned;
 mod brought;

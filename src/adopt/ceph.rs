@@ -10,7 +10,7 @@ use super::found::{Found, Known};
 use crate::ceph::{CONFIG_MAP, Consumer, Declared, declared, setting};
 use crate::values::{Path, get};
 
-/// How one service uses Ceph, according to its values.
+/// The Ceph usage of one service, according to its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
     /// Its Ceph user, without `client.`.
@@ -21,7 +21,7 @@ pub struct Use {
     pub keyring: Option<(String, String)>,
 }
 
-/// How all services use Ceph.
+/// The Ceph usage of all services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uses {
     /// The uses by Ceph client.

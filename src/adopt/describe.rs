@@ -51,7 +51,7 @@ pub struct Description {
     pub spec: OpenStackDeploymentSpec,
     /// The Secrets that it refers to.
     pub secrets: Secrets,
-    /// What adopting each release would change, by catalogue name.
+    /// The changes that adopting each release would make, by catalogue name.
     pub compared: BTreeMap<String, Compared>,
     /// The desired releases by catalogue name, including those that running releases would be upgraded to.
     pub wanted: BTreeMap<String, DesiredRelease>,

@@ -32,8 +32,7 @@ pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a Stri
 }
 
 /// Warns if `spec.storageClass` differs from the class of existing claims. The class of a claim is immutable, and a
-/// `StatefulSet` with another class in
-/// its claim template can't be upgraded.
+/// `StatefulSet` with another class in its claim template can't be upgraded.
 pub(super) fn finding(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,

@@ -1,10 +1,9 @@
 //! Installed releases: how they are identified, and why they can't be renamed or moved.
 //!
 //! A release can't be moved: under another name or namespace helm would install a second one beside it, with empty
-//! databases, and the first would look
-//! like a release that is no longer desired. The API server can't validate this, because it does not know what is
-//! installed. So such a change is refused
-//! here for that one release, and the rest of the cloud is reconciled as if the change had not been requested.
+//! databases, and the first would look like a release that is no longer desired. The API server can't validate this,
+//! because it does not know what is installed. So such a change is refused here for that one release, and the rest of
+//! the cloud is reconciled as if the change had not been requested.
 
 use std::collections::BTreeMap;
 

@@ -33,9 +33,8 @@ impl Desired {
     }
 
     /// Returns the length of the longest chain that starts at each release: its own Jobs and those of the releases that
-    /// need it, plus one for helm per release.
-    /// If only pods wait for a release ([`DesiredRelease::awaits`]), their Jobs run meanwhile, and one is added for the
-    /// pods.
+    /// need it, plus one for helm per release. If only pods wait for a release ([`DesiredRelease::awaits`]), their Jobs
+    /// run meanwhile, and one is added for the pods.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =

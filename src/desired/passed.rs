@@ -43,8 +43,7 @@ fn below(value: &Value, found: &mut Vec<String>) {
 }
 
 /// Whether a key looks like a password but is not. Schemas of features call the name of a Secret `secret` or `…Secret`,
-/// while driver options are spelled
-/// `san_password`; policy rules contain a colon (`secrets:post`).
+/// while driver options are spelled `san_password`; policy rules contain a colon (`secrets:post`).
 fn names_something_else(key: &str) -> bool {
     key == "secret" || key.ends_with("Secret") || key.contains(':')
 }

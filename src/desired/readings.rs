@@ -1,10 +1,9 @@
 //! The possible readings of a spec that has unknown names.
 //!
 //! With `presets: [cmpute]` some preset is meant, but it is unknown which: a check that needs something from a preset
-//! must not complain. So the spec is
-//! evaluated once for every name that may be meant, and only findings that all readings share are reported. With more
-//! than [`MOST`] readings, only the
-//! unknown names and problems of single fields are reported.
+//! must not complain. So the spec is evaluated once for every name that may be meant, and only findings that all
+//! readings share are reported. With more than [`MOST`] readings, only the unknown names and problems of single fields
+//! are reported.
 
 use serde_json::Value;
 

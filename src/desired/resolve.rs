@@ -178,8 +178,7 @@ impl Source<'_> {
     /// Computes the digest of everything that the catalogue contributes to a release.
     ///
     /// It changes only when osdpl changes, never with the spec. Files that a user added to the catalogue, and a chart
-    /// version that the user chose, count as
-    /// part of the spec.
+    /// version that the user chose, count as part of the spec.
     fn catalog_digest(&self, chart: Option<&ChartFact>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.said(self.name);

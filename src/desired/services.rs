@@ -1,8 +1,7 @@
 //! The services of a cloud: those that are named, and those that they need.
 //!
 //! Needs may depend on which other services exist, so services are added in rounds until nothing changes. A round only
-//! adds services, so this terminates
-//! and gives the same result for the same spec.
+//! adds services, so this terminates and gives the same result for the same spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -205,14 +205,13 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
 }
 
 /// Whether a likely typo is a real name: the catalogue sets it itself (`ml2_type_vlan` beside the chart's
-/// `ml2_type_vxlan`), or, for options and users,
-/// some chart has it elsewhere.
+/// `ml2_type_vxlan`), or, for options and users, some chart has it elsewhere.
 fn is_a_name(slip: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = slip.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.writes(&slip.key) || is_named && catalog.keys().any(|tree| tree.names_anywhere(&slip.key))
 }
 
-/// How a chart treats a key.
+/// The state of a key in a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
     /// Its values have the key, with a default of this type or a map.

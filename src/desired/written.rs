@@ -1,8 +1,7 @@
 //! Facts: results that Jobs of releases store in ConfigMaps, for use in expressions.
 //!
 //! A fact changes values because the cluster changed, not the catalogue: it changes the digest of the release's inputs
-//! but not of the catalogue, so the
-//! resulting upgrade needs no approval.
+//! but not of the catalogue, so the resulting upgrade needs no approval.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +27,7 @@ pub fn written(catalog: &Catalog, selection: &Selection) -> BTreeMap<String, Key
 /// Returns the variable `facts`.
 ///
 /// A release that has not stored facts yet has an empty map. A release whose facts can't be read is left out: an empty
-/// map would revert what the facts
-/// have caused.
+/// map would revert what the facts have caused.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {

@@ -12,8 +12,7 @@ enum Rule {
     /// All fields below `spec` except these.
     SpecBut(&'static [&'static str]),
     /// `spec.clusterIP`. Each Service gets an address when it is created, so setting one later is a change; if it is no
-    /// longer set, the address stays
-    /// (`pkg/registry/core/service`, `patchAllocatedValues`).
+    /// longer set, the address stays (`pkg/registry/core/service`, `patchAllocatedValues`).
     ClusterAddress,
     /// These fields, if the object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),

@@ -1,9 +1,8 @@
 //! The kinds of objects that are watched for drift: those in upstream's manifests, and those that osdpl's features add.
 //!
 //! Objects of other kinds (from `extraObjects`) are not watched. Each kind here needs `get`, `list` and `watch` in the
-//! operator's ClusterRole;
-//! `tests/deploy/rules.rs` compares the two. `CustomResourceDefinitions` are left out, because they are shared and
-//! kept.
+//! operator's ClusterRole; `tests/deploy/rules.rs` compares the two. `CustomResourceDefinitions` are left out, because
+//! they are shared and kept.
 
 /// A kind of object in the API server's terms.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -30,8 +30,7 @@ pub struct DriftSeen {
 /// Returns the objects of a release's manifest that are watched for drift.
 ///
 /// Objects with `helm.sh/resource-policy: keep` may be shared, and Jobs with a TTL may be deleted already, so both are
-/// left out. `server_side` is whether the
-/// API server applied the manifest.
+/// left out. `server_side` is whether the API server applied the manifest.
 pub fn left(manifest: &[Object], release: &Key, server_side: bool) -> BTreeMap<Id, Left> {
     let own = manifest.iter().filter(|object| !object.keep && !object.expires);
     own.filter_map(|object| {

@@ -58,7 +58,7 @@ pub struct Write {
 pub struct Trace {
     /// When helm last changed the object; an operation that changes nothing leaves no time.
     pub helm: Option<Timestamp>,
-    /// How many writers own each field, sorted by hash; foreign writers without a time are left out.
+    /// The number of owners of each field, sorted by hash; foreign writers without a time are left out.
     held: Box<[(Mark, u16)]>,
     /// The newest foreign write that counts; one without a time only if there is no other.
     pub foreign: Option<Box<Write>>,
@@ -93,8 +93,8 @@ fn held(entries: &[Entry], tolerated: &Tolerated) -> Box<[(Mark, u16)]> {
 }
 
 impl Trace {
-    /// Returns the fields that the manifest sets and that nobody owns any more. The owner of an atomic list or map owns
-    /// everything in it.
+    /// Returns the fields that the manifest sets and that have no owner any more. The owner of an atomic list or map
+    /// owns everything in it.
     pub(super) fn lost<'a>(&self, left: &'a Left) -> Vec<&'a str> {
         let count = |path: &str| {
             let found = self.held.binary_search_by_key(&Mark::of(path), |(mark, _)| *mark);

@@ -12,8 +12,7 @@ pub const INSTANCE_MAX: usize = 40;
 /// The identity of one attempt to make a revision: `<instance>-<number>-v<revision>`, a valid label value.
 ///
 /// It includes the revision, because helm copies labels: an upgrade by someone else inherits osdpl's labels, and a
-/// rollback restores old ones. An attempt
-/// only proves who made the revision that it names.
+/// rollback restores old ones. An attempt only proves who made the revision that it names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     instance: String,
@@ -74,7 +73,7 @@ impl fmt::Display for Attempt {
 pub struct BadAttempt {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: &'static str,
 }
 

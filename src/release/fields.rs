@@ -30,8 +30,7 @@ const SKIPPED: [&str; 2] = ["status", "stringData"];
 const REPLICAS: &str = "spec.replicas";
 
 /// Returns the fields that an object's manifest sets outside of its metadata. Nulls do not count, nor do empty, false
-/// or zero values, which the API server
-/// may drop.
+/// or zero values, which the API server may drop.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {

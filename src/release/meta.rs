@@ -39,8 +39,7 @@ pub enum Maker {
     /// osdpl, in this attempt: the label names this revision.
     Ours(Attempt),
     /// Someone else: the label was copied from another revision by an upgrade (helm merges the previous labels) or a
-    /// rollback (helm restores the labels of
-    /// the target).
+    /// rollback (helm restores the labels of the target).
     Inherited(Attempt),
     /// Someone else, and no earlier revision was made by osdpl.
     Foreign,
@@ -91,7 +90,7 @@ pub struct Meta {
 pub struct Malformed {
     /// `namespace/name` of the Secret.
     pub secret: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
@@ -138,8 +137,7 @@ impl Meta {
 }
 
 /// Returns the current record: the one with the highest revision, whatever its status. A failed upgrade leaves the
-/// previous revision `deployed`, but the
-/// failed one is current.
+/// previous revision `deployed`, but the failed one is current.
 pub fn newest<'a>(records: impl IntoIterator<Item = &'a Meta>) -> Option<&'a Meta> {
     records.into_iter().max_by_key(|meta| meta.revision)
 }

@@ -196,8 +196,7 @@ fn list_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D)
 }
 
 /// Deserializes a time of helm: RFC 3339, or `""` or Go's zero time for none. Unreadable times count as none, because
-/// they are only for display and must not
-/// make a record undecodable.
+/// they are only for display and must not make a record undecodable.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let zero = |text: &String| text.starts_with("0001-01-01T00:00:00");

@@ -10,13 +10,11 @@ pub enum Recovery {
     /// Mark the record failed, so that the next upgrade works.
     RewriteFailed,
     /// Delete the record, so that the release is installed again with its pre-install hooks. If the record were marked
-    /// failed, later runs would be upgrades and
-    /// always skip them.
+    /// failed, later runs would be upgrades and always skip them.
     DeleteRecord {
         /// Existing objects of pre-install hooks that helm does not replace. With server-side apply they are no
-        /// problem, but a helm 3 install (or
-        /// [client-side](crate::helm::Apply::Client)) fails because of them. Delete them first, unless they have been
-        /// filled meanwhile (keys of a cloud!).
+        /// problem, but a helm 3 install (or [client-side](crate::helm::Apply::Client)) fails because of them. Delete
+        /// them first, unless they have been filled meanwhile (keys of a cloud!).
         leftovers: Vec<Hook>,
     },
     /// Uninstall again: helm refuses to upgrade a release that was being uninstalled.

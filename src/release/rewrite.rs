@@ -1,9 +1,8 @@
 //! Unlocks a record whose maker is dead.
 //!
 //! helm refuses every operation while the newest record is pending, and it reads the status from the payload: changing
-//! only the label unlocks nothing. So the
-//! payload is rewritten. Everything else in it is preserved byte by byte: unknown fields, the notation of numbers, the
-//! chart.
+//! only the label unlocks nothing. So the payload is rewritten. Everything else in it is preserved byte by byte:
+//! unknown fields, the notation of numbers, the chart.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -1,16 +1,13 @@
 //! Finds the leftovers of failed revisions.
 //!
 //! A helm upgrade removes objects of the last *deployed* revision that the new revision does not have. Objects that
-//! only a failed revision had are never
-//! removed, because no later upgrade compares with it. The records have all information to clean up: for every failed
-//! revision without a later deployed one,
-//! the leftovers are the objects that neither the newest revision nor the deployed one below it has.
+//! only a failed revision had are never removed, because no later upgrade compares with it. The records have all
+//! information to clean up: for every failed revision without a later deployed one, the leftovers are the objects that
+//! neither the newest revision nor the deployed one below it has.
 //!
 //! helm keeps three records, so a third attempt drops the record of the first failure. Therefore the cleanup runs both
-//! after a successful operation and before
-//! every upgrade, even if the operator is killed in between. A label on the failed record marks it as done, so no state
-//! is needed in memory, and a restart does
-//! not read the records again.
+//! after a successful operation and before every upgrade, even if the operator is killed in between. A label on the
+//! failed record marks it as done, so no state is needed in memory, and a restart does not read the records again.
 
 use std::collections::BTreeSet;
 

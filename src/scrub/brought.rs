@@ -1,6 +1,5 @@
 //! Secrets in `extraObjects`: charts create the objects in it (OpenStack-Helm's `extra-manifests.yaml` takes a map or
-//! list of manifests; each is a map, or a text
-//! that is a template).
+//! list of manifests; each is a map, or a text that is a template).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

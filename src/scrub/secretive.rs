@@ -59,8 +59,7 @@ pub fn secretive(path: &Path, value: &Value) -> bool {
 /// Whether a value that someone wrote in clear is taken for a secret.
 ///
 /// Layers mark the secrets that they know, so this is stricter than [`secretive`]: below a key that only sounds secret
-/// (`token: {provider: fernet}`) there are
-/// settings.
+/// (`token: {provider: fernet}`) there are settings.
 pub fn written(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::values::{Path, Values, leaves, merge};
 /// The label of nodes with their host name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// How many characters of the host name go into the `DaemonSet` name (helm-toolkit, `daemonset_overrides`).
+/// The number of characters of the host name that go into the `DaemonSet` name (helm-toolkit, `daemonset_overrides`).
 const HOST_CHARACTERS: usize = 20;
 
 /// Returns the path at which a chart expects the values of one `DaemonSet`.

@@ -1,5 +1,5 @@
-//! How the `DaemonSets` of a release are split by node. When this changes, charts rename them or select other nodes,
-//! and all their pods are recreated.
+//! The split of a release's `DaemonSets` by node. When this changes, charts rename them or select other nodes, and all
+//! their pods are recreated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::catalog::{Component, Form, Release};
 use crate::release::NO_SPLIT;
 use crate::values::{Values, canonical, digest, get};
 
-/// How the `DaemonSets` of a release are split by node.
+/// The split of a release's `DaemonSets` by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
     /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`].

@@ -6,8 +6,8 @@ const LETTERS: usize = 4;
 /// Returns the known name that `written` is a likely typo of.
 ///
 /// A typo is one missing, additional or wrong letter, or two swapped neighbours. No typos are numbers (`rbd1`, `rbd2`),
-/// names of policy rules and pipelines
-/// (`volume:get`), and plurals (`rabbit_quorum_queue` in `oslo.messaging`, `rabbit_quorum_queues` in charts).
+/// names of policy rules and pipelines (`volume:get`), and plurals (`rabbit_quorum_queue` in `oslo.messaging`,
+/// `rabbit_quorum_queues` in charts).
 pub fn slip<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && is_slip(written, known))
 }
