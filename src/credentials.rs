@@ -64,7 +64,7 @@ impl std::fmt::Display for Restored {
         let Self { service, secret, keys } = self;
         write!(
             formatter,
-            "Secret {secret} was edited and releases run with other values: {} put back; to rotate a credential, name a Secret of your own in spec.services.{service}.credentials",
+            "Secret {secret} was edited, but releases run with other values: {} restored; to rotate a credential, name a Secret of your own in spec.services.{service}.credentials",
             keys.join(", ")
         )
     }

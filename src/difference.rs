@@ -73,7 +73,7 @@ impl fmt::Display for Effect {
             Self::RestartsPodsOnDelete => {
                 formatter.write_str("changes, and its pods restart when they are deleted (updateStrategy OnDelete)")
             }
-            Self::RunsAnew => formatter.write_str("runs anew, changed"),
+            Self::RunsAnew => formatter.write_str("runs again, changed"),
             Self::Recreated { fields, pods: _ } => {
                 write!(formatter, "must be recreated: {} can't be changed", fields.join(", "))
             }

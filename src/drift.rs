@@ -81,7 +81,7 @@ impl fmt::Display for Drifted {
         let Self { id, change } = self;
         match change {
             Change::Deleted => write!(formatter, "{id} was deleted"),
-            Change::Stripped(fields) => write!(formatter, "{id} was edited ({fields} taken out)"),
+            Change::Stripped(fields) => write!(formatter, "{id} was edited ({fields} removed)"),
             Change::Edited(Write { manager, at, fields }) => {
                 let at = at.map_or_else(String::new, |at| format!(" at {at:.0}"));
                 write!(formatter, "{id} was edited by {manager}{at} ({fields})")

@@ -101,7 +101,7 @@ impl std::fmt::Display for Change {
         let gains = (!self.gains.is_empty()).then(|| format!("gets {}", self.gains.join(", ")));
         let losses = (!self.losses.is_empty()).then(|| format!("loses {}", self.losses.join(", ")));
         let parts: Vec<_> = gains.into_iter().chain(losses).collect();
-        formatter.write_str(if parts.is_empty() { "is written down as ours" } else { "" })?;
+        formatter.write_str(if parts.is_empty() { "is recorded as ours" } else { "" })?;
         formatter.write_str(&parts.join(", "))
     }
 }

@@ -195,7 +195,7 @@ impl Uses {
             lacking.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
         }
         if !has_fsid {
-            lacking.push("nothing here tells its fsid (`ceph fsid` does)".to_owned());
+            lacking.push("its fsid is unknown (`ceph fsid` prints it)".to_owned());
         }
         for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !answers.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {

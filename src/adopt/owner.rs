@@ -19,15 +19,15 @@ pub fn owner(object: &str, labels: &Marks, annotations: &Marks) -> Option<String
     if let Some(name) = labels.get(FLUX_NAME) {
         let namespace = labels.get(FLUX_NAMESPACE).map_or("flux-system", String::as_str);
         return Some(format!(
-            "Flux drives it: {object} is labelled for HelmRelease {namespace}/{name}; suspend that (flux -n {namespace} suspend helmrelease {name}) and \
-             delete it (what is suspended is not uninstalled), then take the labels {FLUX_NAME} and {FLUX_NAMESPACE} from its workloads"
+            "Flux manages it: {object} is labelled for HelmRelease {namespace}/{name}; suspend that (flux -n {namespace} suspend helmrelease {name}) and \
+             delete it (a suspended HelmRelease is not uninstalled), then remove the labels {FLUX_NAME} and {FLUX_NAMESPACE} from its workloads"
         ));
     }
     let tracking = annotations.get(ARGO_ANNOTATION).map(|id| id.split(':').next().unwrap_or_default());
     let application = tracking.or_else(|| labels.get(ARGO_LABEL).map(String::as_str))?;
     Some(format!(
-        "Argo CD drives it: {object} is marked for Application {application}; delete that without its objects (argocd app delete {application} \
-         --cascade=false), then take the label {ARGO_LABEL} and the annotation {ARGO_ANNOTATION} from its workloads"
+        "Argo CD manages it: {object} is marked for Application {application}; delete that without its objects (argocd app delete {application} \
+         --cascade=false), then remove the label {ARGO_LABEL} and the annotation {ARGO_ANNOTATION} from its workloads"
     ))
 }
 

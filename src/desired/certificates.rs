@@ -54,7 +54,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
             })),
             Err(problem) => findings.push(refused(
                 entry.field.clone(),
-                format!("which certificates there are can't be said: {problem}; report the catalogue's mistake"),
+                format!("the certificates can't be determined: {problem}; report this bug of the catalogue"),
             )),
         }
     }

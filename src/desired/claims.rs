@@ -60,7 +60,7 @@ pub(super) fn finding(
         level: Level::Warning,
         field: "spec.storageClass".into(),
         message: format!(
-            "{}, since claims never change theirs; {wanted} is for releases that have none yet",
+            "{}, because the class of a claim can't change; {wanted} applies only to releases without claims",
             lines.join("; ")
         ),
     })

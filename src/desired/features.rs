@@ -61,7 +61,7 @@ pub fn without_login(message: &str) -> String {
     if clean == text {
         return message.to_owned();
     }
-    format!("{clean}{pattern}; no user and no password may stand in it")
+    format!("{clean}{pattern}; it must contain no user and no password")
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(
             without_login(&format!("\"ftp://me:hunter2@x\" does not match {pattern}; correct it")),
             format!(
-                "\"ftp://me:[redacted]@x\" does not match {pattern}; correct it; no user and no password may stand in it"
+                "\"ftp://me:[redacted]@x\" does not match {pattern}; correct it; it must contain no user and no password"
             )
         );
     }

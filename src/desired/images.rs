@@ -68,7 +68,7 @@ pub fn check_names(images: &Images) -> Vec<Finding> {
         level: Level::Warning,
         field: format!("spec.images.digests[{image}]"),
         message: format!(
-            "pins nothing: {image:?} is no image as charts name them; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or take it out"
+            "pins nothing: {image:?} is not an image name as charts use it; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or take it out"
         ),
     };
     images.digests.keys().filter(|image| !is_image(image)).map(finding).collect()

@@ -61,7 +61,7 @@ pub fn anchored(
                 move_message(&field, name, actual, key, home)
             }
             (None, Some(other)) => format!(
-                "{field}: helm release {key} is installed for {other}, and {name} can't be put over it; give {name} another name"
+                "{field}: helm release {key} is installed for {other}, so {name} can't be installed under that name; give {name} another name"
             ),
             (None, None) => continue,
         };
@@ -91,7 +91,7 @@ fn move_message(field: &str, release: &str, actual: &Key, wanted: &Key, home: &s
     let (fields, remedies) = (fields.join(", "), remedies.join(" and "));
     format!(
         "{fields}: {release} is installed as helm release {actual} and can't become {wanted}: it would be left running beside a new and empty \
-         one, because volume claims do not move; {remedies}, or, to begin anew there, set the service's `enabled` to false first, let the \
+         one, because volume claims do not move; {remedies}, or, to start over there, set the service's `enabled` to false first, let the \
          release be uninstalled, and enable it then"
     )
 }

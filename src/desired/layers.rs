@@ -159,7 +159,7 @@ impl<'a> Source<'a> {
             let remedy = if super::select::is_added(&place) {
                 "correct the expression, or set what it needs in the spec"
             } else {
-                "the catalogue expects something that this spec does not give"
+                "the catalogue expects something that this spec does not set"
             };
             (place, format!("{error}; {remedy}"))
         });

@@ -119,7 +119,7 @@ fn chosen<'a>(
         return Some(all);
     }
     let message =
-        format!("says not for which DaemonSet; name them, of {}, since each one named is restarted", all.join(", "));
+        format!("does not say for which DaemonSet it is; name some of {}, each of them is restarted", all.join(", "));
     findings.push(refused(format!("{field}.daemonsets"), message));
     None
 }
@@ -139,7 +139,7 @@ fn conflicts(parts: &[Part<'_>], findings: &mut Vec<Finding>) {
                 (value.to_string(), before.to_string())
             };
             let message = format!(
-                "{path} is {value} here and {before} at {} for the same nodes; the later one holds, take one of them out",
+                "{path} is {value} here and {before} at {} for the same nodes; the later one wins, take one of them out",
                 other.field
             );
             let finding = Finding { level: Level::Warning, field: part.field.clone(), message };

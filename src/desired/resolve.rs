@@ -111,7 +111,7 @@ impl Source<'_> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
         let message = format!(
-            "the keys of these values are not looked at, because those of chart {chart} {version} are not known, and those of {locked} alone are; `osdpl render --manifests` shows what comes of them"
+            "the keys of these values are not checked, because those of chart {chart} {version} are not known, only those of {locked}; `osdpl render --manifests` shows the result"
         );
         let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
         Some(Finding { level: Level::Note, field, message })

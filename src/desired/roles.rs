@@ -24,7 +24,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
             let hint = did_you_mean(name, catalog.roles.keys().map(String::as_str));
             let known = catalog.roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let message =
-                format!("there is no role {name:?}{hint}; there are {known}, and one of your own needs `labels`");
+                format!("there is no role {name:?}{hint}; there are {known}, and a role of your own needs `labels`");
             refuse(field, message);
             continue;
         }
@@ -89,13 +89,16 @@ pub(super) fn bad_key(key: &str) -> Option<String> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let fits = !name.is_empty() && is_name(name) && prefix.is_none_or(super::per_node::is_subdomain);
     (!fits).then(|| {
-        format!("{key:?} is no key of a label: letters, digits, `-`, `_` and `.`, such as example.org/gpu; correct it")
+        format!(
+            "{key:?} is not a valid label key: letters, digits, `-`, `_` and `.`, such as example.org/gpu; correct it"
+        )
     })
 }
 
 fn bad_value(value: &str) -> Option<String> {
-    (!is_name(value))
-        .then(|| format!("{value:?} is no value of a label: letters, digits, `-`, `_` and `.`, at most 63; correct it"))
+    (!is_name(value)).then(|| {
+        format!("{value:?} is not a valid label value: letters, digits, `-`, `_` and `.`, at most 63; correct it")
+    })
 }
 
 /// Whether a text is empty or a name of at most 63 characters that begins and ends with a letter or digit.
@@ -126,12 +129,15 @@ mod tests {
         let cases = [
             (
                 json!({"computer": {"names": ["a"]}}),
-                "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute, and one of your own needs `labels`",
+                "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute, and a role of your own needs `labels`",
             ),
             (json!({"compute": {}}), "compute: names nobody who plays the role"),
-            (json!({"own": {"names": ["a"], "labels": {"a b": "x"}}}), "own.labels: \"a b\" is no key of a label"),
-            (json!({"own": {"names": ["a"], "labels": {"A/b": "x"}}}), "own.labels: \"A/b\" is no key of a label"),
-            (json!({"own": {"names": ["a"], "labels": {"a": "x/y"}}}), "own.labels: \"x/y\" is no value of a label"),
+            (json!({"own": {"names": ["a"], "labels": {"a b": "x"}}}), "own.labels: \"a b\" is not a valid label key"),
+            (json!({"own": {"names": ["a"], "labels": {"A/b": "x"}}}), "own.labels: \"A/b\" is not a valid label key"),
+            (
+                json!({"own": {"names": ["a"], "labels": {"a": "x/y"}}}),
+                "own.labels: \"x/y\" is not a valid label value",
+            ),
             (json!({"compute": {"selector": {}}}), "compute.selector: is empty and would mean every node"),
             (
                 json!({"compute": {"selector": {"matchLabels": {"compute": "on"}}}}),
@@ -142,7 +148,7 @@ mod tests {
                 selects(json!({"key": "a", "operator": "Exists", "values": ["1"]})),
                 "compute.selector: Exists of a takes no `values`",
             ),
-            (selects(json!({"key": "-a", "operator": "Exists"})), "compute.selector: \"-a\" is no key of a label"),
+            (selects(json!({"key": "-a", "operator": "Exists"})), "compute.selector: \"-a\" is not a valid label key"),
         ];
         for (roles, expected) in cases {
             let messages = messages(&roles);

@@ -165,7 +165,7 @@ pub(super) fn holds(
     when.is_none_or(|when| {
         when.holds(scope).unwrap_or_else(|error| {
             let field = field.to_string();
-            let mistake = if is_added(&field) { "correct the expression" } else { "report the catalogue's mistake" };
+            let mistake = if is_added(&field) { "correct the expression" } else { "report this bug of the catalogue" };
             findings.push(refused(field, format!("{error}; set the field it needs, or {mistake}")));
             false
         })
@@ -193,7 +193,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     let misshapen = misshapen(spec, &selection.findings);
     selection.findings.extend(contradictions(&spec.presets, catalog).into_iter().map(|(later, earlier, why)| {
         let [one, other] = [later, earlier].map(|index| &spec.presets[index]);
-        let message = format!("`{one}` can't be beside `{other}` (spec.presets[{earlier}]): {why}");
+        let message = format!("`{one}` can't be combined with `{other}` (spec.presets[{earlier}]): {why}");
         refused(format!("spec.presets[{later}]"), message)
     }));
     // Skip checks that use a feature whose value was refused.

@@ -176,8 +176,8 @@ fn in_use(service: &str, who: &Needers, catalog: &Catalog) -> Finding {
 
 fn missed(service: &str, who: &Needers) -> Finding {
     let message = format!(
-        "is false, and without {service} or something of yours in its place these are of no use: {}; take it out where \
-         you have nothing else",
+        "is false, but without {service} or a replacement of your own these are useless: {}; take it out if you have no \
+         replacement",
         list(who)
     );
     Finding { level: Level::Warning, field: format!("spec.services.{service}.enabled"), message }
@@ -185,8 +185,8 @@ fn missed(service: &str, who: &Needers) -> Finding {
 
 fn unmet(service: &str, release: &str, who: &Needers) -> Finding {
     let message = format!(
-        "release {release}, which is needed by {}, is no part of the service with these features; change the feature \
-         that it hangs on (`osdpl catalog services {service}` shows it), or disable who needs it",
+        "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
+         that it depends on (`osdpl catalog services {service}` shows it), or disable the services that need it",
         list(who)
     );
     refused(format!("spec.services.{service}"), message)
@@ -207,7 +207,7 @@ fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<F
         let presets = catalog.presets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         findings.push(refused(
             "spec.presets",
-            format!("no service is wanted; name a preset ({presets}) or enable services"),
+            format!("no service is enabled; name a preset ({presets}) or enable services"),
         ));
     }
     enabled
@@ -241,7 +241,7 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
         field: format!("spec.services.{service}.enabled"),
         message: format!(
             "is true, and with these features nothing of {service} is part of the cloud; change the feature that its \
-             releases hang on (`osdpl catalog services {service}` shows it), or take it out"
+             releases depend on (`osdpl catalog services {service}` shows it), or take it out"
         ),
     };
     named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()

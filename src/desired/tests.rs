@@ -163,7 +163,7 @@ fn rejects_wrong_specs_with_a_remedy() {
             json!({"presets": ["smal"]}),
             "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are small",
         ),
-        (json!({"presets": []}), "spec.presets: no service is wanted; name a preset (small) or enable services"),
+        (json!({"presets": []}), "spec.presets: no service is enabled; name a preset (small) or enable services"),
         (
             json!({"services": {"frnt": {}}}),
             "spec.services.frnt: there is no service \"frnt\", did you mean \"front\"?; there are front, store",

@@ -80,7 +80,7 @@ pub fn is_of_unknown_keys(finding: &Finding) -> bool {
 }
 
 /// A part of every warning about unknown keys.
-const NOTHING_READS_IT: &str = "helm is given what is written here, but most likely nothing reads it";
+const NOTHING_READS_IT: &str = "helm passes it on, but most likely no template reads it";
 
 /// Returns the location of a layer that a user wrote: a field of the resource, an object that it names, or a file added
 /// to the catalogue.

@@ -41,7 +41,7 @@ impl fmt::Display for FieldChange {
             (Some(before), Some(after)) if before == after => write!(formatter, "{path}: changed, not shown"),
             (Some(before), Some(after)) => write!(formatter, "{path}: {before} → {after}"),
             (None, Some(after)) => write!(formatter, "{path}: {after} (new)"),
-            (Some(before), None) => write!(formatter, "{path}: {before} (goes)"),
+            (Some(before), None) => write!(formatter, "{path}: {before} (removed)"),
             (None, None) => write!(formatter, "{path}:"),
         }?;
         lines.iter().try_for_each(|line| write!(formatter, "\n    {line}"))
@@ -94,7 +94,7 @@ impl Walk<'_> {
                 let (old, new) = (self.scrubber.scrub(old), self.scrubber.scrub(new));
                 // Texts that differ only in secrets are equal after scrubbing.
                 let lines =
-                    if old == new { vec!["(in what is secret)".to_owned()] } else { lines::between(&old, &new) };
+                    if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::between(&old, &new) };
                 self.found.push(FieldChange { path: path.to_owned(), before: None, after: None, lines });
             }
             (old, new) => {

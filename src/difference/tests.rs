@@ -202,8 +202,8 @@ fn reports_changed_upgrade_hooks_only() {
         object(kind, "batch", json!({"metadata": metadata, "spec": {"template": {"image": image}}}))
     };
     let of = |kind: &str, events: &str| compared(&hook(kind, events, "a"), &hook(kind, events, "b"));
-    assert_eq!(of("Job", "post-install,post-upgrade")[0], "Job runs anew, changed");
-    assert_eq!(of("Job", "Pre-Upgrade")[0], "Job runs anew, changed");
+    assert_eq!(of("Job", "post-install,post-upgrade")[0], "Job runs again, changed");
+    assert_eq!(of("Job", "Pre-Upgrade")[0], "Job runs again, changed");
     assert_eq!(of("ConfigMap", "pre-upgrade")[0], "ConfigMap changes", "a ConfigMap does not run");
     assert_eq!([of("Job", "pre-delete"), of("Secret", "pre-install")], [Vec::<String>::new(), Vec::new()]);
     let added = differences(&[], &parsed(&json!([hook("Job", "pre-delete", "a")])), &Scrubber::default());
@@ -219,7 +219,7 @@ fn never_shows_secrets() {
         ["Secret changes", "data.\"nova.conf\": changed, not shown", "stringData.c: changed, not shown"]
     );
     let removed = compared(&secret("x1"), &object("Secret", "", json!({})));
-    assert_eq!(removed[1], r#"data: {"b":"<redacted>","nova.conf":"<redacted>"} (goes)"#);
+    assert_eq!(removed[1], r#"data: {"b":"<redacted>","nova.conf":"<redacted>"} (removed)"#);
     let env = |value: &str| {
         object("Deployment", "apps", json!({"spec": {"template": {"env": [{"name": "P", "value": value}]}}}))
     };

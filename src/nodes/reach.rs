@@ -91,14 +91,14 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
             Form::Conf => warning(
                 lost,
                 format!(
-                    "the values for {name} do not hold on {nodes}, where those of {OVERRIDES}[{winner}] do: chart {chart} gives a node the values of one entry; repeat there what is needed of these, or let them fit different nodes"
+                    "the values for {name} do not apply to {nodes}, because {OVERRIDES}[{winner}] selects them too: chart {chart} gives a node the values of only one entry; repeat these values there, or select different nodes"
                 ),
             ),
             Form::Root if merged(&earlier.target, &later.target) => continue,
             Form::Root => warning(
                 later.index,
                 format!(
-                    "{nodes} fit this and {OVERRIDES}[{}]: chart {chart} runs no pod of {name} at all on a node that two entries fit; let them fit different nodes",
+                    "this entry and {OVERRIDES}[{}] both select {nodes}: chart {chart} runs no pod of {name} on a node that two entries select; select different nodes",
                     earlier.index
                 ),
             ),

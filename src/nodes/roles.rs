@@ -61,16 +61,16 @@ fn absent(name: &str, role: &NodeRole, nodes: &Inventory) -> Option<Finding> {
     let fits = |selector| nodes.values().any(|node| matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {
         ([], Some(selector)) if !fits(selector) => {
-            warning("its selector fits no node; correct it, or label the nodes that it is meant for".into())
+            warning("its selector matches no node; correct it, or label the nodes that it is meant for".into())
         }
         ([], _) => None,
         ([one], _) => {
             let hint = did_you_mean(one, nodes.keys().map(String::as_str));
-            warning(format!("there is no node {one:?}{hint}; it gets its labels when it comes, or correct the name"))
+            warning(format!("there is no node {one:?}{hint}; it gets its labels when it joins, or correct the name"))
         }
         (several_names, _) => {
             let names = several(several_names.iter().copied(), several_names.len());
-            warning(format!("there are no nodes {names}; they get their labels when they come, or correct the names"))
+            warning(format!("there are no nodes {names}; they get their labels when they join, or correct the names"))
         }
     }
 }

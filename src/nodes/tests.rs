@@ -53,10 +53,10 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (both, all.clone(), "compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "compute=on,switch=on", ""),
         // A label that someone else set to the desired value is recorded as ours too.
-        (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a is written down as ours"),
+        (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a is recorded as ours"),
         (json!({}), all.clone(), "", ""),
         (json!({}), all.clone(), "switch=on", "a loses switch=on"),
-        (json!({}), json!({"compute": "on"}), "switch=on", "a is written down as ours"),
+        (json!({}), json!({"compute": "on"}), "switch=on", "a is recorded as ours"),
         (json!({"gateway": {"names": ["a"]}}), all, "compute=on,switch=on", "a gets gateway=on, loses compute=on"),
         // A label that someone removed is added again.
         (json!({"compute": {"names": ["a"]}}), json!({"switch": "on"}), "compute=on,switch=on", "a gets compute=on"),
@@ -79,7 +79,7 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let foreign = "spec.nodes.roles.one: label x has the value \"9\" by another writer on a, b and is kept; to have it set to 1: kubectl label node <node> x-";
     let conflict = "spec.nodes.roles: roles want label x set differently (one to \"1\", two to \"2\") on a: it stays as it is there; let each node play one of them, or give both the same value";
     let cases = [
-        (same, vec![("a", rack("x", "9"), ""), ("b", rack("x", "9"), "x=1")], "b is written down as ours", foreign),
+        (same, vec![("a", rack("x", "9"), ""), ("b", rack("x", "9"), "x=1")], "b is recorded as ours", foreign),
         (two.clone(), vec![("a", rack("y", "1"), "")], "", conflict),
         (two.clone(), vec![("a", rack("x", "2"), "x=2")], "", conflict),
         (two, vec![("a", rack("x", "3"), "x=3")], "a loses x=3", conflict),
@@ -98,15 +98,15 @@ fn warns_about_names_and_selectors_without_nodes() {
     let cases = [
         (
             json!({"names": ["node-11"]}),
-            "there is no node \"node-11\", did you mean \"node-1\"?; it gets its labels when it comes, or correct the name",
+            "there is no node \"node-11\", did you mean \"node-1\"?; it gets its labels when it joins, or correct the name",
         ),
         (
             json!({"names": ["x", "node-1", "y"]}),
-            "there are no nodes x, y; they get their labels when they come, or correct the names",
+            "there are no nodes x, y; they get their labels when they join, or correct the names",
         ),
         (
             json!({"selector": {"matchLabels": {"rack": "2"}}}),
-            "its selector fits no node; correct it, or label the nodes that it is meant for",
+            "its selector matches no node; correct it, or label the nodes that it is meant for",
         ),
     ];
     for (role, expected) in cases {
@@ -153,10 +153,10 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
     let named = |name: &str| json!({"nodes": [name]});
     let lost = |lost: u8, winner: u8| {
         format!(
-            "spec.nodes.overrides[{lost}]: the values for front do not hold on a, where those of spec.nodes.overrides[{winner}] do: chart front gives a node the values of one entry; repeat there what is needed of these, or let them fit different nodes"
+            "spec.nodes.overrides[{lost}]: the values for front do not apply to a, because spec.nodes.overrides[{winner}] selects them too: chart front gives a node the values of only one entry; repeat these values there, or select different nodes"
         )
     };
-    let none = "spec.nodes.overrides[1]: a fit this and spec.nodes.overrides[0]: chart store runs no pod of store at all on a node that two entries fit; let them fit different nodes";
+    let none = "spec.nodes.overrides[1]: this entry and spec.nodes.overrides[0] both select a: chart store runs no pod of store on a node that two entries select; select different nodes";
     let cases = [
         ("front", &compute, &rack, Some(lost(0, 1))),
         ("front", &compute, &named("a"), Some(lost(0, 1))),

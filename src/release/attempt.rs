@@ -32,7 +32,7 @@ impl Attempt {
             return Err(bad("the instance is longer than 40 characters"));
         }
         if !instance.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter)) {
-            return Err(bad("the instance holds a character that a label value must not"));
+            return Err(bad("the instance has a character that is not allowed in a label"));
         }
         if !instance.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
             return Err(bad("the instance does not begin with a letter or digit"));
@@ -69,7 +69,7 @@ impl fmt::Display for Attempt {
 
 /// A text that is not an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no attempt of ours (<instance>-<number>-v<revision>): {why}")]
+#[error("{text:?} is not an attempt of osdpl (<instance>-<number>-v<revision>): {why}")]
 pub struct BadAttempt {
     /// The text.
     pub text: String,
@@ -87,8 +87,8 @@ impl FromStr for Attempt {
         }
         let (rest, revision) = text.rsplit_once("-v").ok_or_else(|| bad("the revision is missing"))?;
         let (instance, number) = rest.rsplit_once('-').ok_or_else(|| bad("the number is missing"))?;
-        let number = canonical(number).ok_or_else(|| bad("the number is no number"))?;
-        let revision = canonical(revision).ok_or_else(|| bad("the revision is no number"))?;
+        let number = canonical(number).ok_or_else(|| bad("the number is not a number"))?;
+        let revision = canonical(revision).ok_or_else(|| bad("the revision is not a number"))?;
         Self::new(instance, number, revision).map_err(|error| bad(error.why))
     }
 }
@@ -117,12 +117,12 @@ mod tests {
             ("", "the revision is missing"),
             ("pod-1", "the revision is missing"),
             ("pod-v1", "the number is missing"),
-            ("pod-x-v1", "the number is no number"),
-            ("pod-01-v1", "the number is no number"),
-            ("pod-1-v+1", "the revision is no number"),
-            ("pod-1-v99999999999", "the revision is no number"),
+            ("pod-x-v1", "the number is not a number"),
+            ("pod-01-v1", "the number is not a number"),
+            ("pod-1-v+1", "the revision is not a number"),
+            ("pod-1-v99999999999", "the revision is not a number"),
             ("-1-v1", "the instance does not begin with a letter or digit"),
-            ("p/d-1-v1", "the instance holds a character that a label value must not"),
+            ("p/d-1-v1", "the instance has a character that is not allowed in a label"),
         ] {
             assert_eq!(text.parse::<Attempt>().unwrap_err().why, why, "{text:?}");
         }

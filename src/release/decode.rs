@@ -37,8 +37,8 @@ pub enum Undecodable {
     Damaged(io::Error),
     /// It unpacks to more than any release needs.
     #[error(
-        "the release record unpacks to more than {} MiB, which no release does; it is not read further: look at who wrote \
-         it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
+        "the release record unpacks to more than {} MiB, which no release does; it is not read further: find out what \
+         wrote it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
     )]
     TooLarge,
     /// It is valid JSON or YAML, but not a release.

@@ -85,7 +85,7 @@ pub struct Meta {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "secret {secret} claims to be a helm release record, but {why}; helm would misread it as well: \
-     look at it with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
+     inspect it with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
 )]
 pub struct Malformed {
     /// `namespace/name` of the Secret.

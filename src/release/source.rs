@@ -61,7 +61,8 @@ pub fn decode_source(payload: &[u8]) -> Result<Source, Undecodable> {
     let mut templates = BTreeMap::new();
     for template in chart.templates.unwrap_or_default() {
         let content = STANDARD.decode(template.data.unwrap_or_default());
-        let content = content.map_err(|_| Undecodable::NoRelease("a template of its chart is no base64".to_owned()))?;
+        let content =
+            content.map_err(|_| Undecodable::NoRelease("a template of its chart is not base64".to_owned()))?;
         templates.insert(template.name, content);
     }
     let files = templates.iter().map(|(name, content)| (name.as_str(), content.as_slice()));
@@ -147,7 +148,7 @@ mod tests {
     fn errors_do_not_quote_the_record() {
         let chart = json!({"templates": [{"name": "templates/a.yaml", "data": "hunter22!"}]});
         let error = decode_source(&record(&chart)).err().unwrap().to_string();
-        assert!(error.contains("a template of its chart is no base64") && !error.contains("hunter22"), "{error}");
+        assert!(error.contains("a template of its chart is not base64") && !error.contains("hunter22"), "{error}");
         assert!(decode_source(b"bm90aGluZw==").is_err());
     }
 }

@@ -69,7 +69,7 @@ impl fmt::Display for Status {
 
 /// A status that no known helm version writes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no status that helm 3 or helm 4 gives to a release")]
+#[error("{0:?} is not a release status of helm 3 or helm 4")]
 pub struct UnknownStatus(pub String);
 
 impl FromStr for Status {

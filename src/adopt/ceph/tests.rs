@@ -115,7 +115,7 @@ fn reports_everything_that_is_missing() {
         messages,
         [
             "ConfigMap openstack/ceph-etc has no ceph.conf with mon_host".to_owned(),
-            "nothing here tells its fsid (`ceph fsid` does)".to_owned(),
+            "its fsid is unknown (`ceph fsid` prints it)".to_owned(),
             missing("images-rbd-keyring", "glance's user glance"),
             missing("their-keyring", "cinder's user cinder"),
             missing("cinder-backup-rbd-keyring", "cinder-backup's user cinderbackup"),

@@ -97,7 +97,7 @@ fn the_catalogue_namespace_applies_unless_the_spec_sets_one() {
     let releases = [(key("data/store"), seen(Some("store"), "store"))].into();
     let observed = Observed { releases, ..Observed::default() };
     let message = &anchored(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
-    assert!(message.contains("; remove namespace, or, to begin anew"), "{message}");
+    assert!(message.contains("; remove namespace, or, to start over"), "{message}");
 }
 
 #[test]

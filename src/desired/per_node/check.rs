@@ -59,7 +59,7 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
             .nodes
             .iter()
             .find(|name| !super::is_subdomain(name))
-            .map(|name| format!("nodes: {name:?} is no name of a node; `kubectl get nodes` lists them")),
+            .map(|name| format!("nodes: {name:?} is not the name of a node; `kubectl get nodes` lists them")),
     }
 }
 

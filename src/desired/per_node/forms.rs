@@ -115,7 +115,7 @@ fn bad_names(chart: &str, name: &str, target: &Target) -> Vec<(Place, String)> {
     match target {
         Target::Label(key, _) if !fits(key) => {
             let message = format!(
-                "selects by label {key}, of which chart {chart} can't make a DaemonSet's name; give those nodes one without a slash by a role (spec.nodes.roles) and select by it"
+                "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes one without a slash by a role (spec.nodes.roles) and select by it"
             );
             vec![(Place::Nodes, message)]
         }
@@ -125,7 +125,7 @@ fn bad_names(chart: &str, name: &str, target: &Target) -> Vec<(Place, String)> {
             let bad = names.iter().filter(|host| is_subdomain(host) && !fits(&short(host)));
             let message = |host: &String| {
                 format!(
-                    "names node {host}, of whose first {HOST_CHARACTERS} characters chart {chart} can't make a DaemonSet's name; give it a label by a role (spec.nodes.roles) and select by it"
+                    "names node {host}, from whose first {HOST_CHARACTERS} characters chart {chart} can't build the name of a DaemonSet; give it a label by a role (spec.nodes.roles) and select by it"
                 )
             };
             bad.map(|host| (Place::Nodes, message(host))).collect()

@@ -54,7 +54,7 @@ pub fn target(entry: &NodeOverride) -> Result<Target, String> {
 
 fn unfit(what: &str) -> String {
     format!(
-        "asks for {what}, and charts tell nodes apart by the values of one label alone; give those nodes a label of their own by a role (spec.nodes.roles) and select by it"
+        "uses {what}, but charts can tell nodes apart only by the values of one label; give those nodes a label of their own by a role (spec.nodes.roles) and select by it"
     )
 }
 

@@ -100,12 +100,12 @@ fn rejects_what_charts_cannot_express() {
     let cases = [
         (
             entry(&selects("a", "NotIn", json!(["1"])), "front", &fine),
-            "asks for NotIn, and charts tell nodes apart by the values of one label alone; give those nodes a label",
+            "uses NotIn, but charts can tell nodes apart only by the values of one label; give those nodes a label",
         ),
-        (entry(&selects("a", "Exists", json!([])), "front", &fine), "asks for Exists, and"),
-        (entry(&json!({"matchLabels": {"a": "1", "b": "2"}}), "front", &fine), "asks for several labels at once, and"),
+        (entry(&selects("a", "Exists", json!([])), "front", &fine), "uses Exists, but"),
+        (entry(&json!({"matchLabels": {"a": "1", "b": "2"}}), "front", &fine), "uses several labels at once, but"),
         (entry(&json!({}), "front", &fine), "selector: is empty and would mean every node"),
-        (entry(&json!(["N 1"]), "front", &fine), "nodes: \"N 1\" is no name of a node"),
+        (entry(&json!(["N 1"]), "front", &fine), "nodes: \"N 1\" is not the name of a node"),
         (both, "must say for which nodes it is: either by `selector` or by `nodes`"),
         (json!({"name": "x", "nodes": ["n1"]}), "changes nothing; name releases"),
         (
@@ -123,28 +123,28 @@ fn rejects_what_charts_cannot_express() {
         (entry(&rack, "front", &json!({})), ".releases.front: changes nothing; give `values`"),
         (
             entry(&rack, "front", &json!({"network": {"x": 1}})),
-            ".releases.front.values.network.x: can't differ by node: chart front gives the pods of agent on some nodes what is below conf alone; set it for all nodes",
+            ".releases.front.values.network.x: can't differ by node: chart front lets only the values below conf differ between the pods of agent; set it for all nodes",
         ),
         (entry(&rack, "front", &json!({"conf": 1})), ".releases.front.values.conf: can't differ by node"),
         (
             entry(&rack, "front", &json!({"conf": {"a": {"host": "x"}}})),
-            ".releases.front.values.conf.a.host: can't differ by node: chart front gives the pods of agent on some nodes configuration files, and this goes into scripts",
+            ".releases.front.values.conf.a.host: can't differ by node: chart front lets only configuration files (this value also goes into scripts",
         ),
         (
             entry(&rack, "front", &json!({"conf": {"overrides": {"x": 1}}})),
-            ".releases.front.values.conf.overrides.x: is the chart's own place",
+            ".releases.front.values.conf.overrides.x: is reserved for the chart's own values by node",
         ),
         (
             entry(&rack, "store", &json!({"overrides": {"x": 1}})),
-            ".releases.store.values.overrides.x: is the chart's own place",
+            ".releases.store.values.overrides.x: is reserved for the chart's own values by node",
         ),
         (
             entry(&label("example.org/gpu", "1"), "front", &fine),
-            "selects by label example.org/gpu, of which chart front can't make a DaemonSet's name",
+            "selects by label example.org/gpu, from which chart front can't build the name of a DaemonSet",
         ),
         (
             entry(&json!(["compute-001-of-rack.example.org"]), "front", &fine),
-            "names node compute-001-of-rack.example.org, of whose first 20 characters",
+            "names node compute-001-of-rack.example.org, from whose first 20 characters",
         ),
     ];
     for (entry, expected) in cases {
@@ -167,7 +167,7 @@ fn warns_about_conflicts_and_entries_without_effect() {
     let one = |nodes: Value, x: u8| entry(&nodes, "front", &json!({"conf": {"a": {"x": x}}}));
     let rack = || label("rack", "1");
     let lines = messages(json!([one(rack(), 1), one(json!(["n1"]), 2), one(rack(), 3)]));
-    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one holds, take one of them out";
+    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one wins, take one of them out";
     assert_eq!(lines, [conflict]);
     assert_eq!(messages(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
     let secret = |text: &str| entry(&rack(), "front", &json!({"conf": {"a": {"password": text}}}));
@@ -195,7 +195,7 @@ fn requires_names_if_a_release_has_several_daemon_sets() {
     let blue = json!({"features": {"colour": {"name": "blue"}}});
     let front = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
     let message = resolved(json!([front]), blue.clone()).findings[0].to_string();
-    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: says not for which DaemonSet; name them, of agent, l2_agent, since each one named is restarted";
+    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: does not say for which DaemonSet it is; name some of agent, l2_agent, each of them is restarted";
     assert_eq!(message, expected);
     let mut named = front;
     named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);

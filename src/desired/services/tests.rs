@@ -85,7 +85,7 @@ fn enabling_a_service_does_not_add_conditional_releases() {
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(
         refused[0]
-            .starts_with("error: spec.services.paint: release paint, which is needed by wall (paint/api), is no part")
+            .starts_with("error: spec.services.paint: release paint, which is needed by wall (paint/api), is not part")
     );
 }
 
@@ -132,8 +132,8 @@ fn rejects_disabling_awaited_and_warns_about_alongside() {
     assert_eq!(
         messages(&selection),
         [
-            "warning: spec.services.right.enabled: is false, and without right or something of yours in its place these \
-             are of no use: left (right/api); take it out where you have nothing else",
+            "warning: spec.services.right.enabled: is false, but without right or a replacement of your own these \
+             are useless: left (right/api); take it out if you have no replacement",
             "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); take it out, or \
              disable left as well",
         ]

@@ -108,7 +108,7 @@ fn errors_of_damaged_records_have_a_remedy() {
         (
             "status",
             payload(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "odd"}})),
-            "\"odd\" is no status",
+            "\"odd\" is not a release status",
         ),
     ];
     for (case, bytes, expected) in cases {

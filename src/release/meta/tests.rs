@@ -76,9 +76,9 @@ fn rejects_malformed_records_with_the_reason() {
         (with(&[("name", "")]), "its label \"name\" is missing"),
         (with(&[("version", "ten")]), "its label \"version\" is \"ten\" where a revision number is expected"),
         (with(&[("version", "0")]), "its label \"version\" is \"0\""),
-        (with(&[("status", "broken")]), "\"broken\" is no status that helm 3 or helm 4 gives"),
+        (with(&[("status", "broken")]), "\"broken\" is not a release status of helm 3 or helm 4"),
         (with(&[("version", "11")]), "its labels belong to a secret named \"sh.helm.release.v1.keystone.v11\""),
-        (with(&[(ATTEMPT_LABEL, "mine")]), "is not ours: \"mine\" is no attempt of ours"),
+        (with(&[(ATTEMPT_LABEL, "mine")]), "is not ours: \"mine\" is not an attempt of osdpl"),
     ];
     for (labels, why) in cases {
         let error = read(&labels).unwrap_err().to_string();
