@@ -213,11 +213,11 @@ impl Uses {
 
     /// Lists the keys of a Secret that describes this Ceph, for messages.
     pub fn keys(&self) -> String {
-        let of = |(consumer, own): (&Consumer, &Use)| {
+        let keys_of = |(consumer, own): (&Consumer, &Use)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };
             fields.iter().map(|field| format!("{}.{field}", consumer.name())).collect::<Vec<_>>()
         };
-        let own = self.consumers.iter().flat_map(of);
+        let own = self.consumers.iter().flat_map(keys_of);
         ["mon_host".to_owned(), "fsid".to_owned()].into_iter().chain(own).collect::<Vec<_>>().join(", ")
     }
 }

@@ -50,7 +50,7 @@ impl<'a> Fit<'a> {
             let Some((service, release)) = cloud.catalog.release(name) else { continue };
             let own = spec.services.entry(service.to_owned()).or_default();
             let own = own.releases.entry(name.clone()).or_default();
-            let other = |is: &String, usual: &str| Some(is.clone()).filter(|is| is != usual);
+            let other = |actual: &String, usual: &str| Some(actual.clone()).filter(|actual| actual != usual);
             own.name = other(&found.key.name, name);
             own.namespace = other(&found.key.namespace, release.namespace.as_deref().unwrap_or(cloud.namespace));
             let locked = cloud.catalog.lock.get(&release.chart).map_or("", |pin| pin.version.as_str());

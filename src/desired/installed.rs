@@ -80,10 +80,10 @@ fn anchor(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actu
 fn move_message(field: &str, release: &str, actual: &Key, wanted: &Key, home: &str) -> String {
     let mut fields = Vec::new();
     let mut remedies = Vec::new();
-    let mut add = |what: &str, is: &str, wanted: &str, usual: &str| {
-        if is != wanted {
-            fields.push(format!("{field}.{what}"));
-            remedies.push(if is == usual { format!("remove {what}") } else { format!("set {what} to {is}") });
+    let mut add = |part: &str, actual: &str, wanted: &str, usual: &str| {
+        if actual != wanted {
+            fields.push(format!("{field}.{part}"));
+            remedies.push(if actual == usual { format!("remove {part}") } else { format!("set {part} to {actual}") });
         }
     };
     add("namespace", &actual.namespace, &wanted.namespace, home);

@@ -105,8 +105,8 @@ mod tests {
         let shown = between("", &long("new"));
         assert_eq!((shown.len(), shown.last().map(String::as_str)), (MOST + 1, Some("… and 10 lines more")));
         let shown = between(&long("old"), &long("new"));
-        let of = |sign: char| shown.iter().filter(|line| line.starts_with(sign)).count();
-        assert_eq!((of('-'), of('+'), shown.last().map(String::as_str)), (10, 10, Some("… and 40 lines more")));
+        let count = |sign: char| shown.iter().filter(|line| line.starts_with(sign)).count();
+        assert_eq!((count('-'), count('+'), shown.last().map(String::as_str)), (10, 10, Some("… and 40 lines more")));
         let shown = between(&long("old"), &numbered(4, |number| format!("new{number}")));
         assert_eq!(shown.iter().filter(|line| line.starts_with('+')).count(), 4);
     }

@@ -73,14 +73,18 @@ fn pods_restart_if_their_template_changes() {
         all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         object(kind, "apps", json!({"spec": all}))
     };
-    let of = |kind: &str, old: Value, new: Value| compared(&workload(kind, "a:1", old), &workload(kind, "a:2", new));
+    let workload_changes =
+        |kind: &str, old: Value, new: Value| compared(&workload(kind, "a:1", old), &workload(kind, "a:2", new));
     let image = r#"spec.template.spec.containers[api].image: "a:1" → "a:2""#;
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
-        assert_eq!(of(kind, json!({}), json!({})), [&format!("{kind} changes, and its pods restart"), image]);
+        assert_eq!(
+            workload_changes(kind, json!({}), json!({})),
+            [&format!("{kind} changes, and its pods restart"), image]
+        );
     }
     let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
     let waits = "DaemonSet changes, and its pods restart when they are deleted (updateStrategy OnDelete)";
-    assert_eq!(of("DaemonSet", on_delete.clone(), on_delete), [waits, image]);
+    assert_eq!(workload_changes("DaemonSet", on_delete.clone(), on_delete), [waits, image]);
     let scaled = compared(
         &workload("Deployment", "a", json!({"replicas": 1})),
         &workload("Deployment", "a", json!({"replicas": 3})),
@@ -185,9 +189,9 @@ fn an_explicit_default_does_not_change_an_immutable_field() {
 #[test]
 fn recreation_terminates_pods_of_workloads_only() {
     let ends = |kind: &str, group: &str, field: &str| {
-        let of =
+        let variant =
             |value: &str| parsed(&json!([object(kind, group, json!({field: {"selector": value, "name": value}}))]));
-        let found = differences(&of("a"), &of("b"), &Scrubber::default());
+        let found = differences(&variant("a"), &variant("b"), &Scrubber::default());
         assert!(matches!(found[0].effect, Effect::Recreated { .. }), "{}", found[0]);
         found[0].effect.ends_pods()
     };
@@ -201,11 +205,14 @@ fn reports_changed_upgrade_hooks_only() {
         let metadata = json!({"name": "db-sync", "annotations": {"helm.sh/hook": events}});
         object(kind, "batch", json!({"metadata": metadata, "spec": {"template": {"image": image}}}))
     };
-    let of = |kind: &str, events: &str| compared(&hook(kind, events, "a"), &hook(kind, events, "b"));
-    assert_eq!(of("Job", "post-install,post-upgrade")[0], "Job runs again, changed");
-    assert_eq!(of("Job", "Pre-Upgrade")[0], "Job runs again, changed");
-    assert_eq!(of("ConfigMap", "pre-upgrade")[0], "ConfigMap changes", "a ConfigMap does not run");
-    assert_eq!([of("Job", "pre-delete"), of("Secret", "pre-install")], [Vec::<String>::new(), Vec::new()]);
+    let hook_changes = |kind: &str, events: &str| compared(&hook(kind, events, "a"), &hook(kind, events, "b"));
+    assert_eq!(hook_changes("Job", "post-install,post-upgrade")[0], "Job runs again, changed");
+    assert_eq!(hook_changes("Job", "Pre-Upgrade")[0], "Job runs again, changed");
+    assert_eq!(hook_changes("ConfigMap", "pre-upgrade")[0], "ConfigMap changes", "a ConfigMap does not run");
+    assert_eq!(
+        [hook_changes("Job", "pre-delete"), hook_changes("Secret", "pre-install")],
+        [Vec::<String>::new(), Vec::new()]
+    );
     let added = differences(&[], &parsed(&json!([hook("Job", "pre-delete", "a")])), &Scrubber::default());
     assert_eq!(added, [], "an upgrade does not create it");
 }
@@ -242,9 +249,9 @@ fn never_shows_secrets() {
 #[test]
 fn identifies_list_items_by_name_then_by_index() {
     let list = |items: Value| object("Service", "", json!({"spec": {"ports": items}}));
-    let of = |old: Value, new: Value| compared(&list(old), &list(new))[1..].to_vec();
+    let list_changes = |old: Value, new: Value| compared(&list(old), &list(new))[1..].to_vec();
     assert_eq!(
-        of(
+        list_changes(
             json!([{"name": "a", "port": 1}, {"name": "b"}]),
             json!([{"name": "b"}, {"name": "a", "port": 2}, {"name": "c"}])
         ),
@@ -254,6 +261,9 @@ fn identifies_list_items_by_name_then_by_index() {
             r#"spec.ports (order): ["a","b"] → ["b","a"]"#,
         ]
     );
-    assert_eq!(of(json!([{"port": 1}, {"port": 2}]), json!([{"port": 1}, {"port": 3}])), ["spec.ports[1].port: 2 → 3"]);
-    assert_eq!(of(json!([1, 2]), json!([1])), ["spec.ports: [1,2] → [1]"]);
+    assert_eq!(
+        list_changes(json!([{"port": 1}, {"port": 2}]), json!([{"port": 1}, {"port": 3}])),
+        ["spec.ports[1].port: 2 → 3"]
+    );
+    assert_eq!(list_changes(json!([1, 2]), json!([1])), ["spec.ports: [1,2] → [1]"]);
 }
