@@ -126,7 +126,7 @@ fn the_password_of_an_address_is_not_repeated() {
     }
     let (_, said, _) = validate(&[], &proxy);
     assert!(
-        said.contains("http://me:[redacted]@proxy:3128") && said.contains("no user and no password may stand in it"),
+        said.contains("http://me:[redacted]@proxy:3128") && said.contains("it must contain no user and no password"),
         "{said}"
     );
 }

@@ -118,7 +118,7 @@ impl std::fmt::Display for Change {
         match (before, after) {
             (None, None) => write!(formatter, "{path}"),
             (None, Some(after)) => write!(formatter, "{path}: {after} (new)"),
-            (Some(before), None) => write!(formatter, "{path}: {before} (goes)"),
+            (Some(before), None) => write!(formatter, "{path}: {before} (removed)"),
             (Some(before), Some(after)) => write!(formatter, "{path}: {before} → {after}"),
         }?;
         source.iter().try_for_each(|source| write!(formatter, ", from {source}"))

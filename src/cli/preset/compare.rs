@@ -207,7 +207,7 @@ mod tests {
             (back.services.removed.as_slice(), back.removed.as_slice()),
             (&["extra".to_owned()][..], &["extra".to_owned()][..])
         );
-        assert!(back.text().contains("  replicas: 3 (goes)\n"), "{}", back.text());
+        assert!(back.text().contains("  replicas: 3 (removed)\n"), "{}", back.text());
         assert_eq!(compared(&["small"], &["small"]).text(), "small comes to the same as small\n");
         assert_eq!(
             serde_json::to_value(compared(&["small"], &["small"])).unwrap()["changed"],

@@ -3,8 +3,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::plan::change::Change;
 use osdpl_core::difference::Id;
+use osdpl_core::plan::change::Change;
 
 fn line(name: &str, effects: Effects) -> Line {
     Line {
@@ -44,7 +44,7 @@ fn of_each_release_it_is_told_what_would_become_of_it_and_of_all_in_a_sentence()
         unrendered: None,
     };
     let mut driven = line("driven", Effects { values: vec![change("1", "2")], ..Effects::default() });
-    driven.owner = Some("Flux drives it".into());
+    driven.owner = Some("Flux manages it".into());
     let all = shown(vec![line("same", Effects::default()), line("other", effects), driven], true);
     let expected = "\
 same           cloud/same                   store 1.0.0                  taking it over changes nothing
@@ -56,7 +56,7 @@ other          cloud/other                  store 1.0.0                  taking 
     Job cloud/api must be recreated: spec.selector can't be changed
     Secret cloud/api is removed
     Service cloud/api is added
-driven         cloud/driven                 store 1.0.0                  can't be taken over: Flux drives it
+driven         cloud/driven                 store 1.0.0                  can't be taken over: Flux manages it
 1 of 3 releases come in with nothing changed, 1 would change; objects: 1 added, 3 changed, 2 of these with their pods anew, 1 to be recreated, 1 deleted \
 (each waits for approval once it is taken over).
 OpenStack 2026.1, no preset; nothing was written to the cluster.

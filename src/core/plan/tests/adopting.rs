@@ -33,15 +33,15 @@ fn what_taking_a_release_over_would_change_is_told_before_anybody_asks_for_it() 
     assert!(same.contains("take it over (osdpl adopt <release>): nothing would change. Or"), "{same}");
     let differs = told(differs());
     assert!(differs.contains("it would change pod.replicas, once that is approved"), "{differs}");
-    let owned = told(Verdict::Owned("Flux drives it".into()));
-    assert!(owned.contains("did not make; Flux drives it. Or uninstall it"), "{owned}");
+    let owned = told(Verdict::Owned("Flux manages it".into()));
+    assert!(owned.contains("did not make; Flux manages it. Or uninstall it"), "{owned}");
 }
 
 #[test]
 fn a_release_is_taken_over_where_it_was_asked_for_and_nobody_else_drives_it() {
     assert_eq!(asked(theirs(), Verdict::Same), "label the record, because it was made by others just as it is wanted");
     assert_eq!(asked(theirs(), differs()), "label the record, because taking it over was asked for");
-    assert_eq!(asked(theirs(), Verdict::Owned("Flux drives it".into())), "Flux drives it");
+    assert_eq!(asked(theirs(), Verdict::Owned("Flux manages it".into())), "Flux manages it");
     let failed = asked(ReleaseSeen { status: "failed".into(), ..theirs() }, Verdict::Same);
     assert!(failed.starts_with("revision 3 is failed: only what helm has deployed is taken over"), "{failed}");
     let older = ReleaseSeen { revision: 2, ..theirs() };

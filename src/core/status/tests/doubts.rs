@@ -9,7 +9,7 @@ fn doubt(field: &str, message: &str) -> Finding {
 #[test]
 fn many_wrong_keys_and_values_leave_room_for_what_else_is_wrong() {
     let spec = OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() };
-    let unknown = "the values of chart front have no x: helm is given what is written here, but most likely nothing reads it; correct the name, or take it out";
+    let unknown = "the values of chart front have no x: helm passes it on, but most likely no template reads it; correct the name, or take it out";
     let field = |number: u8| format!("spec.common.values.x{number}");
     let mut findings: Vec<Finding> = (0..12).map(|number| doubt(&field(number), unknown)).collect();
     findings.extend((12..24).map(|number| doubt(&field(number), "changes nothing")));
