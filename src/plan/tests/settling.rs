@@ -1,18 +1,18 @@
-//! What is in sync and not done yet.
+//! Releases in sync that are not ready yet.
 
 use super::world::*;
 use crate::catalog::WorkloadKind;
 use crate::observed::{BodySeen, Daemons, OnDelete, ReleaseSeen, Trouble};
 
 #[test]
-fn a_release_in_sync_settles_until_its_workloads_and_jobs_are_done() {
+fn settles_until_workloads_and_jobs_are_done() {
     let mut body = BodySeen::default();
     body.workloads.insert((WorkloadKind::StatefulSet, "openstack".into(), "store".into()));
     let synced = ReleaseSeen { body: Some(body), ..seen("deployed") };
     let world = world().see("store", synced);
     assert_eq!(
         world.says("store"),
-        "settles: StatefulSet store is not there; if it was deleted, annotate osdpl.dev/repair=<release>"
+        "settles: StatefulSet store does not exist; if it was deleted, annotate osdpl.dev/repair=<release>"
     );
     let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 0)));
     assert_eq!(world.says("store"), "settles: store/server 0/1");
@@ -21,7 +21,7 @@ fn a_release_in_sync_settles_until_its_workloads_and_jobs_are_done() {
 }
 
 #[test]
-fn a_batch_that_is_made_anew_leaves_a_release_ready_and_one_that_hangs_does_not() {
+fn replaced_batch_keeps_release_ready_unless_stuck() {
     let mut body = BodySeen::default();
     body.workloads.insert((WorkloadKind::DaemonSet, "openstack".into(), "store".into()));
     let says = |ready: i32, stuck: bool| {
@@ -36,12 +36,12 @@ fn a_batch_that_is_made_anew_leaves_a_release_ready_and_one_that_hangs_does_not(
         world.says("store")
     };
     assert_eq!(says(2, false), "ready");
-    assert_eq!(says(1, false), "settles: store/server 1/3", "more than a batch is missing");
+    assert_eq!(says(1, false), "settles: store/server 1/3", "more pods than one batch are missing");
     assert_eq!(says(2, true), "settles: store/server 2/3: no image");
 }
 
 #[test]
-fn what_was_scaled_to_0_beside_helm_is_not_ready_and_what_the_manifest_leaves_at_0_is() {
+fn reports_workloads_scaled_to_zero_outside_helm() {
     let identity = (WorkloadKind::StatefulSet, "openstack".to_owned(), "store".to_owned());
     let scaled = |at_rest: bool| {
         let mut seen = seen("deployed");
@@ -55,11 +55,11 @@ fn what_was_scaled_to_0_beside_helm_is_not_ready_and_what_the_manifest_leaves_at
         world.says("store")
     };
     assert_eq!(scaled(true), "ready");
-    let told = scaled(false);
+    let step = scaled(false);
     assert!(
-        told.starts_with(
+        step.starts_with(
             "settles: store/server store was scaled to 0; scale it back (`kubectl -n openstack scale statefulset store"
         ),
-        "{told}"
+        "{step}"
     );
 }

@@ -1,4 +1,4 @@
-//! A small world for the plan's tests.
+//! Fixtures of the plan's tests.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::observed::{AttemptSeen, BodySeen, HookSeen, JobSeen, Owner, ReleaseSe
 
 pub const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
-/// A world of two releases, `front` needing `store`, both absent.
+/// Two absent releases: `front` needs `store`.
 pub struct World {
     pub desired: Desired,
     pub observed: Observed,
