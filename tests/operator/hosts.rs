@@ -141,7 +141,7 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         };
         world.until("nothing is left to tell", quiet).await;
         assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{late}")]);
-        let note = format!("host {late} is forgotten: its nova-compute and 0 of Neutron's agents");
+        let note = format!("deleted host {late}: its nova-compute service and 0 Neutron agents");
         assert_eq!(world.until_note("HostForgotten").await, note);
         assert_eq!(world.runs().await, [job], "one Job for one compute, whoever was killed in between");
         let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();

@@ -16,7 +16,8 @@ impl World {
         let (cache, keystone) = (one("memcached"), one("keystone"));
         // One release goes, and helm goes on with it while the rest stays.
         self.osdpl(&["detach", "--namespace", &self.namespace, "memcached"]);
-        let gone = |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("let go").then_some(());
+        let gone =
+            |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
         self.until("memcached is let go", gone).await;
         self.goes_on(setting, cache, "conf.memcached.memory=77");
         let seen = |cloud: &OpenStackDeployment| {
