@@ -45,9 +45,9 @@ fn describe_pause(report: &Report<'_>) -> String {
     let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
     let names: Vec<_> = paused_releases.map(|(name, _)| name.as_str()).collect();
     let what = if names.is_empty() {
-        "no release is describe_pause back".to_owned()
+        "no release is held back".to_owned()
     } else {
-        format!("describe_pause back: {}", names.join(", "))
+        format!("held back: {}", names.join(", "))
     };
     format!("helm is not started; {what}; set spec.paused to false to go on")
 }
@@ -76,12 +76,12 @@ fn describe_ceph(declared: &Declared) -> String {
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {
         return format!(
-            "{source}: monitors; ceph.conf and the key of client.admin are describe_ceph for the charts, which create pools and users themselves{health}"
+            "{source}: monitors; ceph.conf and the key of client.admin are written for the charts, which create pools and users themselves{health}"
         );
     }
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();
     let names = names.join(", ");
-    format!("{source}: users for {names}; ceph.conf and their keys are describe_ceph for the charts{health}")
+    format!("{source}: users for {names}; ceph.conf and their keys are written for the charts{health}")
 }
 
 pub fn conditions(

@@ -251,7 +251,7 @@ fn failed_pass_clears_ready_until_the_next_success() {
     assert_eq!(condition(&failed, "Ready"), ("False", "ReconcileError"));
     assert_eq!(condition(&failed, "Reconciling"), ("True", "ReconcileError"));
     assert_eq!(condition(&failed, "Stalled"), ("False", "AsExpected"), "it may recover by itself");
-    let suffix = "until this works what else this status says is from before (it is tried repeated every few seconds)";
+    let suffix = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
     assert_eq!(failed.message, format!("{why}; {suffix}"));
     assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
     assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");

@@ -14,7 +14,7 @@ fn cause(message: &str, release: &str, stuck: bool, victims: usize) -> Cause {
         message: message.into(),
         objects: vec![CauseObject { kind: "Pod".into(), namespace: "n".into(), name: "p".into() }],
         stuck,
-        causes: true,
+        told: true,
         releases: BTreeSet::from([Key::new("n", release)]),
         victims: (0..victims).map(|number| format!("app/{number}")).collect(),
     }
@@ -50,9 +50,12 @@ fn prepends_first_cause_without_repetition() {
         |causes, message: &str, grave| with(causes, |report| prepend_cause(message.to_owned(), report, grave));
     let broken = || vec![cause("db/server: db-0: no image", "ours", true, 4)];
     let line = "db/server: db-0: no image (app/0, app/1, app/2, and 1 more waiting)";
-    assert_eq!(prepended(broken(), "helm is running for web", true), format!("{line}; helm is at web"));
+    assert_eq!(prepended(broken(), "helm is running for web", true), format!("{line}; helm is running for web"));
     assert_eq!(prepended(broken(), "db: db-0: no image", true), line);
     let waiting = || vec![cause("db/server: db-0: it starts", "ours", false, 0)];
     assert_eq!(prepended(waiting(), "boom", true), "boom");
-    assert_eq!(prepended(waiting(), "helm is running for web", false), "db/server: db-0: it starts; helm is at web");
+    assert_eq!(
+        prepended(waiting(), "helm is running for web", false),
+        "db/server: db-0: it starts; helm is running for web"
+    );
 }
