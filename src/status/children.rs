@@ -125,7 +125,7 @@ fn unknown() -> ComponentStatus {
         status: ComponentVerdict::Unknown,
         generation: None,
         ready: "0/0".into(),
-        reason: "its workload is not there yet".into(),
+        reason: "its workload does not exist yet".into(),
     }
 }
 
