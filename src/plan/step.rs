@@ -265,8 +265,7 @@ impl Context<'_> {
         Step::Wait(Wait::Helm { verb: child.verb.clone(), queued: child.queued, hook })
     }
 
-    /// Whether another operation could start after helm was stopped. A release that is blocked or waits for approval
-    /// stops nothing.
+    /// Whether another operation could start after helm was stopped: blocked releases stop nothing.
     fn has_replacement(&self, name: &str, key: &Key, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {
