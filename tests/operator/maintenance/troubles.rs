@@ -174,7 +174,7 @@ async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node
     server.answers("nova-api", Manner::Well);
     server.nova.speaks(52);
     server.nova.expire();
-    world.until_says("away", "nova speaks version 2.52 of its API at most, and 2.53 is needed").await;
+    world.until_says("away", "nova supports API version 2.52 at most, but 2.53 is required").await;
     assert_eq!((world.cordon_of(node).await, server.nova.changes().len()), ((false, None), before));
     let leave = Patch::Merge(json!({"spec": {"instances": "Leave"}}));
     world.maintenances().patch(&world.own("away"), &PatchParams::default(), &leave).await.unwrap();
