@@ -217,7 +217,7 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
         let status = world.until_ready_to_drain("held").await;
-        assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is no compute"));
+        assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is not a compute node"));
         assert_eq!(world.cordon_of(node).await, (true, Some(world.own("held"))));
 
         // Pods on a node that is taken out count as gone.
