@@ -165,11 +165,13 @@ async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node
     let newest = world.apply(&spec).await.metadata.generation;
     world.until("the spec is read", |cloud| (cloud.status().observed_generation == newest).then_some(())).await;
     world.maintain("away", json!({"node": node})).await;
-    world.until_says("away", "nova can't be asked before the password of the cloud's administrator is known").await;
+    world
+        .until_says("away", "nova cannot be queried: the password of the cloud's administrator is not known yet")
+        .await;
     server.answers("nova-api", Manner::Badly);
     world.apply(&whole).await;
     let status = world.until_says("away", "503 Service Unavailable").await;
-    let begins = format!("whether there are instances on {node} is not known: GET http://nova-api.");
+    let begins = format!("cannot check for instances on {node}: GET http://nova-api.");
     assert!(status.message.starts_with(&begins), "{}", status.message);
     server.answers("nova-api", Manner::Well);
     server.nova.speaks(52);
@@ -203,13 +205,13 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         world.maintain("held", json!({"node": node})).await;
         let set = format!("{}/mariadb-server", world.namespace);
         let quorum = format!(
-            "StatefulSet {set} would keep 1 of 3 pods ready without this node, and needs 2 for its quorum; have its other pods ready"
+            "StatefulSet {set} would keep 1 of 3 pods ready without this node but needs 2 for its quorum; make its other pods ready"
         );
         let status = world.until_says("held", &quorum).await;
         assert_eq!(step(&status, MaintenanceStep::Turn).0, StepState::Waiting);
         world.allow_evictions(0).await;
         world.set_ready(&member, true).await;
-        let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, and 3 must be");
+        let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, but 3 must be");
         world.until_says("held", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
         // What a budget keeps is pods that are ready: the one of the node that fails may go.
