@@ -44,8 +44,8 @@ pub(super) fn decide(case: &Case<'_>) -> Decision {
     let starts = turn::start(case.spec).filter(|start| *start > case.now);
     let ends = turn::end(case.spec).filter(|end| *end > case.now);
     let looked = decision.status.instances.as_ref().is_some_and(|instances| instances.looked.is_some());
-    let look = case.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| looked);
-    decision.wake = starts.into_iter().chain(ends).chain(look).min();
+    let next_check = case.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| looked);
+    decision.wake = starts.into_iter().chain(ends).chain(next_check).min();
     decision
 }
 

@@ -17,10 +17,10 @@ use world::*;
 #[test]
 fn installs_providers_before_their_dependents() {
     let world = world();
-    assert_eq!(world.says("store"), "helm upgrade --install, because it is not installed");
-    assert_eq!(world.says("front"), "waits for store/server");
+    assert_eq!(world.describe_step("store"), "helm upgrade --install, because it is not installed");
+    assert_eq!(world.describe_step("front"), "waits for store/server");
     let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 1)));
-    assert_eq!(world.says("front"), "helm upgrade --install, because it is not installed");
+    assert_eq!(world.describe_step("front"), "helm upgrade --install, because it is not installed");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn maps_each_state_to_its_step() {
         (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
         (changed(|s| s.body = None), "settles: its release record is being read"),
     ] {
-        assert_eq!(world().see("store", seen).says("store"), expected);
+        assert_eq!(world().see("store", seen).describe_step("store"), expected);
     }
 }
 
@@ -114,14 +114,14 @@ fn stops_helm_only_if_outdated_and_stuck() {
             world.observed.running.insert(key.clone(), child(inputs));
         })
     };
-    assert_eq!(running("new", 0).says("store"), "helm upgrade runs: post-upgrade Job store-init");
+    assert_eq!(running("new", 0).describe_step("store"), "helm upgrade runs: post-upgrade Job store-init");
     assert_eq!(
-        running("new", 2).says("store"),
+        running("new", 2).describe_step("store"),
         "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied"
     );
-    assert_eq!(running("old", 0).says("store"), "helm upgrade runs: post-upgrade Job store-init");
+    assert_eq!(running("old", 0).describe_step("store"), "helm upgrade runs: post-upgrade Job store-init");
     assert_eq!(
-        running("old", 2).says("store"),
+        running("old", 2).describe_step("store"),
         "stop helm, because the desired state changed while helm waits for something that cannot succeed (post-upgrade Job store-init: exit code 1: access denied)"
     );
 }
@@ -129,34 +129,34 @@ fn stops_helm_only_if_outdated_and_stuck() {
 #[test]
 fn keeps_helm_running_if_nothing_can_replace_it() {
     let key = || Key::new("openstack", "store");
-    let says = |change: &dyn Fn(&mut World)| {
+    let step_of = |change: &dyn Fn(&mut World)| {
         let world = world().with(|world| {
             hook(world, 2);
             world.observed.running.insert(key(), child("old"));
         });
-        world.with(change).says("store")
+        world.with(change).describe_step("store")
     };
-    assert!(says(&|_| {}).starts_with("stop helm"));
+    assert!(step_of(&|_| {}).starts_with("stop helm"));
     let continues = "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied";
     for reason in ["ChartUnavailable", "ChartPending", "InputsMissing", "InvalidSpec"] {
         let blocked = Some(Blocked { reason: reason.into(), message: "x".into() });
-        let step = says(&|world| world.desired.releases.get_mut("store").unwrap().blocked.clone_from(&blocked));
+        let step = step_of(&|world| world.desired.releases.get_mut("store").unwrap().blocked.clone_from(&blocked));
         assert_eq!(step, continues, "{reason}");
     }
-    assert_eq!(says(&|world| world.desired.releases.get_mut("store").unwrap().paused = true), continues);
-    assert_eq!(says(&|world| world.policy.paused = true), continues);
+    assert_eq!(step_of(&|world| world.desired.releases.get_mut("store").unwrap().paused = true), continues);
+    assert_eq!(step_of(&|world| world.policy.paused = true), continues);
     let unapproved = |world: &mut World| {
         let seen = world.observed.releases.get_mut(&key()).unwrap();
         (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
     };
-    assert_eq!(says(&unapproved), continues, "it would wait for approval");
+    assert_eq!(step_of(&unapproved), continues, "it would wait for approval");
     let unwanted = |world: &mut World| drop(world.desired.releases.remove("store"));
-    assert_eq!(says(&unwanted), continues, "its uninstall would wait for approval");
+    assert_eq!(step_of(&unwanted), continues, "its uninstall would wait for approval");
     let deleting = |world: &mut World| {
         world.desired.releases.clear();
         world.policy.deleting = true;
     };
-    assert!(says(&deleting).starts_with("stop helm"), "a deletion asks for no approval");
+    assert!(step_of(&deleting).starts_with("stop helm"), "a deletion asks for no approval");
 }
 
 #[test]
@@ -176,16 +176,18 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
         })
     };
     let soon = "failed 2 times in a row, next try at 2027-01-15T08:00:2";
-    assert!(failed("new", Mend::Time).says("store").starts_with(soon));
+    assert!(failed("new", Mend::Time).describe_step("store").starts_with(soon));
     assert!(failed("new", Mend::Time).plan().wake.is_some_and(|wake| wake > NOW));
-    let later = failed("new", Mend::Hand).says("store");
+    let later = failed("new", Mend::Hand).describe_step("store");
     assert!(later.starts_with("failed 2 times in a row, next try at 2027-01-15T08:04:"), "{later}");
-    assert_eq!(failed("new", Mend::Inputs).says("store"), "hook failed");
+    assert_eq!(failed("new", Mend::Inputs).describe_step("store"), "hook failed");
     assert_eq!(failed("new", Mend::Inputs).plan().wake, None);
     for mend in [Mend::Time, Mend::Hand, Mend::Inputs] {
-        assert!(failed("old", mend).says("store").starts_with("delete Jobs store-setup, helm upgrade --install"));
+        assert!(
+            failed("old", mend).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
+        );
         let mended = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
-        assert!(mended.says("store").starts_with(soon), "a repair request shortens the backoff");
+        assert!(mended.describe_step("store").starts_with(soon), "a repair request shortens the backoff");
     }
 }
 
@@ -200,22 +202,25 @@ fn approval_holds_until_target_is_reached() {
     assert_eq!(world.plan().awaiting().count(), 2);
     let hash = world.plan().hash;
     let world = world.with(|world| world.policy.approved = Some(hash));
-    assert!(world.says("store").starts_with("delete Jobs store-setup, helm upgrade"));
+    assert!(world.describe_step("store").starts_with("delete Jobs store-setup, helm upgrade"));
     let world = world.see("store", seen("deployed"));
-    assert_eq!(world.says("front"), "waits for store/server", "still approved");
+    assert_eq!(world.describe_step("front"), "waits for store/server", "still approved");
 }
 
 #[test]
 fn paused_blocked_and_terminating_releases_wait() {
     let paused = world().with(|world| world.policy.paused = true);
-    assert_eq!(paused.says("store"), "paused; set `paused: false` to go on");
+    assert_eq!(paused.describe_step("store"), "paused; set `paused: false` to go on");
     let blocked = world().with(|world| {
         let blocked = crate::desired::Blocked { reason: "ChartMissing".into(), message: "no chart".into() };
         world.desired.releases.get_mut("store").unwrap().blocked = Some(blocked);
     });
-    assert_eq!(blocked.says("store"), "no chart");
+    assert_eq!(blocked.describe_step("store"), "no chart");
     let terminating = world().with(|world| _ = world.observed.terminating.insert("openstack".into()));
-    assert_eq!(terminating.says("store"), "namespace openstack is being deleted: no Job starts in it any more");
+    assert_eq!(
+        terminating.describe_step("store"),
+        "namespace openstack is being deleted: no Job starts in it any more"
+    );
 }
 
 #[test]
@@ -227,7 +232,7 @@ fn deletes_hook_jobs_only_if_images_change() {
         let mut seen = ReleaseSeen { images: images.map(Into::into), body: Some(body), ..seen("deployed") };
         seen.inputs = Some("old".into());
         change(&mut seen);
-        world().see("store", seen).says("store")
+        world().see("store", seen).describe_step("store")
     };
     let with = "delete Jobs store-setup, store-sync, helm upgrade --install, because its inputs changed";
     let without = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";

@@ -23,12 +23,12 @@ fn compared(seen: ReleaseSeen, verdict: Verdict) -> World {
 }
 
 fn adoption(seen: ReleaseSeen, verdict: Verdict) -> String {
-    compared(seen, verdict).with(|world| _ = world.policy.adopt.insert("store".into())).says("store")
+    compared(seen, verdict).with(|world| _ = world.policy.adopt.insert("store".into())).describe_step("store")
 }
 
 #[test]
 fn reports_changes_before_adoption() {
-    let message = |verdict| compared(theirs(), verdict).says("store");
+    let message = |verdict| compared(theirs(), verdict).describe_step("store");
     let same = message(Verdict::Same);
     assert!(same.contains("take it over (osdpl adopt <release>): nothing would change. Or"), "{same}");
     let differs = message(differs());
@@ -50,7 +50,7 @@ fn adopts_requested_releases_without_other_manager() {
         world.policy.paused = true;
         world.policy.adopt.insert("all".into());
     };
-    let paused = compared(theirs(), Verdict::Same).with(all).says("store");
+    let paused = compared(theirs(), Verdict::Same).with(all).describe_step("store");
     assert_eq!(paused, "label the record, because it already equals the desired state", "labels do not start pods");
 }
 
@@ -63,13 +63,15 @@ fn changes_adopted_releases_only_after_approval() {
         compared(seen, differs())
     };
     let waits = "it was adopted and differs from the desired state: waits for approval (osdpl approve)";
-    assert_eq!(adopted().says("store"), waits);
+    assert_eq!(adopted().describe_step("store"), waits);
     let automatic = adopted().with(|world| world.policy.approval = Approval::Automatic);
-    assert_eq!(automatic.says("store"), waits);
+    assert_eq!(automatic.describe_step("store"), waits);
     let hash = adopted().plan().hash;
     let approved = adopted().with(|world| world.policy.approved = Some(hash));
     assert!(
-        approved.says("store").starts_with("delete Jobs store-setup, helm upgrade --install, because it was adopted")
+        approved
+            .describe_step("store")
+            .starts_with("delete Jobs store-setup, helm upgrade --install, because it was adopted")
     );
 }
 
@@ -81,23 +83,23 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
         seen
     };
     let labelled = "label the record, because it already equals the desired state";
-    assert_eq!(compared(by_hand(), Verdict::Same).says("store"), labelled);
+    assert_eq!(compared(by_hand(), Verdict::Same).describe_step("store"), labelled);
     let paused = |world: &mut World| world.desired.releases.get_mut("store").unwrap().paused = true;
-    assert_eq!(compared(by_hand(), Verdict::Same).with(paused).says("store"), labelled);
-    let other = compared(by_hand(), differs()).says("store");
+    assert_eq!(compared(by_hand(), Verdict::Same).with(paused).describe_step("store"), labelled);
+    let other = compared(by_hand(), differs()).describe_step("store");
     assert!(other.starts_with("revision 3 was not made by osdpl"), "{other}");
 }
 
 #[test]
 fn unmanages_releases_and_counts_them_as_ready() {
-    let says = |seen: ReleaseSeen| {
+    let step_of = |seen: ReleaseSeen| {
         let unmanage = |world: &mut World| world.desired.releases.get_mut("store").unwrap().managed = false;
-        world().see("store", seen).with(unmanage).says("store")
+        world().see("store", seen).with(unmanage).describe_step("store")
     };
     let expected = "remove our labels from its records, because the spec does not manage it any more";
     for seen in [seen("deployed"), seen("failed"), ReleaseSeen { inputs: Some("old".into()), ..seen("deployed") }] {
-        assert_eq!(says(seen), expected);
+        assert_eq!(step_of(seen), expected);
     }
-    assert_eq!(says(theirs()), "ready", "with any inputs");
-    assert!(says(seen("pending-upgrade")).starts_with("unlock the record"));
+    assert_eq!(step_of(theirs()), "ready", "with any inputs");
+    assert!(step_of(seen("pending-upgrade")).starts_with("unlock the record"));
 }

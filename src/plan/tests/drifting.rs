@@ -58,7 +58,7 @@ fn handles_drift_by_policy_and_request() {
         ("paused", paused(drifted(3, Repair)), "ready", Some(Mending::Held)),
         ("in a terminating namespace", terminating(drifted(3, Repair)), "ready", Some(Mending::Held)),
     ] {
-        assert_eq!((world.says("store").as_str(), world.mending()), (step, mending), "{what}");
+        assert_eq!((world.describe_step("store").as_str(), world.mending()), (step, mending), "{what}");
     }
 }
 
@@ -70,7 +70,7 @@ fn repeated_drift_is_repaired_with_backoff() {
         })
     };
     let world = fought(1, 60);
-    assert_eq!(world.says("store"), "ready");
+    assert_eq!(world.describe_step("store"), "ready");
     let Some(Mending::Fought { count: 1, until }) = world.mending() else { panic!("{:?}", world.mending()) };
     assert_eq!(world.plan().wake, Some(until), "no watch reports the end of the backoff");
     assert!(matches!(world.with_repair_request("store").mending(), Some(Mending::Now)));

@@ -8,14 +8,14 @@ use crate::observed::ReleaseSeen;
 fn removes_dependents_first_after_approval() {
     let undesired =
         || world().see("store", seen("deployed")).see("front", seen("deployed")).with(|w| w.desired.releases.clear());
-    assert_eq!(undesired().says("store"), "stays until front is gone");
-    assert_eq!(undesired().says("front"), "it is not wanted any more: waits for approval (osdpl approve)");
+    assert_eq!(undesired().describe_step("store"), "stays until front is gone");
+    assert_eq!(undesired().describe_step("front"), "it is not wanted any more: waits for approval (osdpl approve)");
     let deleting = undesired().with(|world| world.policy.deleting = true);
-    assert_eq!(deleting.says("front"), "helm uninstall, because it is not wanted any more");
+    assert_eq!(deleting.describe_step("front"), "helm uninstall, because it is not wanted any more");
     let skipping = deleting.with(|world| _ = world.policy.skip_hooks.insert("all".into()));
-    assert_eq!(skipping.says("front"), "helm uninstall --no-hooks, because it is not wanted any more");
+    assert_eq!(skipping.describe_step("front"), "helm uninstall --no-hooks, because it is not wanted any more");
     let terminating = deleting_in("openstack");
-    assert_eq!(terminating.says("front"), "helm uninstall --no-hooks, because it is not wanted any more");
+    assert_eq!(terminating.describe_step("front"), "helm uninstall --no-hooks, because it is not wanted any more");
     assert!(
         !world()
             .see("other", ReleaseSeen { attempt: None, own_inputs: None, ..seen("deployed") })
@@ -31,7 +31,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
     let without = |change: fn(&mut World)| {
         let world = world().see("store", seen("deployed")).see("front", seen("deployed"));
         let world = world.with(|world| _ = world.desired.releases.remove("store")).with(change);
-        world.says("store")
+        world.describe_step("store")
     };
     let approval = "it is not wanted any more: waits for approval (osdpl approve)";
     let no_more = |world: &mut World| world.desired.releases.get_mut("front").unwrap().needs.clear();
@@ -59,30 +59,30 @@ fn keeps_paused_undesired_releases_until_deletion() {
             world.policy.paused_releases.insert("store".into());
         })
     };
-    assert_eq!(paused().says("store"), "paused; set `paused: false` to go on");
+    assert_eq!(paused().describe_step("store"), "paused; set `paused: false` to go on");
     let deleting = paused().with(|world| world.policy.deleting = true);
-    assert_eq!(deleting.says("store"), "helm uninstall, because it is not wanted any more");
+    assert_eq!(deleting.describe_step("store"), "helm uninstall, because it is not wanted any more");
 }
 
 #[test]
 fn reapplies_synced_releases_on_repair_by_name() {
     let repair_of =
         |name: &str| world().see("store", seen("deployed")).with(|world| _ = world.policy.repair.insert(name.into()));
-    assert_eq!(repair_of("all").says("store"), "ready", "`all` selects only drift and foreign revisions");
+    assert_eq!(repair_of("all").describe_step("store"), "ready", "`all` selects only drift and foreign revisions");
     assert_eq!(
-        repair_of("store").says("store"),
+        repair_of("store").describe_step("store"),
         "delete Jobs store-setup, helm upgrade --install, because a repair was requested"
     );
     let paused = repair_of("store").with(|world| world.policy.paused = true);
-    assert_eq!(paused.says("store"), "ready");
+    assert_eq!(paused.describe_step("store"), "ready");
 }
 
 #[test]
 fn unlabelled_revision_over_ours_is_foreign() {
     let nameless = || ReleaseSeen { attempt: None, inputs: None, ..seen("deployed") };
-    assert!(world().see("store", nameless()).says("store").starts_with("revision 3 was not made by osdpl"));
+    assert!(world().see("store", nameless()).describe_step("store").starts_with("revision 3 was not made by osdpl"));
     let never = ReleaseSeen { own_inputs: None, ..nameless() };
-    assert!(world().see("store", never).says("store").contains("that osdpl did not make"));
+    assert!(world().see("store", never).describe_step("store").contains("that osdpl did not make"));
 }
 
 fn deleting_in(namespace: &str) -> World {

@@ -11,20 +11,20 @@ fn settles_until_workloads_and_jobs_are_done() {
     let synced = ReleaseSeen { body: Some(body), ..seen("deployed") };
     let world = world().see("store", synced);
     assert_eq!(
-        world.says("store"),
+        world.describe_step("store"),
         "settles: StatefulSet store does not exist; if it was deleted, annotate osdpl.dev/repair=<release>"
     );
     let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 0)));
-    assert_eq!(world.says("store"), "settles: store/server 0/1");
+    assert_eq!(world.describe_step("store"), "settles: store/server 0/1");
     let world = world.with(|world| world.observed.workloads = vec![available("store", "store/server", 1)]);
-    assert_eq!(world.says("store"), "ready");
+    assert_eq!(world.describe_step("store"), "ready");
 }
 
 #[test]
 fn replaced_batch_keeps_release_ready_unless_stuck() {
     let mut body = BodySeen::default();
     body.workloads.insert((WorkloadKind::DaemonSet, "openstack".into(), "store".into()));
-    let says = |ready: i32, stuck: bool| {
+    let step_of = |ready: i32, stuck: bool| {
         let mut set = available("store", "store/server", ready);
         (set.kind, set.desired, set.updated) = (WorkloadKind::DaemonSet, 3, 3);
         set.on_delete = Some(OnDelete::default());
@@ -33,11 +33,11 @@ fn replaced_batch_keeps_release_ready_unless_stuck() {
         let daemons = Daemons { namespace: "openstack".into(), component: set.component.clone() };
         world.observed.renewed.insert(daemons, 1);
         world.observed.workloads.push(set);
-        world.says("store")
+        world.describe_step("store")
     };
-    assert_eq!(says(2, false), "ready");
-    assert_eq!(says(1, false), "settles: store/server 1/3", "more pods than one batch are missing");
-    assert_eq!(says(2, true), "settles: store/server 2/3: no image");
+    assert_eq!(step_of(2, false), "ready");
+    assert_eq!(step_of(1, false), "settles: store/server 1/3", "more pods than one batch are missing");
+    assert_eq!(step_of(2, true), "settles: store/server 2/3: no image");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn reports_workloads_scaled_to_zero_outside_helm() {
         workload.desired = 0;
         let mut world = world().see("store", seen);
         world.observed.workloads.push(workload);
-        world.says("store")
+        world.describe_step("store")
     };
     assert_eq!(scaled(true), "ready");
     let step = scaled(false);

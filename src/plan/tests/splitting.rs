@@ -26,7 +26,7 @@ fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], appr
         (set.kind, set.name, set.desired) = (WorkloadKind::DaemonSet, (*name).into(), *nodes);
         world.observed.workloads.push(set);
     }
-    world.says("store")
+    world.describe_step("store")
 }
 
 #[test]

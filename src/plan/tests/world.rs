@@ -117,7 +117,7 @@ impl World {
         plan(&self.desired, &self.observed, &self.catalog, &self.policy, NOW)
     }
 
-    pub fn says(&self, name: &str) -> String {
+    pub fn describe_step(&self, name: &str) -> String {
         match &self.plan().decisions[name].step {
             Step::Do(action, why) => format!("{action}, because {why}"),
             Step::Wait(wait) => wait.to_string(),
