@@ -81,7 +81,7 @@ pub fn scaled_away(workload: &Workload) -> ComponentStatus {
         generation: Some(*generation),
         ready: "0/0".into(),
         reason: format!(
-            "{name} was scaled to 0; scale it back (`kubectl -n {namespace} scale {kind} {name} --replicas=…`), or ask for 0 in the release's values"
+            "{name} was scaled to 0; scale it back (`kubectl -n {namespace} scale {kind} {name} --replicas=…`), or set 0 replicas in the release's values"
         ),
     }
 }

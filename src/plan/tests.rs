@@ -156,7 +156,7 @@ fn keeps_helm_running_if_nothing_can_replace_it() {
         world.desired.releases.clear();
         world.policy.deleting = true;
     };
-    assert!(step_of(&deleting).starts_with("stop helm"), "a deletion asks for no approval");
+    assert!(step_of(&deleting).starts_with("stop helm"), "a deletion needs no approval");
 }
 
 #[test]
@@ -186,8 +186,8 @@ fn retries_failures_after_backoff_and_new_inputs_at_once() {
         assert!(
             failed("old", mend).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
         );
-        let mended = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
-        assert!(mended.describe_step("store").starts_with(soon), "a repair request shortens the backoff");
+        let repair_requested = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
+        assert!(repair_requested.describe_step("store").starts_with(soon), "a repair request shortens the backoff");
     }
 }
 

@@ -21,7 +21,7 @@ fn drift_without_time_keeps_first_report_time() {
         assert_eq!(entry(&drifted(change), std::slice::from_ref(&first), LATE), first);
     }
     let other = entry(&drifted(edited(None)), &[entry(&drifted(Change::Deleted), &[], EARLY)], LATE);
-    assert_eq!(other.at, LATE.to_string(), "another change is reported anew");
+    assert_eq!(other.at, LATE.to_string(), "another change gets a new time");
     let timed = entry(&drifted(edited(Some(EARLY))), &[], LATE);
     assert_eq!(describe(&timed), "Service api was edited by kubectl (spec.ports), at 2027-01-15T08:00:00Z");
     let gone = entry(&drifted(Change::Deleted), &[], LATE);
