@@ -142,8 +142,8 @@ fn a_storage_class_that_does_not_exist_is_told_with_the_claim_and_what_to_do() {
         let namespace = &world.namespace;
         let delete = format!("kubectl -n {namespace} delete");
         let expected = format!(
-            "mariadb-server-0: claim mysql-data-mariadb-server-0 (5Gi) waits: StorageClass \"nope\" does not exist; make it, or delete what asks \
-             for it ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0), then correct spec.storageClass"
+            "mariadb-server-0: claim mysql-data-mariadb-server-0 (5Gi) is pending: StorageClass \"nope\" does not exist; create the \
+             StorageClass, or delete the objects that request it ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0), then correct spec.storageClass"
         );
         assert_eq!(told, expected);
         let message = world

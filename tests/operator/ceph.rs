@@ -51,7 +51,7 @@ fn a_ceph_outside_becomes_what_each_chart_mounts() {
         world.apply(&storage()).await;
         let cloud = world.until_ready().await;
         let says = format!(
-            "Secret {}/{SECRET} speaks for glance, cinder, cinder-backup, manila; ceph.conf and their keys are written for the charts",
+            "Secret {}/{SECRET}: users for glance, cinder, cinder-backup, manila; ceph.conf and their keys are written for the charts",
             world.namespace
         );
         assert_eq!(ceph(&cloud), ("True Ready".to_owned(), says));

@@ -47,7 +47,7 @@ fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_wai
         let none = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": null}}});
         sets.patch(name, &PatchParams::default(), &Patch::Merge(none)).await.unwrap();
 
-        let waits = says("it was taken over as others made it, which is not as it is wanted: waits for approval").await;
+        let waits = says("it was adopted and differs from the desired state: waits for approval").await;
         assert!(waits.child("memcached").changes.contains(&"conf.memcached.memory".to_owned()), "{waits:?}");
         assert_eq!(world.helm_runs(), []);
         world.osdpl(&["approve"]);

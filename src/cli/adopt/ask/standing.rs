@@ -78,7 +78,7 @@ impl<'a> Look<'a> {
             (Maker::Foreign, Status::Deployed) => {}
             (Maker::Foreign, status) => {
                 return Ok(Standing::Refused(format!(
-                    "revision {} of {key} is {status}, and only what helm has deployed is taken over; bring it there with helm first",
+                    "revision {} of {key} is {status}, and osdpl adopts only deployed releases; repair it with helm first",
                     newest.revision
                 )));
             }
