@@ -75,7 +75,7 @@ fn everything_wrong_is_said_with_its_place() {
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nfragments:\n- when: feature.x\n".into(),
-            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; there are spec, features",
+            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; available are spec, features",
         ),
         (
             "presets/small.yaml",
@@ -120,7 +120,7 @@ fn everything_wrong_is_said_with_its_place() {
         (
             "values/services/front.yaml",
             with("    plainJobs", "    unset: ['a..b']\n    plainJobs"),
-            "values/services/front.yaml: releases.front.unset: \"a..b\" is no path: a key is empty",
+            "values/services/front.yaml: releases.front.unset: \"a..b\" is not a valid path: a key is empty",
         ),
         (
             "values/services/front.yaml",

@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_a_check_says_is_looked_at_before_anybody_reads_it() {
         for (message, expected) in [
-            ("${nonsense(} it", "`nonsense(` is no CEL expression"),
+            ("${nonsense(} it", "`nonsense(` is not a valid CEL expression"),
             ("${feature.colour}", "`feature.colour` uses `feature`, which does not exist"),
             ("${credentials.store.admin}", "checks[0].message: `credentials.store.admin` asks for a secret"),
             ("${facts.store.id}", "checks[0].message: `facts.store.id` asks for facts"),
