@@ -19,10 +19,7 @@ const TRANSLATIONS: [(&str, &str); 10] = [
     ("cannot deserialize null into string", "expected a string, found null"),
     ("multiple YAML documents detected", "expected one document, found a second one (---)"),
     ("expected mapping start", "expected a map, found something else"),
-    (
-        "non-finite float",
-        ".nan and .inf are not allowed: write a number, or put the text in quotes",
-    ),
+    ("non-finite float", ".nan and .inf are not allowed: write a number, or put the text in quotes"),
     ("recursive references require", "an alias refers to a node that contains it"),
 ];
 /// Advice to programmers that the library may append.
@@ -32,7 +29,10 @@ const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 pub(super) fn translate(message: &str) -> String {
     let message = without_literals(message);
     let message = message.split(" at line ").next().unwrap_or(&message);
-    let translation = TRANSLATIONS.iter().find(|(begin, _)| message.starts_with(begin)).map(|(_, translation)| (*translation).to_owned());
+    let translation = TRANSLATIONS
+        .iter()
+        .find(|(begin, _)| message.starts_with(begin))
+        .map(|(_, translation)| (*translation).to_owned());
     translation.unwrap_or_else(|| ADVICE.iter().fold(message.to_owned(), |message, advice| message.replace(advice, "")))
 }
 
@@ -41,7 +41,8 @@ pub fn without_literals(message: &str) -> String {
     for (begin, kinds) in [("invalid type: ", &KINDS[..]), ("invalid value: ", &KINDS), ("unknown variant ", &VARIANT)]
     {
         let Some(start) = message.find(begin).map(|start| start + begin.len()) else { continue };
-        let Some((kind, quote)) = kinds.iter().find(|(kind, quote)| message[start..].starts_with(&format!("{kind}{quote}")))
+        let Some((kind, quote)) =
+            kinds.iter().find(|(kind, quote)| message[start..].starts_with(&format!("{kind}{quote}")))
         else {
             continue;
         };
