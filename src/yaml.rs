@@ -8,7 +8,7 @@ pub use read::problem::without_literals;
 pub use read::{Error, parse};
 
 /// Writes a value as YAML.
-/// Writes a value as YAML.
+pub fn write<T: serde::Serialize>(value: &T) -> String {
     serde_saphyr::to_string(value).unwrap_or_else(|error| format!("# cannot be written as YAML: {error}\n"))
 }
 

@@ -43,8 +43,7 @@ fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
             if let Some(other) = releases.insert(name, &service.file) {
-                let problem =
-                    format!("release {name:?} is also in {other}; release names are unique, so rename one");
+                let problem = format!("release {name:?} is also in {other}; release names are unique, so rename one");
                 errors.push(Error::Other { file: service.file.clone(), problem });
             }
             for component in release.components.keys() {
@@ -86,8 +85,10 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
         feature.certificates.iter().filter_map(|entry| Some((&feature.file, entry.when.as_ref()?)))
     });
     for (file, when) in fragments.chain(checks).chain(certificates).filter(|(_, when)| when.is_secret()) {
-        let problem =
-            format!("the condition `{}` reads a secret, but its result is visible; use the spec instead", when.source());
+        let problem = format!(
+            "the condition `{}` reads a secret, but its result is visible; use the spec instead",
+            when.source()
+        );
         errors.push(Error::Other { file: file.clone(), problem });
     }
 }

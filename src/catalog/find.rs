@@ -50,7 +50,7 @@ impl Catalog {
     /// Returns a digest over everything that could set values of a release, whatever the spec. More can be added to it.
     /// It changes with the catalogue, never with a spec.
     pub(crate) fn said(&self, release: &str) -> Digest {
-        self.reach.said(release, || {
+        self.reach.digest(release, || {
             let mut digest = Digest::default();
             let own = self.release(release).map(|(_, entry)| entry);
             let fragments = self.shared.iter().chain(own.into_iter().flat_map(|entry| &entry.fragments));
@@ -60,14 +60,14 @@ impl Catalog {
                 .chain(self.features.values().flat_map(|feature| &feature.fragments));
             // Files that users added count as part of their spec.
             let is_ours = |file: &str| !self.added.contains_key(file);
-            let said = |fragment: &Fragment| {
+            let own_text = |fragment: &Fragment| {
                 if !is_ours(&fragment.file) {
                     return None;
                 }
                 let body = fragment.body(release)?;
                 Some(format!("{:?}{}", fragment.when, body.source))
             };
-            fragments.filter_map(said).for_each(|text| digest.add(&text));
+            fragments.filter_map(own_text).for_each(|text| digest.add(&text));
             let service = self.release(release).and_then(|(service, _)| self.services.get(service));
             if service.is_none_or(|service| is_ours(&service.file)) {
                 digest.add(own.map_or("", |entry| &entry.base.source));

@@ -47,7 +47,7 @@ struct Reached {
     service: String,
     chart: String,
     group: Group,
-    said: OnceLock<Digest>,
+    digest: OnceLock<Digest>,
 }
 
 impl Reach {
@@ -57,7 +57,7 @@ impl Reach {
         for (service, entry) in services {
             for (name, release) in &entry.releases {
                 let (index, service, chart) = (releases.len(), service.clone(), release.chart.clone());
-                let reached = Reached { index, service, chart, group: entry.group, said: OnceLock::new() };
+                let reached = Reached { index, service, chart, group: entry.group, digest: OnceLock::new() };
                 releases.entry(name.clone()).or_insert(reached);
             }
         }
@@ -70,9 +70,9 @@ impl Reach {
     }
 
     /// Returns the cached digest of a release. It is computed once.
-    pub(super) fn said(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
+    pub(super) fn digest(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
         match self.releases.get(release) {
-            Some(reached) => reached.said.get_or_init(make).clone(),
+            Some(reached) => reached.digest.get_or_init(make).clone(),
             None => make(),
         }
     }

@@ -78,7 +78,12 @@ pub(super) fn hidden(name: &str, key: &str) -> String {
 }
 
 fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
-    let failed = || ExecutionError::function_error("keyed", "an item is not a map with that field, or two items have the same value");
+    let failed = || {
+        ExecutionError::function_error(
+            "keyed",
+            "an item is not a map with that field, or two items have the same value",
+        )
+    };
     let mut found: HashMap<String, Value> = HashMap::new();
     for item in items {
         let Value::Map(map) = item else { return Err(failed()) };

@@ -9,7 +9,9 @@ pub fn matches(text: &str, pattern: &str) -> bool {
 
 /// Returns the error of an invalid regular expression.
 pub fn pattern_problem(pattern: &str) -> Option<String> {
-    let Some(Err(cel::ExecutionError::FunctionError { message, .. })) = evaluate_match("", pattern) else { return None };
+    let Some(Err(cel::ExecutionError::FunctionError { message, .. })) = evaluate_match("", pattern) else {
+        return None;
+    };
     let last = message.lines().last().unwrap_or_default();
     Some(last.trim_start_matches("error: ").to_owned())
 }

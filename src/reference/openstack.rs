@@ -1,4 +1,4 @@
-//! A release of OpenStack, described.
+//! Description of an OpenStack release.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Described, written};
 use crate::catalog::file;
 
-/// Where one may come from, what expressions see of it, and its values.
+/// Describes the possible upgrades to it, the variables of expressions, and its values.
 pub fn describe(entry: &file::OpenStackRelease) -> Described {
     let file::OpenStackRelease { openstack_release, description, variables, upgrades_from, fragments } = entry;
     let mut page = format!("# {openstack_release}\n\n{}\n", description.trim());

@@ -1,4 +1,4 @@
-//! The reference documentation: a page for everything, and one that lists them.
+//! The reference documentation: a page per item, and an index.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use super::table::table;
 use super::{Error, Kind, Reference};
 
-/// What stands at the top of every page.
+/// The header of every page.
 const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit. -->\n";
 
-/// Every page by its path below the folder of the reference.
+/// Returns every page, by its path below the folder of the reference.
 ///
 /// # Errors
-/// Never for a catalogue that could be read; the type says that one thing is described like any other.
+/// Never for a catalogue that could be read; [`Reference::describe`] returns a `Result`.
 pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     let mut pages = BTreeMap::new();
     let mut index = format!(

@@ -1,4 +1,4 @@
-//! A service, described.
+//! Description of a service.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{Described, Reference, written};
 use crate::catalog::{CredentialKind, WorkloadKind, file};
 
 impl Reference {
-    /// Its releases, credentials, and how it can live outside.
+    /// Describes its releases, its credentials, and whether it can run outside the cluster.
     pub(super) fn service(&self, entry: &file::Service) -> Described {
         let file::Service { service, description, group, releases, credentials, external, .. } = entry;
         let mut page = format!("# {service}\n\n{}\n\nGroup {}", description.trim(), written::group(*group));
@@ -26,26 +26,31 @@ impl Reference {
         }
         if !credentials.is_empty() {
             let row = |(name, own): (&String, &file::Credential)| {
-                [code(name), kind(own.kind).to_owned(), own.description.clone(), changing(&own.rotation).to_owned()]
+                [
+                    code(name),
+                    kind(own.kind).to_owned(),
+                    own.description.clone(),
+                    rotation_steps(&own.rotation).to_owned(),
+                ]
             };
             let rows: Vec<_> = credentials.iter().map(row).collect();
             let head = ["name", "kind", "what for", "how a new one comes into force"];
             let _ = write!(page, "\n## Credentials\n\n{}", table(head, &rows));
         }
-        if let Some(outside) = external {
+        if let Some(external) = external {
             let _ = write!(
                 page,
                 "\n## Outside of the cluster\n\nIt can live outside (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
-                outside.service, outside.port, outside.port_name
+                external.service, external.port, external.port_name
             );
         }
         let facts = json!({
             "kind": "service", "name": service, "description": description, "group": written::group(*group), "presets": presets,
             "releases": releases.iter().map(|(name, release)| self.release_facts(name, release)).collect::<Vec<_>>(),
             "credentials": credentials.iter()
-                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description, "rotation": changing(&own.rotation)}))
+                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description, "rotation": rotation_steps(&own.rotation)}))
                 .collect::<Vec<_>>(),
-            "external": external.as_ref().map(|outside| json!({"service": outside.service, "port": outside.port, "portName": outside.port_name})),
+            "external": external.as_ref().map(|external| json!({"service": external.service, "port": external.port, "portName": external.port_name})),
         });
         Described { facts, page }
     }
@@ -142,8 +147,8 @@ fn workload(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// What a new credential takes.
-fn changing(rotation: &str) -> &str {
+/// Returns the steps of a rotation.
+fn rotation_steps(rotation: &str) -> &str {
     if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }
 

@@ -50,9 +50,9 @@ pub fn without_nulls(values: &mut Values) {
 /// Writes equal numbers the same way: helm's release record has `1` where a chart or a user wrote `1.0`.
 pub fn plain_numbers(values: &mut Values) {
     values.values_mut().for_each(normalize_numbers);
-#[expect(clippy::cast_possible_truncation, reason = "only whole numbers below 2^53")]
+}
 
-#[expect(clippy::cast_possible_truncation, reason = "whole numbers below 2^53 alone")]
+#[expect(clippy::cast_possible_truncation, reason = "only whole numbers below 2^53")]
 fn normalize_numbers(value: &mut Value) {
     match value {
         Value::Object(map) => plain_numbers(map),

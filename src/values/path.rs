@@ -10,10 +10,14 @@ pub struct Path(Vec<String>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// There is nothing between two dots, or the text is empty.
-    #[error("{0:?} is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug")]
+    #[error(
+        "{0:?} is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"
+    )]
     EmptyKey(String),
     /// A quote is not closed or is inside a key.
-    #[error("{0:?} is not a valid path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"")]
+    #[error(
+        "{0:?} is not a valid path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\""
+    )]
     Quote(String),
 }
 

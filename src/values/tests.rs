@@ -34,7 +34,10 @@ fn paths_round_trip_and_reject_bad_syntax() {
         assert_eq!(Path::parse(text).unwrap().to_string(), text);
     }
     for (text, message) in [
-        ("", "\"\" is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"),
+        (
+            "",
+            "\"\" is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug",
+        ),
         (
             "a..b",
             "\"a..b\" is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug",

@@ -7,7 +7,7 @@ pub(super) const NODES: usize = 250_000;
 pub(super) const DEPTH: usize = 64;
 /// Messages for exceeded limits. The library's messages only help programmers who set the limits.
 const TOO_LARGE: &str =
-    "it is too large: a document may have 250000 keys and values, once every alias stands for what it names; split it";
+    "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
 /// Prefixes of library messages and their replacements.
 const TRANSLATIONS: [(&str, &str); 10] = [

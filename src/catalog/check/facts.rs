@@ -19,7 +19,13 @@ pub(super) fn check(catalog: &Catalog, errors: &mut Vec<Error>) {
         releases().filter(|(_, release)| release.facts.is_some()).map(|(name, _)| name.as_str()).collect();
     let mut check_expression = |file: &str, field: &str, expression: &str| {
         for name in facts_in(expression).filter(|name| !releases_with_facts.contains(name)) {
-            errors.push(unknown(file, field.to_owned(), "release with facts", name, releases_with_facts.iter().copied()));
+            errors.push(unknown(
+                file,
+                field.to_owned(),
+                "release with facts",
+                name,
+                releases_with_facts.iter().copied(),
+            ));
         }
     };
     for service in catalog.services.values() {

@@ -69,9 +69,9 @@ fn check_schema(schema: &Value, location: &str, wrong: &mut Vec<String>) {
     }
     if let Some(pattern) = map.get("pattern") {
         let problem = pattern.as_str().map_or(Some("it is not a string".to_owned()), expr::pattern_problem);
-        wrong.extend(
-            problem.map(|problem| format!("{location}.pattern: this is not a valid regular expression: {problem}; correct it")),
-        );
+        wrong.extend(problem.map(|problem| {
+            format!("{location}.pattern: this is not a valid regular expression: {problem}; correct it")
+        }));
     }
     match map.get("properties") {
         None => {}
@@ -110,7 +110,11 @@ mod tests {
         let sound = "{type: object, title: Colours, externalDocs: {url: 'https://colours.example.org'}, properties: {name: {type: string, default: red, pattern: '^[a-z]+$'}, sizes: {type: array, items: {type: integer}}}}";
         assert_eq!(load_errors(sound, "{name: red, sizes: [1]}", "x"), "");
         for (schema, default, expected) in [
-            ("{type: objekt}", "{}", "schema.type: \"objekt\" is not a type, did you mean \"object\"?; available are array"),
+            (
+                "{type: objekt}",
+                "{}",
+                "schema.type: \"objekt\" is not a type, did you mean \"object\"?; available are array",
+            ),
             (
                 "{type: object, propertys: {}}",
                 "{}",

@@ -98,7 +98,8 @@ impl Loader<'_> {
     }
 
     fn endpoint(&mut self, path: &str, field: &str, entry: file::Endpoint) -> Option<Endpoint> {
-        let file::Endpoint { component, endpoint, service, port_name, port, path: probe_path, accept, keystone } = entry;
+        let file::Endpoint { component, endpoint, service, port_name, port, path: probe_path, accept, keystone } =
+            entry;
         let component = self.component(path, &format!("{field}.component"), &component)?;
         Some(Endpoint { component, endpoint, service, port_name, port, path: probe_path, accept, keystone })
     }

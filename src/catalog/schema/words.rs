@@ -24,7 +24,10 @@ pub fn said(fault: &Fault<'_>, described: Option<&str>) -> String {
         Problem::Longer(_) | Problem::Shorter(_) => {
             let length = value.as_str().unwrap_or_default().chars().count();
             let expected = range(&schema["minLength"], &schema["maxLength"]);
-            format!("has {length} characters, but {expected} are allowed; write another value{}", example(schema, described))
+            format!(
+                "has {length} characters, but {expected} are allowed; write another value{}",
+                example(schema, described)
+            )
         }
         Problem::Pattern(pattern) => match described {
             Some(described) => format!("{} does not match {pattern}; expected: {described}", quote(value)),
@@ -35,7 +38,10 @@ pub fn said(fault: &Fault<'_>, described: Option<&str>) -> String {
         Problem::Above(_) => format!("{value} is too large; write {}", number(schema)),
         Problem::TooMany(most) => format!("has {} entries, but at most {most} are allowed; remove some", count(value)),
         Problem::TooFewItems(least) | Problem::TooFewProperties(least) => {
-            format!("must have at least {least} entries, but has {}; add the missing ones or remove the field", count(value))
+            format!(
+                "must have at least {least} entries, but has {}; add the missing ones or remove the field",
+                count(value)
+            )
         }
         Problem::Required => format!("is required; {}", missing(schema, described)),
         Problem::Unknown(key, known) => {
@@ -50,15 +56,15 @@ pub fn described<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
     // Items and entries are not among the names. They share the description of their list or map.
     let inner = |mut schema: &'a Value| {
-        let mut said = schema["description"].as_str();
+        let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
             if !below.is_object() {
                 break;
             }
             schema = below;
-            said = schema["description"].as_str().or(said);
+            description = schema["description"].as_str().or(description);
         }
-        (schema, said)
+        (schema, description)
     };
     let at = names.fold(inner(schema), |(schema, _), name| inner(&schema["properties"][name]));
     at.1
@@ -83,7 +89,7 @@ fn missing(schema: &Value, described: Option<&str>) -> String {
 /// Returns the description of a field as a suffix of the remedy.
 fn example(schema: &Value, described: Option<&str>) -> String {
     let described = schema["description"].as_str().or(described);
-    let first = described.map(|said| said.split_once(". ").map_or(said, |(first, _)| first).trim_end_matches('.'));
+    let first = described.map(|text| text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'));
     first.map(|first| format!(": {first}")).unwrap_or_default()
 }
 

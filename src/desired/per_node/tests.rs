@@ -106,7 +106,7 @@ fn what_no_chart_can_express_is_refused_with_where_why_and_what_to_do() {
         (entry(&json!({"matchLabels": {"a": "1", "b": "2"}}), "front", &fine), "asks for several labels at once, and"),
         (entry(&json!({}), "front", &fine), "selector: is empty and would mean every node"),
         (entry(&json!(["N 1"]), "front", &fine), "nodes: \"N 1\" is no name of a node"),
-        (both, "must say for which nodes it is: either by `selector` or by `nodes`"),
+        (both, "must select nodes: either by `selector` or by `nodes`"),
         (json!({"name": "x", "nodes": ["n1"]}), "changes nothing; name releases"),
         (
             entry(&rack, "frnot", &fine),
