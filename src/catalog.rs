@@ -84,7 +84,7 @@ pub struct Service {
     pub releases: BTreeMap<String, Release>,
     /// The credentials it owns, by name.
     pub credentials: BTreeMap<String, file::Credential>,
-    /// How the service can run outside the cluster, if it can.
+    /// The connection data if the service can run outside the cluster.
     pub external: Option<file::External>,
 }
 

@@ -15,7 +15,7 @@ pub enum Error {
     Read {
         /// The folder or file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The files have errors.

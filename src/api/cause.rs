@@ -17,7 +17,7 @@ pub struct CauseStatus {
     /// The affected components and Jobs that wait for it, directly or not, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
-    /// When it was first reported, RFC 3339.
+    /// The time of the first report, RFC 3339.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub since: String,
 }

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who approves changes that the spec did not request (those of a new operator or catalogue, and uninstalls): `Manual`,
-/// the default, a person with `osdpl approve`; `Automatic`, the operator at once.
+/// The approval of changes that the spec did not request (those of a new operator or catalogue, and uninstalls):
+/// `Manual`, the default, waits for `osdpl approve`; `Automatic` applies them at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// A person, with `osdpl approve`.
@@ -14,8 +14,8 @@ pub enum Approval {
     Automatic,
 }
 
-/// What remains after a deletion of the resource: `Retain`, the default, keeps volume claims, credentials and key
-/// Secrets, which the same resource uses when it is applied again; `Purge` removes everything; `Detach` keeps
+/// The objects that remain after a deletion of the resource: `Retain`, the default, keeps volume claims, credentials
+/// and key Secrets, which the same resource uses when it is applied again; `Purge` removes everything; `Detach` keeps
 /// everything, so that the releases keep running and can be managed with helm by hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {

@@ -86,7 +86,7 @@ pub struct NodeMaintenanceStatus {
     /// A summary for people. Programs should read the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<MaintenancePhase>,
-    /// What the maintenance waits for, or what to do, in one line.
+    /// The reason for waiting, or the action to take, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The instances on the node, if it is a compute node.
@@ -102,8 +102,8 @@ pub struct NodeMaintenanceStatus {
     /// node is returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// When the node was first ready to be drained, RFC 3339. It is never unset, and the end of the window has no
-    /// effect after it.
+    /// The time when the node was first ready to be drained, RFC 3339. It is never unset, and the end of the window has
+    /// no effect after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_since: Option<String>,
     /// All steps, in order. The steps of the return are added when it starts.
@@ -151,10 +151,11 @@ pub struct InstancesStatus {
     /// The id of nova's last migration before this maintenance. Migrations with higher ids belong to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// Since when the node has no instances and none on their way to it, RFC 3339. A second check must confirm it.
+    /// The time since which the node has no instances and none on their way to it, RFC 3339. A second check must
+    /// confirm it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_since: Option<String>,
-    /// When nova was last queried while the node could be drained, RFC 3339.
+    /// The time when nova was last queried while the node could be drained, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<String>,
 }
@@ -179,7 +180,7 @@ pub struct StepStatus {
     pub name: MaintenanceStep,
     /// The state of the step.
     pub state: StepState,
-    /// When the state was entered, RFC 3339.
+    /// The start of the state, RFC 3339.
     pub since: String,
     /// Details for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]

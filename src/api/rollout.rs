@@ -9,13 +9,13 @@ use super::choice::Approval;
 /// The default of the pause after a batch, in seconds.
 const PAUSE: i32 = 30;
 
-/// How pods of the data plane (openvswitch, ovn-controller, libvirt, nova-compute) are recreated when their template
-/// has changed.
+/// The rollout of data plane pods (openvswitch, ovn-controller, libvirt, nova-compute) after a change of their
+/// template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// Who approves a rollout: `Manual`, the default, a person with `osdpl approve`; `Automatic`, the operator at once.
-    /// A rollout that follows from an approved change of the cloud needs no second approval.
+    /// The approval of rollouts: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts them at once. A
+    /// rollout that follows from an approved change of the cloud needs no second approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// The number of nodes per batch, as a number or as a percentage of the component's nodes (`10%`, rounded up); 1 if
@@ -94,7 +94,7 @@ pub struct RolloutStatus {
     /// The nodes that are skipped because they are `NotReady`, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
-    /// What the rollout waits for, or what to do.
+    /// The reason for waiting, or the action to take.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

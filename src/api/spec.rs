@@ -90,7 +90,7 @@ pub struct OpenStackDeploymentSpec {
     /// While true, nothing is installed, upgraded or uninstalled. The status is still updated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// What remains after a deletion of this resource; `Retain` if unset.
+    /// The objects that remain after a deletion of this resource; `Retain` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
     /// The reaction to objects of releases that someone edited or deleted without helm. `Report`, the default, reports

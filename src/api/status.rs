@@ -18,7 +18,7 @@ pub struct OpenStackDeploymentStatus {
     /// A summary for people. Programs should read the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What the cloud waits for, or what to do, in one line.
+    /// The reason for waiting, or the action to take, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// `12/13`: ready releases, of the desired number.
@@ -134,13 +134,13 @@ pub struct ChildStatus {
     /// The first digits of the digest of the release's inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// When the newest revision was created, RFC 3339.
+    /// The creation time of the newest revision, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// The hook that helm is waiting for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
-    /// What the release waits for, or what went wrong.
+    /// The reason for waiting, or the error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The paths of the values that a change waiting for approval would change, at most 20 of them.
@@ -162,7 +162,7 @@ pub struct ObjectDrift {
     /// The writer's name in the object's `managedFields`; unset for a deletion, which leaves no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// When it was changed, RFC 3339; if that is unknown, when it was noticed.
+    /// The time of the change, RFC 3339; if that is unknown, the time of its detection.
     pub at: String,
 }
 
@@ -173,13 +173,13 @@ pub struct TestStatus {
     /// Whether the last finished run succeeded; unset before the first run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// When it finished.
+    /// The time when it finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
     /// Its Job, whose pod has the log while both exist: `namespace/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Why it did not succeed.
+    /// The reason if it did not succeed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The place of the results.
@@ -197,7 +197,7 @@ pub struct ComponentStatus {
     pub generation: Option<i64>,
     /// `2/3`: ready pods, of the desired number.
     pub ready: String,
-    /// Why it is not Ready.
+    /// The reason if the component is not Ready.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

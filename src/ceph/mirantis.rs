@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name};
 
-/// The consumers in this layout. Cinder's user also makes backups; the roles of its pools tell the backup pool.
+/// The consumers in this layout. Cinder's user also makes backups, in the pool with that role.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
 /// Reads `mon_endpoints` (`ip:port,…`) and `nova`, `cinder`, `glance`, `manila` as

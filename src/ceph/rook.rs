@@ -1,7 +1,7 @@
 //! A Ceph that Rook runs in the same Kubernetes cluster: the objects requested from Rook, and the settings read from
 //! it.
 //!
-//! Each service has its own user with minimal rights. `client.admin`'s key is only read if the spec says so. Sources:
+//! Each service has its own user with minimal rights. `client.admin`'s key is only read if the spec allows it. Sources:
 //! Rook's `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and the Secrets
 //! `rook-ceph-client-<name>` that it creates for `CephClient`s.
 

@@ -48,7 +48,7 @@ impl Path {
     /// Parses a path.
     ///
     /// # Errors
-    /// When a key is empty or a quote is not closed.
+    /// If a key is empty or a quote is not closed.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut keys = Vec::new();
         let mut rest = text;

@@ -24,7 +24,7 @@ pub struct Service {
     /// The credentials it owns. Expressions read them as `credentials.<service>.<name>`.
     #[serde(default)]
     pub credentials: BTreeMap<String, Credential>,
-    /// How it can run outside the cluster.
+    /// The connection data if the service can run outside the cluster.
     #[serde(default)]
     pub external: Option<External>,
 }
@@ -266,7 +266,7 @@ pub enum CredentialKind {
     Base64,
 }
 
-/// How a service can run outside the cluster.
+/// The connection data of a service outside the cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct External {
