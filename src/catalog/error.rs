@@ -48,7 +48,7 @@ pub enum Error {
     },
     /// Releases need each other in a cycle.
     #[error(
-        "releases need each other in a circle: {0}; remove one of these needs (pods that wait for each other need none)"
+        "releases need each other in a circle: {0}; remove one of these needs; pods can wait for each other without them"
     )]
     Cycle(String),
     /// Anything else.

@@ -16,14 +16,14 @@ const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit.
 pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     let mut pages = BTreeMap::new();
     let mut index = format!(
-        "{GENERATED}\n# The catalogue\n\nWhat osdpl knows: OpenStack-Helm's services, and charts of other projects beside them. `osdpl catalog KIND NAME` shows the same for the catalogue that \
-         you have, `osdpl explain` where a value of your cloud comes from.\n"
+        "{GENERATED}\n# The catalogue\n\nThe services of OpenStack-Helm, and charts of other projects that belong to them. `osdpl catalog KIND NAME` shows these pages \
+         for your own catalogue, `osdpl explain` shows the source of a value of your cloud.\n"
     );
     for kind in Kind::ALL {
         let lines = reference.list(kind);
         let link = |name: &str| format!("[{name}]({}/{name}.md)", kind.name());
         let rows: Vec<_> = lines.iter().map(|line| [link(&line.name), line.description.clone()]).collect();
-        let _ = write!(index, "\n## {}\n\n{}", title(kind), table(["name", "what it is"], &rows));
+        let _ = write!(index, "\n## {}\n\n{}", title(kind), table(["name", "description"], &rows));
         for line in lines {
             let page = reference.describe(kind, &line.name)?.page;
             pages.insert(format!("{}/{}.md", kind.name(), line.name), format!("{GENERATED}\n{page}"));

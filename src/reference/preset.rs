@@ -17,7 +17,7 @@ impl Reference {
             let _ = write!(page, "\n## Services\n\n{}.\n", services.join(", "));
             for service in services {
                 if let Some(when) = self.condition(service) {
-                    let _ = write!(page, "\n{service} is installed only where {}.\n", code(&when));
+                    let _ = write!(page, "\n{service} is installed only if {}.\n", code(&when));
                 }
             }
         }

@@ -21,7 +21,7 @@ impl Reference {
         for (name, release) in releases {
             let rows = self.release(name, release);
             let rows: Vec<_> = rows.into_iter().filter(|[_, value]| !value.is_empty()).collect();
-            let _ = write!(page, "\n## Release {name}\n\n{}", table(["", "of the release"], &rows));
+            let _ = write!(page, "\n## Release {name}\n\n{}", table(["property", "value"], &rows));
             page.push_str(&written::own(name, release));
         }
         if !credentials.is_empty() {
@@ -34,13 +34,13 @@ impl Reference {
                 ]
             };
             let rows: Vec<_> = credentials.iter().map(row).collect();
-            let head = ["name", "kind", "what for", "how a new one comes into force"];
+            let head = ["name", "kind", "description", "rotation"];
             let _ = write!(page, "\n## Credentials\n\n{}", table(head, &rows));
         }
         if let Some(external) = external {
             let _ = write!(
                 page,
-                "\n## Outside of the cluster\n\nIt can live outside (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
+                "\n## Outside the cluster\n\nIt can run outside the cluster (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
                 external.service, external.port, external.port_name
             );
         }
@@ -66,10 +66,10 @@ impl Reference {
         vec![
             row("chart", self.chart(name, entry)),
             row("namespace", entry.namespace.clone().unwrap_or_default()),
-            row("part of the cloud where", code(entry.when.as_deref().unwrap_or_default())),
-            row("installed once there are", self.needs(&entry.needs)),
-            row("installed at once, while its pods wait for", self.needs(&entry.awaits)),
-            row("brings along, in no order", self.needs(&entry.alongside)),
+            row("condition", code(entry.when.as_deref().unwrap_or_default())),
+            row("installed after", self.needs(&entry.needs)),
+            row("its pods wait for", self.needs(&entry.awaits)),
+            row("also installs", self.needs(&entry.alongside)),
             row("provides", components(entry)),
             row(
                 "API",
@@ -77,12 +77,12 @@ impl Reference {
                     format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path)
                 }),
             ),
-            row("tests, and where their results are kept", tests(entry)),
-            row("Jobs that are no hooks", codes(entry.plain_jobs.iter().map(String::as_str))),
+            row("tests and their results", tests(entry)),
+            row("Jobs that are not hooks", codes(entry.plain_jobs.iter().map(String::as_str))),
             row(
                 "facts",
                 entry.facts.as_ref().map_or_else(String::new, |map| {
-                    format!("what a Job of its own writes into ConfigMap {}: `facts.{name}`", code(map))
+                    format!("`facts.{name}`, written by its own Job to ConfigMap {}", code(map))
                 }),
             ),
         ]
@@ -98,7 +98,7 @@ impl Reference {
     fn needs(&self, needs: &[file::Need]) -> String {
         let one = |need: &file::Need| {
             let service = self.provider(&need.component).unwrap_or_default();
-            let when = need.when.as_deref().map_or_else(String::new, |when| format!(" where {}", code(when)));
+            let when = need.when.as_deref().map_or_else(String::new, |when| format!(" if {}", code(when)));
             format!("{} of {service}{when}", code(&need.component))
         };
         needs.iter().map(one).collect::<Vec<_>>().join("; ")

@@ -26,7 +26,7 @@ fn describes_services() {
         page.starts_with("# front\n\nAn API.\n\nGroup openstack; in the presets small.\n\n## Release front\n\n"),
         "{page}"
     );
-    assert!(page.contains("| installed once there are | `store/server` of store |\n"), "{page}");
+    assert!(page.contains("| installed after | `store/server` of store |\n"), "{page}");
     assert!(!page.contains("namespace"), "unset fields are not shown:\n{page}");
     let store = reference().describe(Kind::Services, "store").unwrap().page;
     assert!(
@@ -44,9 +44,7 @@ fn describes_features() {
         json!({"path": "name", "type": "red \u{b7} blue", "meaning": "", "required": false})
     );
     assert!(
-        page.contains(
-            "### 1. where `features.colour.name == 'blue'`\n\nfront:\n\n```yaml\nconf:\n  colour: blue\n```\n"
-        ),
+        page.contains("### 1. if `features.colour.name == 'blue'`\n\nfront:\n\n```yaml\nconf:\n  colour: blue\n```\n"),
         "{page}"
     );
     assert!(page.contains("## Default\n\n```yaml\nname: red\n```\n"), "{page}");
@@ -114,7 +112,7 @@ fn describes_presets() {
     let reference = Reference::read(&crate::catalog::tests::files(&changes)).unwrap();
     let Described { facts, page } = reference.describe(Kind::Presets, "large").unwrap();
     for expected in [
-        "front, extra.\n\nextra is installed only where `features.colour.name == 'red'`.\n",
+        "front, extra.\n\nextra is installed only if `features.colour.name == 'red'`.\n",
         "## Connections to the database\n\n```text\nfront/api 3 x 2 = 6\n```\n",
         "| `small` | both are sizes; take one |\n",
     ] {
@@ -130,8 +128,8 @@ fn describes_values_with_conditions_and_reasons() {
     let reference = Reference::read(&crate::catalog::tests::files(&[("values/services/front.yaml", text)])).unwrap();
     let Described { facts, page } = reference.describe(Kind::Services, "front").unwrap();
     for expected in [
-        "### front: values that it sets always\n\n```yaml\nconf:\n  region: north\n```\n",
-        "### front: values that it sets where `true`\n\nIt waits for nobody.\n\n```yaml\nconf:\n  colour: red\n```\n\nwithout the chart's `conf.password`\n",
+        "### front: values always\n\n```yaml\nconf:\n  region: north\n```\n",
+        "### front: values if `true`\n\nIt waits for nobody.\n\n```yaml\nconf:\n  colour: red\n```\n\nwithout the chart's `conf.password`\n",
     ] {
         assert!(page.contains(expected), "{expected} is not in\n{page}");
     }

@@ -35,7 +35,7 @@ pub fn group(group: Group) -> &'static str {
 pub fn shown(fragments: &[file::Fragment]) -> String {
     let mut text = String::new();
     if !fragments.is_empty() {
-        text.push_str("\n## Values that it sets\n");
+        text.push_str("\n## Values\n");
     }
     for (index, fragment) in fragments.iter().enumerate() {
         let when = condition(fragment.when.as_deref());
@@ -48,7 +48,7 @@ pub fn shown(fragments: &[file::Fragment]) -> String {
             let but = if every.except.is_empty() { String::new() } else { format!(" but {}", every.except.join(", ")) };
             body(
                 &mut text,
-                &format!("every release{of}{but} whose chart has the keys"),
+                &format!("every release{of}{but} whose chart has these keys"),
                 &every.values.clone().into(),
                 &[],
             );
@@ -67,7 +67,7 @@ pub fn own(name: &str, release: &file::Release) -> String {
         if values.is_empty() && unset.is_empty() {
             return;
         }
-        let _ = write!(text, "\n### {name}: values that it sets {title}\n");
+        let _ = write!(text, "\n### {name}: values {title}\n");
         if !why.is_empty() {
             let _ = write!(text, "\n{}\n", why.trim());
         }
@@ -88,7 +88,7 @@ pub fn own_facts(release: &file::Release) -> Value {
 }
 
 fn condition(when: Option<&str>) -> String {
-    when.map_or_else(|| "always".to_owned(), |when| format!("where {}", code(when)))
+    when.map_or_else(|| "always".to_owned(), |when| format!("if {}", code(when)))
 }
 
 /// Groups releases with equal values.
