@@ -93,8 +93,7 @@ pub struct OpenStackDeploymentSpec {
     /// The objects that remain after a deletion of this resource; `Retain` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// The reaction to objects of releases that someone edited or deleted without helm. `Report`, the default, reports
-    /// what was changed, when and by whom.
+    /// The reaction to objects of releases that someone edited or deleted without helm; `Report` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
 }
@@ -107,8 +106,7 @@ pub struct Overrides {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub values: Map<String, Value>,
-    /// Paths (`conf.nova.DEFAULT.debug`; a key with dots in quotes) whose chart default is removed. They are sent to
-    /// helm as nulls.
+    /// Paths (`conf.nova.DEFAULT.debug`; a key with dots in quotes) whose chart default is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 40), inner(length(min = 1, max = 128)))]
     pub unset: Vec<String>,
@@ -207,12 +205,10 @@ pub struct ReleaseOverrides {
     /// While true, this release is neither upgraded nor uninstalled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// False unmanages the release: it keeps running, can be managed with helm by hand, and is neither changed nor
-    /// monitored.
+    /// False unmanages the release: it keeps running, but is neither changed nor monitored any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed: Option<bool>,
-    /// The reaction to objects of this release that someone edited or deleted without helm; `spec.drift` applies if
-    /// unset.
+    /// The reaction to objects of this release that someone edited or deleted; that of `spec.drift` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
 }
@@ -264,8 +260,7 @@ impl Charts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {
-    /// Prefixes of image references and their replacements, such as `quay.io: registry.example.org/quay`. The longest
-    /// match wins.
+    /// Prefixes of image references and their replacements, such as `quay.io: registry.example.org/quay`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = bounded(512)))]
     pub mirrors: BTreeMap<String, String>,
