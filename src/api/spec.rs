@@ -260,7 +260,7 @@ impl Charts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {
-    /// Prefixes of image references and their replacements, such as `quay.io: registry.example.org/quay`.
+    /// Image prefixes and their replacements (longest match wins), such as `quay.io: registry.example.org/quay`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = bounded(512)))]
     pub mirrors: BTreeMap<String, String>,
