@@ -8,7 +8,7 @@ use crate::values::Path;
 
 impl Loader<'_> {
     pub(super) fn service(&mut self, name: &str, entry: file::Service) -> Service {
-        self.named("values/services/", name, &entry.service);
+        self.check_name("values/services/", name, &entry.service);
         let path = format!("values/services/{name}.yaml");
         let releases = entry.releases.into_iter();
         let releases = releases.map(|(name, release)| (name.clone(), self.release(&path, &name, release))).collect();
