@@ -154,7 +154,7 @@ fn a_wrong_file_is_another_exit_code_than_a_case_that_fails() {
     );
     assert_eq!(code, Some(2));
     let (said, code) = expecting(&["{release: keystone, holds: values.a ==}"], &[]);
-    assert!(said.contains("cases.yaml:5: `values.a ==` is no CEL expression"), "{said}");
+    assert!(said.contains("cases.yaml:5: `values.a ==` is not a valid CEL expression"), "{said}");
     assert_eq!(code, Some(2));
     assert_eq!(test(&["no-such-file.yaml"]).1, Some(2));
 }

@@ -198,7 +198,7 @@ fn a_key_that_no_chart_knows_fails_with_the_nearest_name() {
     let (text, success) = explain("minimal", &["nva", "pod.replicas"]);
     assert!(!success && text.contains("there is no release \"nva\" in this cloud, did you mean \"nova\"?"), "{text}");
     let (text, success) = explain("minimal", &["nova", "pod..replicas"]);
-    assert!(!success && text.contains("is no path: a key is empty"), "{text}");
+    assert!(!success && text.contains("is not a valid path: a key is empty"), "{text}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn what_has_another_type_hides_nothing_else_and_everything_has_its_line() {
         let why = text(&output.stderr);
         for told in [
             "cloud.yaml:6: error: spec.presets[1]: there is no preset \"hA\", did you mean",
-            "cloud.yaml:7: error: spec.region: 5 is a number, and a text is wanted; put it in quotes: \"5\"\n",
+            "cloud.yaml:7: error: spec.region: 5 is a number, but a string is expected; put it in quotes: \"5\"\n",
             "cloud.yaml:8: error: spec.approval: \"automatic\" is not one of ",
             "cloud.yaml:9: error: spec.services.novaa: there is no service \"novaa\", did you mean",
             "osdpl: the resource is refused: 4 error(s), each said above\n",

@@ -1,4 +1,4 @@
-//! A service, described.
+//! Description of a service.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{Described, Reference, written};
 use osdpl_core::catalog::{CredentialKind, WorkloadKind, file};
 
 impl Reference {
-    /// Its releases, credentials, and how it can live outside.
+    /// Describes its releases, its credentials, and whether it can run outside the cluster.
     pub(super) fn service(&self, entry: &file::Service) -> Described {
         let file::Service { service, description, group, releases, credentials, external, .. } = entry;
         let mut page = format!("# {service}\n\n{}\n\nGroup {}", description.trim(), written::group(*group));
@@ -21,31 +21,36 @@ impl Reference {
         for (name, release) in releases {
             let rows = self.release(name, release);
             let rows: Vec<_> = rows.into_iter().filter(|[_, value]| !value.is_empty()).collect();
-            let _ = write!(page, "\n## Release {name}\n\n{}", table(["", "of the release"], &rows));
+            let _ = write!(page, "\n## Release {name}\n\n{}", table(["property", "value"], &rows));
             page.push_str(&written::own(name, release));
         }
         if !credentials.is_empty() {
             let row = |(name, own): (&String, &file::Credential)| {
-                [code(name), kind(own.kind).to_owned(), own.description.clone(), changing(&own.rotation).to_owned()]
+                [
+                    code(name),
+                    kind(own.kind).to_owned(),
+                    own.description.clone(),
+                    rotation_steps(&own.rotation).to_owned(),
+                ]
             };
             let rows: Vec<_> = credentials.iter().map(row).collect();
-            let head = ["name", "kind", "what for", "how a new one comes into force"];
+            let head = ["name", "kind", "description", "rotation"];
             let _ = write!(page, "\n## Credentials\n\n{}", table(head, &rows));
         }
-        if let Some(outside) = external {
+        if let Some(external) = external {
             let _ = write!(
                 page,
-                "\n## Outside of the cluster\n\nIt can live outside (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
-                outside.service, outside.port, outside.port_name
+                "\n## Outside the cluster\n\nIt can run outside the cluster (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
+                external.service, external.port, external.port_name
             );
         }
         let facts = json!({
             "kind": "service", "name": service, "description": description, "group": written::group(*group), "presets": presets,
             "releases": releases.iter().map(|(name, release)| self.release_facts(name, release)).collect::<Vec<_>>(),
             "credentials": credentials.iter()
-                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description, "rotation": changing(&own.rotation)}))
+                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description, "rotation": rotation_steps(&own.rotation)}))
                 .collect::<Vec<_>>(),
-            "external": external.as_ref().map(|outside| json!({"service": outside.service, "port": outside.port, "portName": outside.port_name})),
+            "external": external.as_ref().map(|external| json!({"service": external.service, "port": external.port, "portName": external.port_name})),
         });
         Described { facts, page }
     }
@@ -61,10 +66,10 @@ impl Reference {
         vec![
             row("chart", self.chart(name, entry)),
             row("namespace", entry.namespace.clone().unwrap_or_default()),
-            row("part of the cloud where", code(entry.when.as_deref().unwrap_or_default())),
-            row("installed once there are", self.needs(&entry.needs)),
-            row("installed at once, while its pods wait for", self.needs(&entry.awaits)),
-            row("brings along, in no order", self.needs(&entry.alongside)),
+            row("condition", code(entry.when.as_deref().unwrap_or_default())),
+            row("installed after", self.needs(&entry.needs)),
+            row("its pods wait for", self.needs(&entry.awaits)),
+            row("also installs", self.needs(&entry.alongside)),
             row("provides", components(entry)),
             row(
                 "API",
@@ -72,12 +77,12 @@ impl Reference {
                     format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path)
                 }),
             ),
-            row("tests, and where their results are kept", tests(entry)),
-            row("Jobs that are no hooks", codes(entry.plain_jobs.iter().map(String::as_str))),
+            row("tests and their results", tests(entry)),
+            row("Jobs that are not hooks", codes(entry.plain_jobs.iter().map(String::as_str))),
             row(
                 "facts",
                 entry.facts.as_ref().map_or_else(String::new, |map| {
-                    format!("what a Job of its own writes into ConfigMap {}: `facts.{name}`", code(map))
+                    format!("`facts.{name}`, written by its own Job to ConfigMap {}", code(map))
                 }),
             ),
         ]
@@ -93,7 +98,7 @@ impl Reference {
     fn needs(&self, needs: &[file::Need]) -> String {
         let one = |need: &file::Need| {
             let service = self.provider(&need.component).unwrap_or_default();
-            let when = need.when.as_deref().map_or_else(String::new, |when| format!(" where {}", code(when)));
+            let when = need.when.as_deref().map_or_else(String::new, |when| format!(" if {}", code(when)));
             format!("{} of {service}{when}", code(&need.component))
         };
         needs.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -142,8 +147,8 @@ fn workload(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// What a new credential takes.
-fn changing(rotation: &str) -> &str {
+/// Returns the steps of a rotation.
+fn rotation_steps(rotation: &str) -> &str {
     if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }
 

@@ -1,8 +1,8 @@
-//! Tables in Markdown that read well as plain text too.
+//! Markdown tables that are also readable as plain text.
 
 use std::fmt::Write as _;
 
-/// A table: the last column is as wide as it likes, the others as their widest cell.
+/// Formats a table. All columns but the last are padded to their widest cell.
 pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let clean = |cell: &str| cell.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ");
     let all: Vec<[String; N]> =
@@ -23,12 +23,12 @@ pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     text
 }
 
-/// A text as code, or nothing of nothing.
+/// Formats a text as code; empty text stays empty.
 pub fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
-/// Texts as code, with commas.
+/// Formats texts as code, separated by commas.
 pub fn codes<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }

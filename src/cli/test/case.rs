@@ -275,7 +275,7 @@ mod tests {
             (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is no path"),
             (with("{release: a, path: b, equals: null}"), "it is right"),
             (with("{release: a, path: b, matches: '([a'}"), "cases.yaml:5: `matches` is no regular expression: "),
-            (with("{release: a, holds: 'a ==='}"), "cases.yaml:5: `a ===` is no CEL expression"),
+            (with("{release: a, holds: 'a ==='}"), "cases.yaml:5: `a ===` is not a valid CEL expression"),
             ("# nothing\n".to_owned(), "cases.yaml: it is empty; write cases below `cases`"),
             ("apiVersion: v1\n".to_owned(), "cases.yaml: this is an object of Kubernetes, not a file of cases; name"),
         ] {

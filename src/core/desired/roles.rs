@@ -29,10 +29,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
             continue;
         }
         if role.names.is_empty() && role.selector.is_none() {
-            refuse(
-                field.clone(),
-                "names nobody who plays the role; give nodes by `names`, by `selector`, or by both".into(),
-            );
+            refuse(field.clone(), "has no nodes for the role; set nodes by `names`, by `selector`, or by both".into());
         }
         for (key, value) in &role.labels {
             if let Some(problem) = bad_key(key).or_else(|| bad_value(value)) {

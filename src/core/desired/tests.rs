@@ -202,11 +202,11 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"features": {"colour": {"code": "#12345678"}}}),
-            "spec.features.colour.code: has 9 characters, and 7 at most are taken; write another",
+            "spec.features.colour.code: has 9 characters, but 7 at most are allowed; write another value",
         ),
         (
             json!({"features": {"colour": true}}),
-            "spec.features.colour: this is true to YAML, and a map is wanted; write key: value below it; its keys are code, name",
+            "spec.features.colour: YAML reads this as true, but a map is expected; write key: value below it; its keys are code, name",
         ),
         (
             json!({"services": {"store": {"releases": {"store": {"name": "front"}}}}}),

@@ -50,7 +50,7 @@ pub(in crate::desired) fn check(
 fn check_nodes(entry: &NodeOverride) -> Option<String> {
     match (&entry.selector, entry.nodes.is_empty()) {
         (Some(_), false) | (None, true) => {
-            Some("must say for which nodes it is: either by `selector` or by `nodes`, not by both".into())
+            Some("must select nodes: either by `selector` or by `nodes`, not by both".into())
         }
         (Some(selector), true) => crate::desired::roles::bad_selector(selector)
             .map(|problem| format!("selector: {problem}"))
