@@ -98,7 +98,7 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     for (name, release) in &desired.releases {
         let state = classify(Some(release), &release.key, observed, now);
         let step = context.desired_step(name, release, state);
-        let sweep = context.sweep(&state, &step).filter(|_| !release.paused);
+        let sweep = context.cleanup(&state, &step).filter(|_| !release.paused);
         let mending = context.mending(name, release).filter(|_| matches!(state, State::InSync(_)));
         decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep, mending });
     }
@@ -108,7 +108,7 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let state = classify(None, key, observed, now);
         let label = if decisions.contains_key(&name) { key.to_string() } else { name.clone() };
         let step = context.removal_step(&name, key, state);
-        let sweep = context.sweep(&state, &step);
+        let sweep = context.cleanup(&state, &step);
         decisions.insert(label, Decision { key: key.clone(), step, sweep, mending: None });
     }
     plan.wake = decisions.values().filter_map(Decision::wake).min();

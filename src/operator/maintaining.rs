@@ -30,6 +30,7 @@ use crate::cluster::Error;
 use crate::controller::{Context, drive};
 use crate::http::Cloud;
 use act::ActError;
+use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
 use osdpl_core::maintenance::{Act, Again, Case, Decision, Facts, Setting, decide};
 
 /// The default requeue delay for state that no watch reports.

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::look::ChartSaid;
 use crate::manifests::{Renderer, scrubber};
+use crate::plan::change::{Change, Hidden, Side};
 use osdpl_core::adopt::{Compared, Content, Description, Found, Known};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference::{Difference, differences, objects};
 use osdpl_core::observed::Verdict;
-use osdpl_core::plan::change::{Change, Hidden, Side};
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Cluster;
 use osdpl_values::{Path, Values, changed, get, leaves, set};

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::plan::change::Change;
 use crate::said::Said;
 use osdpl_core::difference::Difference;
-use osdpl_core::plan::change::Change;
 
 /// What would be done, were the resource carried out as it is.
 #[derive(Default, Serialize)]

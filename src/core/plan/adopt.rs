@@ -1,6 +1,6 @@
 //! Adoption of releases that osdpl did not make or upgrade.
 
-use super::step::{Action, Step, Wait, Why, locked};
+use super::step::{Action, Step, Wait, Why, locked_wait};
 use super::{Context, Policy, State};
 use crate::api::reason;
 use crate::desired::DesiredRelease;
@@ -24,7 +24,7 @@ impl Context<'_> {
     /// A pending record is unlocked first, then the labels are removed. The release counts as ready in any state.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
-            State::Locked(seen, until) => Step::Wait(locked(seen, until)),
+            State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
             State::Abandoned(seen) => Step::Do(Action::Recover, Why::Abandoned(seen.status.clone())),
             State::Uninstalling(_) | State::Failed(_) | State::OutOfDate(_) | State::InSync(_) | State::Foreign(_) => {
                 Step::Do(Action::LetGo, Why::Unmanaged)

@@ -29,7 +29,7 @@ impl Context<'_> {
         let adopted = super::adopt::is_adopted(seen);
         let why = match (held, restarts.is_empty(), ours) {
             _ if adopted => Why::Adopted,
-            (true, ..) => Why::Guests(super::guests::hosts(self.observed)),
+            (true, ..) => Why::Guests(super::guests::describe_hosts(self.observed)),
             (false, false, _) => Why::Split(restarts),
             (false, true, true) => Why::Catalog,
             (false, true, false) => return self.upgrade_step(name, release, Some(seen), Why::Spec),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Report;
-use super::conditions::{WARNINGS, doubts};
+use super::conditions::{WARNINGS, spec_warnings};
 use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
 use crate::credentials::Restored;
@@ -149,7 +149,7 @@ pub fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeployme
 /// time.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
-    let warnings = doubts(report).into_iter().take(WARNINGS);
+    let warnings = spec_warnings(report).into_iter().take(WARNINGS);
     let mut new_by_field: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (field, text) in warnings.map(|finding| (finding.field.as_str(), finding.to_string())) {
         if !known.contains(text.as_str()) {

@@ -42,7 +42,7 @@ pub fn failing(
     }
     // The subject keeps events of different failures from being aggregated.
     let about = Some(About::Field("status.conditions".to_owned()));
-    let event = events::turned(&before, &status).map(|event| Event { about, ..event });
+    let event = events::ready_changed(&before, &status).map(|event| Event { about, ..event });
     (status, event.into_iter().collect())
 }
 

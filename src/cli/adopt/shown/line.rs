@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::Seen;
-use osdpl_core::adopt::effects::Effects;
-use osdpl_core::adopt::look::ChartSaid;
+use crate::adopt::effects::Effects;
+use crate::adopt::look::ChartSaid;
 use osdpl_core::adopt::{Description, Found};
 use osdpl_core::observed::Verdict;
 
@@ -77,7 +77,7 @@ impl Line {
         if self.owner.is_some() {
             return Vec::new();
         }
-        let values = self.effects.values.iter().map(osdpl_core::plan::change::Change::told);
+        let values = self.effects.values.iter().map(crate::plan::change::Change::told);
         values.chain(self.effects.objects.iter().map(ToString::to_string)).collect()
     }
 }

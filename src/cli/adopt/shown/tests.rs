@@ -3,8 +3,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
+use crate::plan::change::Change;
 use osdpl_core::difference::Id;
-use osdpl_core::plan::change::Change;
 
 fn line(name: &str, effects: Effects) -> Line {
     Line {

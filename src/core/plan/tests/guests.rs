@@ -1,6 +1,7 @@
 use crate::catalog::WorkloadKind;
 use crate::observed::{Observed, Workload};
 use crate::plan::guests::describe_hosts;
+use crate::testing::world::available;
 
 #[test]
 fn counts_compute_nodes_by_label() {

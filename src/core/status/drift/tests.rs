@@ -35,12 +35,12 @@ fn reports_each_object_once() {
     let before = child(vec![one.clone()]);
     assert_eq!(events("x", None, &before).len(), 1);
     assert!(events("x", Some(&before), &before).is_empty());
-    let events = events("x", Some(&before), &child(vec![one, two]));
-    assert_eq!(events.len(), 1);
+    let new = events("x", Some(&before), &child(vec![one, two]));
+    assert_eq!(new.len(), 1);
     assert!(
-        events[0].warning
-            && matches!(&events[0].about, Some(About::Object { kind, name }) if kind == "Service" && name == "api"),
-        "{events:?}"
+        new[0].warning
+            && matches!(&new[0].about, Some(About::Object { kind, name }) if kind == "Service" && name == "api"),
+        "{new:?}"
     );
     assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
 }
