@@ -117,7 +117,7 @@ fn what_others_write_into_a_resource_is_nobodys_mistake() {
 
 #[test]
 fn whatever_can_not_be_read_ends_a_command_with_a_code_of_its_own() {
-    let no_file = "there is no such file; name one that is there";
+    let no_file = "there is no such file; name an existing one";
     for (arguments, told) in [
         (&["plan", "--offline", "-f", "cloud.yaml", "--catalog", "nowhere"][..], "nowhere/values: "),
         (&["render", "-f", "cloud.yaml", "--catalog", "nowhere"], "nowhere/values: "),

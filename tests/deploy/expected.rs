@@ -48,10 +48,10 @@ fn a_case_that_is_wrong_hides_no_other_and_a_misspelt_path_is_one() {
         told,
         [
             "ERR   one",
-            "      cases.yaml:5: nobody sets pod.replicas.apii, and chart keystone does not know it, did you mean \"api\"?; correct the path",
+            "      cases.yaml:5: no layer sets pod.replicas.apii, and chart keystone does not have it, did you mean \"api\"?; correct the path",
             "ok    one",
             "ERR   one",
-            "      cases.yaml:11: it expects 0 things; say one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
+            "      cases.yaml:11: it has 0 expectations; use exactly one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
             "1 passed, 0 failed, 2 wrong."
         ],
         "{said}"
@@ -164,7 +164,7 @@ fn what_is_wrong_hides_the_outcome_of_nothing_else() {
     let (said, code) = test(&["deploy/tests.yaml", "no-such-file.yaml", "-o", "junit"]);
     assert!(said.contains("tests=\"6\" failures=\"0\" errors=\"1\">"), "{said}");
     assert!(
-        said.contains("    <error>reading no-such-file.yaml: there is no such file; name one that is there</error>"),
+        said.contains("    <error>reading no-such-file.yaml: there is no such file; name an existing one</error>"),
         "{said}"
     );
     assert_eq!(code, Some(2));

@@ -72,7 +72,7 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         assert!(said.ends_with(&format!("/main: Ready, HEALTH_OK, fsid {FSID}")), "{said}");
         assert_eq!(world.keyring("images-rbd-keyring").await.0, GLANCE);
         let explained = world.osdpl(&["explain", "glance", "conf.glance.rbd.rbd_store_user"]);
-        let source = format!("of Ceph, as Rook's ConfigMap {}/", rook.namespace);
+        let source = format!("of Ceph, as described by Rook's ConfigMap {}/", rook.namespace);
         assert!(explained.contains("by ${ceph.glance.user}\n") && explained.contains(&source), "{explained}");
         let runs = world.helm_runs().len();
 
