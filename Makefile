@@ -6,8 +6,11 @@ DEMO := tests/demo/demo.sh
 # Charts of your own for demo and bench: a checkout of OpenStack-Helm, or a folder of packaged charts.
 CHARTS ?=
 export CHARTS
+# The program that builds the documentation; installed into target/tools where it is missing.
+MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
+MDBOOK_VERSION := 0.5.4
 
-.PHONY: help build test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden image-root
+.PHONY: help build test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -64,6 +67,14 @@ bench-plan:
 ## make golden      write what presets, OpenStack releases and samples mean anew; look at: git diff tests/golden
 golden:
 	INSTA_UPDATE=always $(CARGO) test --test golden
+
+## make docs        the documentation as a site, in target/site: guide, runbook, decisions, generated reference; checks its links
+docs:
+	sh deploy/docs/generate target/book
+	$(MDBOOK) --version >/dev/null 2>&1 || $(CARGO) install mdbook --locked --version $(MDBOOK_VERSION) \
+		--no-default-features --features search --root target/tools
+	PATH="$(CURDIR)/target/tools/bin:$$PATH" $(MDBOOK) build target/book
+	$(CARGO) test --quiet --test deploy -- docs:: reference:: runbook::
 
 ## make lint        format and lints
 lint:

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::table::table;
+use super::table::{first_sentence, table};
 use super::{Error, Kind, Reference};
 
 /// The header of every page.
@@ -22,15 +22,32 @@ pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     for kind in Kind::ALL {
         let lines = reference.list(kind);
         let link = |name: &str| format!("[{name}]({}/{name}.md)", kind.name());
-        let rows: Vec<_> = lines.iter().map(|line| [link(&line.name), line.description.clone()]).collect();
+        let rows: Vec<_> =
+            lines.iter().map(|line| [link(&line.name), first_sentence(&line.description).to_owned()]).collect();
         let _ = write!(index, "\n## {}\n\n{}", title(kind), table(["name", "description"], &rows));
         for line in lines {
             let page = reference.describe(kind, &line.name)?.page;
-            pages.insert(format!("{}/{}.md", kind.name(), line.name), format!("{GENERATED}\n{page}"));
+            pages.insert(format!("{}/{}.md", kind.name(), line.name), format!("{GENERATED}\n{}", escape_html(&page)));
         }
     }
-    pages.insert("README.md".into(), index);
+    pages.insert("index.md".into(), index);
     Ok(pages)
+}
+
+/// Escapes `<` outside of code, as in `<service>.example.org`, which would start an HTML tag.
+fn escape_html(page: &str) -> String {
+    let mut in_block = false;
+    let escaped = page.lines().map(|line| {
+        let fence = line.trim_start().starts_with("```");
+        in_block ^= fence;
+        if fence || in_block {
+            return format!("{line}\n");
+        }
+        let parts = line.split('`').enumerate();
+        let parts = parts.map(|(at, part)| if at % 2 == 0 { part.replace('<', "\\<") } else { part.to_owned() });
+        parts.collect::<Vec<_>>().join("`") + "\n"
+    });
+    escaped.collect()
 }
 
 fn title(kind: Kind) -> &'static str {

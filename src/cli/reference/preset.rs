@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::table::{code, table};
+use super::table::{code, summary_table};
 use super::{Described, Reference, written};
 use osdpl_core::catalog::file;
 
@@ -31,7 +31,7 @@ impl Reference {
         page.push_str(&written::shown(fragments));
         if !excludes.is_empty() {
             let rows = excludes.iter().map(|(other, why)| [code(other), why.clone()]);
-            let rows = table(["preset", "reason and remedy"], &rows.collect::<Vec<_>>());
+            let rows = summary_table(["preset", "reason and remedy"], &rows.collect::<Vec<_>>());
             let _ = write!(page, "\n## Excluded presets\n\n{rows}");
         }
         page.push_str(&written::checks(checks));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::table::table;
+use super::table::{code, summary_table};
 
 /// One field of a schema.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -80,11 +80,11 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// Formats the fields as a table.
+/// Formats the fields as a table, with longer meanings below it.
 pub fn shown(fields: &[Field]) -> String {
     let rows = fields.iter().map(|field| {
         let required = if field.required { " (required)" } else { "" };
-        [super::table::code(&field.path), format!("{}{required}", field.kind), field.meaning.clone()]
+        [code(&field.path), format!("{}{required}", field.kind), field.meaning.clone()]
     });
-    table(["field", "type", "meaning"], &rows.collect::<Vec<_>>())
+    summary_table(["field", "type", "meaning"], &rows.collect::<Vec<_>>())
 }

@@ -23,6 +23,42 @@ pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     text
 }
 
+/// Formats a table with at most one sentence per cell.
+///
+/// The whole text of a longer cell follows below the table, in a section named after the first cell of its row.
+pub fn summary_table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let cells: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| first_sentence(cell).to_owned())).collect();
+    let mut text = table(head, &cells);
+    for (row, cells) in rows.iter().zip(&cells) {
+        let long: Vec<usize> = (0..N).filter(|column| row[*column].trim().len() > cells[*column].len()).collect();
+        if !long.is_empty() {
+            let _ = writeln!(text, "\n### {}", row[0]);
+        }
+        for column in &long {
+            let label = if long.len() > 1 { format!("**{}:** ", head[*column]) } else { String::new() };
+            let _ = writeln!(text, "\n{label}{}", row[*column].trim());
+        }
+    }
+    text
+}
+
+/// Returns the first sentence of a text.
+///
+/// A sentence ends with a period before a space and a capital letter or code, outside of code.
+pub fn first_sentence(text: &str) -> &str {
+    let text = text.trim();
+    let ends = |at: &usize| {
+        let next = text[at + 1..].trim_start().chars().next();
+        let is_outside_of_code = text[..*at].matches('`').count() % 2 == 0;
+        let is_abbreviation = text[..*at].ends_with("e.g") || text[..*at].ends_with("i.e");
+        next.is_some_and(|next| next.is_uppercase() || next == '`') && is_outside_of_code && !is_abbreviation
+    };
+    let mut periods = text.char_indices().filter(|(_, character)| *character == '.').map(|(at, _)| at);
+    let end = periods.find(|at| text[at + 1..].starts_with(char::is_whitespace) && ends(at));
+    end.map_or(text, |end| &text[..=end])
+}
+
 /// Formats a text as code; empty text stays empty.
 pub fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.split_whitespace().collect::<Vec<_>>().join(" ")) }

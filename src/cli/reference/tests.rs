@@ -85,15 +85,15 @@ fn writes_pages_and_an_index() {
     assert_eq!(
         names,
         [
-            "README.md",
             "features/colour.md",
+            "index.md",
             "presets/small.md",
             "releases/2026.1.md",
             "services/front.md",
             "services/store.md"
         ]
     );
-    assert!(pages["README.md"].contains("| [front](services/front.md) | An API. |\n"), "{}", pages["README.md"]);
+    assert!(pages["index.md"].contains("| [front](services/front.md) | An API. |\n"), "{}", pages["index.md"]);
 }
 
 #[test]
@@ -134,4 +134,55 @@ fn describes_values_with_conditions_and_reasons() {
         assert!(page.contains(expected), "{expected} is not in\n{page}");
     }
     assert_eq!(facts["releases"][0]["values"][1]["why"], "It waits for nobody.");
+}
+
+#[test]
+fn cells_hold_one_sentence() {
+    use super::table::{first_sentence, summary_table};
+    for (text, first) in [
+        ("One.", "One."),
+        ("One. Two.", "One."),
+        ("See 1.5 and e.g. Nova, or `a. B` there.", "See 1.5 and e.g. Nova, or `a. B` there."),
+        ("Up to 4. more", "Up to 4. more"),
+        ("One.\n`two` follows.", "One."),
+    ] {
+        assert_eq!(first_sentence(text), first);
+    }
+    let rows = [["`a`".to_owned(), "Short.".to_owned()], ["`b`".to_owned(), "First. Second | third.".to_owned()]];
+    let text = summary_table(["field", "meaning"], &rows);
+    assert!(
+        text.contains("| `b`   | First. |\n") && text.ends_with("|\n\n### `b`\n\nFirst. Second | third.\n"),
+        "{text}"
+    );
+    assert!(!text.contains("### `a`"), "{text}");
+}
+
+#[test]
+fn checks_show_their_condition_as_a_block() {
+    let text = "preset: large\ndescription: More.\nservices: [front]\nchecks:\n\
+                - {level: error, field: spec.presets, when: 'true', message: It is too large.}\n";
+    let reference = Reference::read(&osdpl_core::testing::files(&[("presets/large.yaml", text)])).unwrap();
+    let page = reference.describe(Kind::Presets, "large").unwrap().page;
+    let expected = "## Checks\n\n### 1. error: `spec.presets`\n\nIt is too large.\n\nIf:\n\n```text\ntrue\n```\n";
+    assert!(page.contains(expected), "{page}");
+}
+
+#[test]
+fn long_properties_of_a_release_are_lists() {
+    let jobs = ["one", "two", "three"].map(|name| format!("{name}-of-several-jobs-with-a-very-long-name-indeed"));
+    let text = format!(
+        "service: front\ndescription: An API.\ngroup: openstack\nreleases:\n  front:\n    plainJobs: [{}]\n",
+        jobs.join(", ")
+    );
+    let reference = Reference::read(&osdpl_core::testing::files(&[("values/services/front.yaml", &text)])).unwrap();
+    let page = reference.describe(Kind::Services, "front").unwrap().page;
+    assert!(page.contains(&format!("### front: Jobs that are not hooks\n\n- `{}`\n", jobs[0])), "{page}");
+}
+
+#[test]
+fn pages_escape_html_outside_of_code() {
+    let text = "preset: large\ndescription: Names are <service>.example.org and `<a>`.\nservices: [front]\n";
+    let reference = Reference::read(&osdpl_core::testing::files(&[("presets/large.yaml", text)])).unwrap();
+    let page = &pages(&reference).unwrap()["presets/large.md"];
+    assert!(page.contains("Names are \\<service>.example.org and `<a>`."), "{page}");
 }

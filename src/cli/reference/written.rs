@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::table::{code, codes, table};
+use super::table::{code, codes};
 use osdpl_core::catalog::{Group, file};
 use osdpl_values::Values;
 use osdpl_values::yaml;
@@ -128,10 +128,13 @@ pub fn checks(checks: &[file::Check]) -> String {
     if checks.is_empty() {
         return String::new();
     }
-    let rows = checks
-        .iter()
-        .map(|check| [check.level.word().to_owned(), code(&check.field), code(&check.when), check.message.clone()]);
-    format!("\n## Checks\n\n{}", table(["level", "field", "when", "message"], &rows.collect::<Vec<_>>()))
+    let mut text = "\n## Checks\n".to_owned();
+    for (index, check) in checks.iter().enumerate() {
+        let (level, field, when) = (check.level.word(), code(&check.field), check.when.trim());
+        let (number, message) = (index + 1, check.message.trim());
+        let _ = write!(text, "\n### {number}. {level}: {field}\n\n{message}\n\nIf:\n\n```text\n{when}\n```\n");
+    }
+    text
 }
 
 /// Returns the verified certificates as structured data.
