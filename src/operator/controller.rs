@@ -163,7 +163,7 @@ pub async fn run(context: Arc<Context>, poke: Arc<Notify>, stop: CancellationTok
         .reconcile_all_on(futures::stream::select(pokes, helm))
         .graceful_shutdown_on(stop.clone().cancelled_owned())
         .run(reconcile, failed, context);
-    drive(passes, "pass failed", (&store, || metrics.ready()), &stop).await;
+    drive(passes, "pass failed", (&store, || metrics.set_ready()), &stop).await;
 }
 
 fn tokio_stream(changes: tokio::sync::watch::Receiver<u64>) -> impl futures::Stream<Item = ()> + Send {
@@ -172,7 +172,7 @@ fn tokio_stream(changes: tokio::sync::watch::Receiver<u64>) -> impl futures::Str
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
 fn failed(_: Arc<OpenStackDeployment>, _: &Error, context: Arc<Context>) -> Action {
-    context.metrics.failed();
+    context.metrics.count_failure();
     Action::requeue(Duration::from_secs(3))
 }
 
@@ -187,14 +187,14 @@ pub async fn reconcile(deployment: Arc<OpenStackDeployment>, context: Arc<Contex
 }
 
 async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Action, Error> {
-    let _measured = context.metrics.pass();
+    let _measured = context.metrics.start_pass();
     let mut memory = context.memory.lock().await;
     if context.is_over(deployment) {
         return Ok(Action::await_change());
     }
     let untold = memory.written.as_mut().and_then(|written| written.untold(deployment));
     let deployment = untold.as_ref().unwrap_or(deployment);
-    if let Some(older) = context.older(deployment) {
+    if let Some(older) = context.older_deployment(deployment) {
         return context.yield_to(deployment, &older).await;
     }
     if !context.extend(&deployment.namespace().unwrap_or_default(), &mut memory).await {
@@ -220,7 +220,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context) -> Result<Act
 }
 
 fn wake(plan: &Plan, wish: &gather::Wish, now: Timestamp) -> Action {
-    let times = plan.wake.into_iter().chain(wish.wake);
+    let times = plan.requeue_at.into_iter().chain(wish.wake);
     match times.min() {
         Some(at) => {
             let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
@@ -261,7 +261,7 @@ impl Context {
         self.act(&mut plan, &wish, memory).await;
         let rolled = self.roll(deployment, &plan, &wish, memory).await;
         self.spend(deployment, &plan, &mut wish, (repairs, &rolled), memory).await;
-        plan.wake = plan.wake.into_iter().chain(rolled.wake).min();
+        plan.requeue_at = plan.requeue_at.into_iter().chain(rolled.requeue_at).min();
         if wish.refused {
             plan = gather::frozen(&wish.desired, &wish.observed);
         }
@@ -271,12 +271,12 @@ impl Context {
         }
         let (changes, again) = self.changes(&plan, &wish, memory).await;
         let later = self.publish(deployment, &wish, &plan, (&changes, &rolled.rollouts), None, memory).await?;
-        plan.wake = plan.wake.into_iter().chain(later).chain(again).min();
+        plan.requeue_at = plan.requeue_at.into_iter().chain(later).chain(again).min();
         Ok(wake(&plan, &wish, now))
     }
 
     /// The resource that rules instead of this one.
-    fn older(&self, deployment: &OpenStackDeployment) -> Option<String> {
+    fn older_deployment(&self, deployment: &OpenStackDeployment) -> Option<String> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         older(all.iter().map(AsRef::as_ref).filter(|other| !self.is_over(other)), Some(deployment))
     }

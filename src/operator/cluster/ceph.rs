@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::remove::gone;
 use super::{Cluster, Error, Explain, Inputs, MANAGER, Reference};
-use osdpl_core::api::{MANAGED, ValuesKind};
-use osdpl_core::ceph::{Kind, Object, Unready};
+use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
+use osdpl_core::ceph::{Kind, NotReady, Object};
 
 /// Tells Ceph's objects from the Secrets with credentials, which are labelled as ours as well.
 pub(super) const COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
@@ -68,18 +68,18 @@ impl Cluster {
         deployment: &str,
         objects: &[Object],
         inputs: &Inputs,
-    ) -> Result<Option<Unready>, Error> {
+    ) -> Result<Option<NotReady>, Error> {
         let mut different = Vec::new();
         for object in objects {
             let held = self.held(object, deployment, inputs).await?;
-            let stays = matches!(&held, Held::Foreign(data) if object.is_said_by(data));
+            let stays = matches!(&held, Held::Foreign(data) if object.is_equivalent_to(data));
             inputs.watch_beside(reference(object), stays && !self.only_reads);
             match held {
                 Held::Foreign(_) if stays => {}
-                Held::Foreign(_) => return Ok(Some(Unready::Occupied(object.to_string()))),
+                Held::Foreign(_) => return Ok(Some(NotReady::Occupied(object.to_string()))),
                 Held::Ours(data) if data == object.data => {}
                 Held::Ours(data) => {
-                    if let Some(problem) = object.another(&data) {
+                    if let Some(problem) = object.other_ceph_error(&data) {
                         return Ok(Some(problem));
                     }
                     different.push(object);
@@ -142,7 +142,7 @@ impl Cluster {
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), &object.namespace);
         let labels = json!({
-            MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER, COMPONENT.0: COMPONENT.1,
+            DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER, COMPONENT.0: COMPONENT.1,
         });
         body["apiVersion"] = "v1".into();
         body["kind"] = object.kind.name().into();
@@ -165,7 +165,7 @@ impl Cluster {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Metadata<Ty = ObjectMeta>,
         K: Clone + std::fmt::Debug + DeserializeOwned,
     {
-        let selector = format!("{MANAGED}={deployment},{}={}", COMPONENT.0, COMPONENT.1);
+        let selector = format!("{DEPLOYMENT_LABEL}={deployment},{}={}", COMPONENT.0, COMPONENT.1);
         let all: Api<K> = Api::all(self.client.clone());
         let found = all.list_metadata(&ListParams::default().labels(&selector)).await;
         for held in found.because(|| format!("listing {kind}s with {selector}"))? {
@@ -194,7 +194,7 @@ impl Held {
     fn of<K: Holds + ResourceExt>(found: Option<K>, deployment: &str) -> Self {
         match found {
             None => Self::Absent,
-            Some(held) if held.labels().get(MANAGED).is_some_and(|owner| owner == deployment) => {
+            Some(held) if held.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment) => {
                 Self::Ours(held.data())
             }
             Some(held) => Self::Foreign(held.data()),

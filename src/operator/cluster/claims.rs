@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 
 use super::{Cluster, Error, Explain};
-use osdpl_core::observed::Key;
+use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
 
 impl Cluster {
@@ -17,7 +17,7 @@ impl Cluster {
 
 /// Whether a claim is a release's: those of StatefulSets have upstream's labels, those out of a chart often none (glance's images), but
 /// helm's annotations.
-pub(super) fn belongs(claim: &PersistentVolumeClaim, key: &Key) -> bool {
+pub(super) fn belongs(claim: &PersistentVolumeClaim, key: &ReleaseKey) -> bool {
     let labelled = claim.labels().get("release_group").is_some_and(|group| *group == key.name);
-    labelled || release::owner(&claim.metadata).as_ref() == Some(key)
+    labelled || release::helm_owner(&claim.metadata).as_ref() == Some(key)
 }

@@ -11,9 +11,9 @@ use super::own::OwnSecrets;
 use super::{Cluster, Error, Explain, Inputs, Reference};
 use osdpl_core::api::{OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::catalog::{Catalog, file};
-use osdpl_core::credentials::{self, Name, Restored};
+use osdpl_core::credentials::{self, Name, RestoredSecret};
 use osdpl_core::desired::Selection;
-use osdpl_core::observed::{Key, Observed, ReleaseSeen};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_values::Values;
 use write::{is_edited, is_labelled, is_outdated};
 
@@ -52,7 +52,7 @@ pub struct Edits {
     /// Those that were compared with what runs, as (name, resource version).
     verified: BTreeSet<(String, String)>,
     /// Those that were put back, and that nobody was told of yet.
-    pub restored: Vec<Restored>,
+    pub restored: Vec<RestoredSecret>,
 }
 
 impl Cluster {
@@ -70,8 +70,8 @@ impl Cluster {
         let mut found = Credentials::default();
         let mut wanted: BTreeMap<String, BTreeMap<Name, &file::Credential>> = BTreeMap::new();
         let mut given: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        for (name, recipe) in credentials::needed(catalog, selection) {
-            match credentials::given(spec, &name) {
+        for (name, recipe) in credentials::list_needed_credentials(catalog, selection) {
+            match credentials::user_secret(spec, &name) {
                 None => drop(wanted.entry(name.0.clone()).or_default().insert(name, recipe)),
                 Some(key) => {
                     let reference = Reference {
@@ -168,7 +168,7 @@ impl Store<'_> {
             found.insert(name.clone(), value);
         }
         if changed {
-            let restored = Restored { service: service.to_owned(), secret: secret_name, keys: put_back };
+            let restored = RestoredSecret { service: service.to_owned(), secret: secret_name, keys: put_back };
             return self.write(restored, secret, data, edits).await;
         }
         edits.verified.retain(|(name, _)| *name != secret_name);
@@ -203,7 +203,7 @@ impl Store<'_> {
                 "helm installs release {release} with a value that its record will tell: it is waited for"
             )));
         }
-        credentials::generate(recipe, random).map(Ok)
+        credentials::generate_credential(recipe, random).map(Ok)
     }
 
     fn last(&self, (service, name): &Name) -> Option<String> {
@@ -216,7 +216,7 @@ impl Store<'_> {
         let mut releases = selection.releases.iter();
         let found = releases.find(|(release, key)| {
             let at_work = observed.running.contains_key(*key) && !observed.releases.contains_key(*key);
-            at_work && !credentials::places(catalog, release, name).is_empty()
+            at_work && !credentials::find_credential_paths(catalog, release, name).is_empty()
         });
         found.map(|(release, _)| release.as_str())
     }
@@ -224,7 +224,7 @@ impl Store<'_> {
     /// The credential as a release of ours has it. `Err` when a release that uses it can't be read: making a new one would lock us out.
     async fn recover(&self, name: &Name, records: &mut Records) -> Result<Result<Option<String>, String>, Error> {
         for release in self.question.selection.releases.keys() {
-            if credentials::places(self.question.catalog, release, name).is_empty() {
+            if credentials::find_credential_paths(self.question.catalog, release, name).is_empty() {
                 continue;
             }
             if !records.contains_key(release) {
@@ -233,7 +233,9 @@ impl Store<'_> {
             }
             match &records[release] {
                 Ok(values) => {
-                    if let Some(value) = credentials::read_back(self.question.catalog, release, values, name) {
+                    if let Some(value) =
+                        credentials::read_recorded_credential(self.question.catalog, release, values, name)
+                    {
                         return Ok(Ok(Some(value)));
                     }
                 }
@@ -249,7 +251,7 @@ impl Store<'_> {
     }
 
     /// The values that helm recorded for a release of ours; none where there is no release.
-    async fn record(&self, key: &Key) -> Result<Result<Values, String>, Error> {
+    async fn record(&self, key: &ReleaseKey) -> Result<Result<Values, String>, Error> {
         match self.question.observed.releases.get(key).map(own_revision) {
             None | Some(Ok(None)) => Ok(Ok(Values::new())),
             Some(Ok(Some(revision))) => self.cluster.recorded_values(key, revision).await,
@@ -260,7 +262,7 @@ impl Store<'_> {
 
 /// The revision whose values are ours: what someone else's upgrade was given by hand is no credential of ours. `None` for a release that never
 /// was ours.
-fn own_revision(seen: &ReleaseSeen) -> Result<Option<i64>, String> {
+fn own_revision(seen: &ObservedRelease) -> Result<Option<i64>, String> {
     match seen.own_revision {
         Some(revision) => Ok(Some(revision.into())),
         None if seen.is_ours() => Err(format!(
@@ -283,16 +285,16 @@ fn random(mut buffer: &mut [u8]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use osdpl_core::observed::{AttemptSeen, Owner};
+    use osdpl_core::observed::{Attempt, Liveness};
 
     #[test]
     fn only_a_revision_that_we_made_tells_our_credentials() {
-        let attempt = AttemptSeen { instance: "me".into(), revision: 2, owner: Owner::Us };
-        let inherited = ReleaseSeen { revision: 3, attempt: Some(attempt), ..ReleaseSeen::default() };
-        let kept = ReleaseSeen { own_revision: Some(2), ..inherited.clone() };
+        let attempt = Attempt { instance: "me".into(), revision: 2, owner: Liveness::Us };
+        let inherited = ObservedRelease { revision: 3, attempt: Some(attempt), ..ObservedRelease::default() };
+        let kept = ObservedRelease { own_revision: Some(2), ..inherited.clone() };
         assert_eq!(own_revision(&kept), Ok(Some(2)));
         let problem = own_revision(&inherited).unwrap_err();
         assert_eq!(problem, "revision 3 was not made by osdpl, and helm has no record of one that was any more");
-        assert_eq!(own_revision(&ReleaseSeen { revision: 3, ..ReleaseSeen::default() }), Ok(None));
+        assert_eq!(own_revision(&ObservedRelease { revision: 3, ..ObservedRelease::default() }), Ok(None));
     }
 }

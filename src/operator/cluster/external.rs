@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{Cluster, Error, Explain, MANAGER};
 use address::{Lookups, Steady, addresses, newest};
-use osdpl_core::api::MANAGED;
+use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{ExternalService, Finding};
 use osdpl_core::release;
@@ -165,7 +165,7 @@ impl Cluster {
         addresses: &[IpAddr],
     ) -> Result<Option<String>, Error> {
         let ExternalService { service, namespace, port, port_name, host } = external;
-        let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
+        let labels = json!({DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER});
         let metadata = json!({"name": service, "namespace": namespace, "labels": labels});
         let ports = json!([{"name": port_name, "port": port, "protocol": "TCP"}]);
         let params = PatchParams::apply(MANAGER).force();
@@ -202,7 +202,7 @@ impl Cluster {
     pub async fn remove_external(&self, deployment: &str, kept: &BTreeSet<(String, String)>) -> Result<(), Error> {
         self.looked().clear();
         let services: Api<Service> = Api::all(self.client.clone());
-        let selector = ListParams::default().labels(&format!("{MANAGED}={deployment}"));
+        let selector = ListParams::default().labels(&format!("{DEPLOYMENT_LABEL}={deployment}"));
         for service in services.list(&selector).await.because(|| "listing external services".into())? {
             let (Some(namespace), Some(name)) = (service.metadata.namespace, service.metadata.name) else { continue };
             if !kept.contains(&(namespace.clone(), name.clone())) {
@@ -235,12 +235,13 @@ fn told(all: &AllLooked) -> Externals {
 /// Why a Service of that name can't be ours, and what to do.
 fn in_the_way(service: &Service, deployment: &str) -> Option<String> {
     if service.labels().get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm") {
-        let owner = release::owner(&service.metadata).map_or_else(|| "unknown".into(), |owner| owner.to_string());
+        let owner = release::helm_owner(&service.metadata).map_or_else(|| "unknown".into(), |owner| owner.to_string());
         return Some(format!("belongs to helm release {owner}; uninstall that release, or take `external` out"));
     }
-    let ours = service.labels().get(MANAGED).is_some_and(|owner| owner == deployment);
-    let foreign =
-        || format!("is not ours (it lacks the label {MANAGED}={deployment}); delete it, or take `external` out");
+    let ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment);
+    let foreign = || {
+        format!("is not ours (it lacks the label {DEPLOYMENT_LABEL}={deployment}); delete it, or take `external` out")
+    };
     (!ours).then(foreign)
 }
 
@@ -263,7 +264,7 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
 /// The addresses that we gave these Endpoints for this host; none where they are of another.
 fn addresses_of(endpoints: &Endpoints, deployment: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, wanted: &str| value.is_some_and(|value| value == wanted);
-    if !is(endpoints.labels().get(MANAGED), deployment) || !is(endpoints.annotations().get(HOST), host) {
+    if !is(endpoints.labels().get(DEPLOYMENT_LABEL), deployment) || !is(endpoints.annotations().get(HOST), host) {
         return Vec::new();
     }
     let subsets = endpoints.subsets.iter().flatten();

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::follow::follow;
-use osdpl_core::api::MANAGED;
+use osdpl_core::api::DEPLOYMENT_LABEL;
 
 /// Namespace and name.
 type Name = (String, String);
@@ -61,7 +61,8 @@ impl<K: Kept> Own<K> {
         let held = Arc::<Mutex<Held<K>>>::default();
         let told = Arc::clone(&held);
         let hear = move |event| told.lock().unwrap_or_else(PoisonError::into_inner).hear(event);
-        let watch = follow(watcher(Api::all(client.clone()), watcher::Config::default().labels(MANAGED)), poke, hear);
+        let watch =
+            follow(watcher(Api::all(client.clone()), watcher::Config::default().labels(DEPLOYMENT_LABEL)), poke, hear);
         Self { client, held, _watch: watch }
     }
 

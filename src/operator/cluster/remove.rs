@@ -10,17 +10,17 @@ use kube::{Resource, ResourceExt};
 use super::ceph::COMPONENT;
 use super::claims::belongs;
 use super::{Cluster, Error, Explain};
-use osdpl_core::api::MANAGED;
+use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::Object;
-use osdpl_core::observed::Key;
+use osdpl_core::observed::ReleaseKey;
 
 /// What an uninstall of a cloud leaves behind.
 #[derive(Clone, Debug, Default)]
 pub struct Leftovers {
     /// The releases that were there, and were ours.
-    pub releases: BTreeSet<Key>,
+    pub releases: BTreeSet<ReleaseKey>,
     /// Those that are there and are not ours.
-    pub stay: BTreeSet<Key>,
+    pub stay: BTreeSet<ReleaseKey>,
     /// Our Secrets with the credentials of services of which a release stays.
     pub credentials: BTreeSet<String>,
     /// Secrets that upstream keeps, as (namespace, name).
@@ -33,7 +33,7 @@ pub struct Leftovers {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Whose pods.
-    pub releases: BTreeSet<Key>,
+    pub releases: BTreeSet<ReleaseKey>,
     /// Whether they may choose nodes by the labels of roles.
     pub labels: bool,
     /// Services that lead outside, as (namespace, name).
@@ -69,7 +69,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn collect_jobs(&self, key: &Key) -> Result<(), Error> {
+    pub async fn collect_jobs(&self, key: &ReleaseKey) -> Result<(), Error> {
         let api: Api<Job> = Api::namespaced(self.client.clone(), &key.namespace);
         let jobs = self.list(&api, &format!("release_group={}", key.name)).await?;
         let names: Vec<String> = jobs.iter().map(ResourceExt::name_any).collect();
@@ -108,7 +108,7 @@ impl Cluster {
             gone(api.delete(name, &DeleteParams::default()).await, || format!("deleting Secret {namespace}/{name}"))?;
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        for secret in self.list(&api, &format!("{MANAGED}={deployment}")).await? {
+        for secret in self.list(&api, &format!("{DEPLOYMENT_LABEL}={deployment}")).await? {
             let name = secret.name_any();
             let is_mounted = secret.labels().get(COMPONENT.0).is_some_and(|component| component == COMPONENT.1);
             // What of Ceph's was not removed before stays.

@@ -12,8 +12,8 @@ pub use store::STORE;
 pub use watch::RookWatch;
 
 use super::{Cluster, Error, Explain, MANAGER};
-use osdpl_core::api::MANAGED;
-use osdpl_core::ceph::{Manifest, Rook, Unready, holds};
+use osdpl_core::api::DEPLOYMENT_LABEL;
+use osdpl_core::ceph::{Manifest, NotReady, RookSettings, contains};
 
 /// What came of asking.
 pub enum Asked {
@@ -22,7 +22,7 @@ pub enum Asked {
     /// Asked for; Rook is still at this.
     Pending(String),
     /// It can't be asked for.
-    Refused(Unready),
+    Refused(NotReady),
 }
 
 fn resource(kind: &str) -> ApiResource {
@@ -35,7 +35,7 @@ impl Cluster {
     ///
     /// # Errors
     /// When the API server does not answer.
-    pub async fn ask_rook(&self, deployment: &str, rook: &Rook, wanted: &[Manifest]) -> Result<Asked, Error> {
+    pub async fn ask_rook(&self, deployment: &str, rook: &RookSettings, wanted: &[Manifest]) -> Result<Asked, Error> {
         let mut pending = None;
         for manifest in wanted {
             let place = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
@@ -44,12 +44,12 @@ impl Cluster {
                 Ok(Asked::Pending(problem)) => drop(pending.get_or_insert(problem)),
                 Ok(Asked::Refused(problem)) => return Ok(Asked::Refused(problem)),
                 Err(kube::Error::Api(status)) if status.code == 404 => {
-                    return Ok(Asked::Refused(Unready::Rook(format!(
+                    return Ok(Asked::Refused(NotReady::Rook(format!(
                         "{place} can't be made: the namespace, or ceph.rook.io/v1, is not there; install Rook, or correct spec.features.storage.ceph.rook.namespace"
                     ))));
                 }
                 Err(kube::Error::Api(status)) => {
-                    return Ok(Asked::Refused(Unready::Rook(format!("{place}: {}", status.message))));
+                    return Ok(Asked::Refused(NotReady::Rook(format!("{place}: {}", status.message))));
                 }
                 error @ Err(_) => return error.because(|| format!("asking Rook for {place}")),
             }
@@ -60,7 +60,7 @@ impl Cluster {
     async fn ask_for(
         &self,
         deployment: &str,
-        rook: &Rook,
+        rook: &RookSettings,
         manifest: &Manifest,
         place: &str,
     ) -> Result<Asked, kube::Error> {
@@ -68,10 +68,10 @@ impl Cluster {
             Api::namespaced_with(self.client.clone(), &rook.namespace, &resource(manifest.kind));
         let live = api.get_opt(&manifest.name).await?;
         if let Some(live) = live {
-            if live.labels().get(MANAGED).is_none_or(|owner| owner != deployment) {
-                return Ok(Asked::Refused(Unready::Occupied(place.to_owned())));
+            if live.labels().get(DEPLOYMENT_LABEL).is_none_or(|owner| owner != deployment) {
+                return Ok(Asked::Refused(NotReady::Occupied(place.to_owned())));
             }
-            if holds(&live.data["spec"], &manifest.spec) {
+            if contains(&live.data["spec"], &manifest.spec) {
                 let phase = live.data["status"]["phase"].as_str().unwrap_or("not looked at yet");
                 let problem = || format!("{place} is {phase}; Rook's operator says why in its log");
                 return Ok(if phase == "Ready" { Asked::Done } else { Asked::Pending(problem()) });
@@ -88,10 +88,10 @@ impl Cluster {
 async fn apply(
     api: &Api<DynamicObject>,
     deployment: &str,
-    rook: &Rook,
+    rook: &RookSettings,
     manifest: &Manifest,
 ) -> Result<(), kube::Error> {
-    let labels = json!({MANAGED: deployment, "app.kubernetes.io/managed-by": MANAGER});
+    let labels = json!({DEPLOYMENT_LABEL: deployment, "app.kubernetes.io/managed-by": MANAGER});
     let body = json!({
         "apiVersion": "ceph.rook.io/v1", "kind": manifest.kind, "spec": manifest.spec,
         "metadata": {"name": manifest.name, "namespace": rook.namespace, "labels": labels},

@@ -10,12 +10,13 @@ use super::charts::Ready;
 use super::gather::Wish;
 use super::memory::Memory;
 use crate::cluster::Error;
-use crate::helm::{Apply, Job, Refused, Running, Stop, Uninstall, Upgrade, Verb};
+use crate::helm::{ApplyMode, Job, JobRejection, RunningJob, StopReason, Uninstall, Upgrade, Verb};
 use osdpl_core::desired::{Desired, DesiredRelease};
-use osdpl_core::observed::{Key, Observed, ReleaseSeen, Repaired, RunningSeen};
-use osdpl_core::plan::{Action, Decision, Plan, Step, Wait, Why, in_a_row};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
+use osdpl_core::plan::{Action, Decision, Plan, Reason, Step, Wait, count_repairs};
 use osdpl_core::release::{
-    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, GUESTS_LABEL, IMAGES_LABEL, INPUTS_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
+    ADOPTED, ATTEMPT_LABEL, CATALOG_LABEL, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL,
+    Status,
 };
 
 /// The wall deadline of a whole run, as a multiple of the time that one hook may take.
@@ -31,8 +32,8 @@ const RENDERING: Duration = Duration::from_secs(20);
 const NO_HOOKS: &str = "--no-hooks";
 
 /// A child as the plan sees it.
-pub fn running(child: &Running, inputs: &str) -> RunningSeen {
-    RunningSeen {
+pub fn running(child: &RunningJob, inputs: &str) -> RunningHelm {
+    RunningHelm {
         verb: child.verb.to_owned(),
         skips_hooks: inputs == NO_HOOKS,
         inputs: child.inputs.clone().unwrap_or_default(),
@@ -57,7 +58,7 @@ impl Context {
             let Some(decision) = plan.decisions.get_mut(&name) else { continue };
             if let Some(sweep) = &decision.sweep {
                 let again = self.sweep(&decision.key, sweep, &wish.observed, memory).await;
-                plan.wake = plan.wake.into_iter().chain(again).min();
+                plan.requeue_at = plan.requeue_at.into_iter().chain(again).min();
             }
             let Step::Do(action, why) = decision.step.clone() else { continue };
             let taken = self.step(&name, decision, &action, &wish.desired, &wish.observed, memory).await;
@@ -69,7 +70,7 @@ impl Context {
                 memory.repairing(&name, &wish.policy);
             }
             match taken {
-                Ok(true) if why == Why::Drift && decision.step == helm("upgrade", false) => {
+                Ok(true) if why == Reason::Drift && decision.step == helm("upgrade", false) => {
                     memory.repaired(&decision.key);
                 }
                 Ok(_) => {}
@@ -78,7 +79,7 @@ impl Context {
         }
         if plan.decisions.values().any(|decision| is_queued(&decision.step)) {
             let later = super::now().checked_add(RENDERING).ok();
-            plan.wake = plan.wake.into_iter().chain(later).min();
+            plan.requeue_at = plan.requeue_at.into_iter().chain(later).min();
         }
     }
 
@@ -96,13 +97,13 @@ impl Context {
         let revision = observed.releases.get(&key).map_or(0, |seen| seen.revision);
         match action {
             Action::Stop => {
-                self.runner.stop(&key, Stop::Asked);
+                self.runner.stop(&key, StopReason::Requested);
             }
-            Action::Recover => {
+            Action::Unlock => {
                 let done = self.cluster.unlock(&key, revision).await?;
                 tracing::info!(release = %key, done, "recovered");
             }
-            Action::LetGo => {
+            Action::Unmanage => {
                 let records = self.cluster.unlabel_records(&key).await?;
                 tracing::info!(release = %key, records, "let go");
             }
@@ -156,7 +157,7 @@ impl Context {
             (CATALOG_LABEL, of(&release.catalog)),
             (RELEASE_LABEL, Some(name.to_owned())),
             (IMAGES_LABEL, Some(release.images.clone()).filter(|_| in_sync)),
-            (GUESTS_LABEL, release.guests.clone().filter(|_| in_sync)),
+            (INSTANCES_LABEL, release.guests.clone().filter(|_| in_sync)),
             (SPLIT_LABEL, split.filter(|_| in_sync)),
             (ATTEMPT_LABEL, Some(attempt.to_string())),
         ])
@@ -166,10 +167,10 @@ impl Context {
     /// only hold each other up, and the one with the most to do afterwards with the rest.
     fn renders(&self, observed: &Observed) -> usize {
         let now = super::now();
-        let recorded = |key: &Key, child: &Running| {
+        let recorded = |key: &ReleaseKey, child: &RunningJob| {
             observed.releases.get(key).is_some_and(|seen| seen.revision >= i64::from(child.attempt.revision()))
         };
-        let rendering = |(key, child): &(&Key, &Running)| {
+        let rendering = |(key, child): &(&ReleaseKey, &RunningJob)| {
             let stuck = now.duration_since(child.since).unsigned_abs() > RENDERING;
             child.inputs.is_some() && !stuck && !recorded(key, child)
         };
@@ -199,7 +200,7 @@ impl Context {
         Ok(began)
     }
 
-    fn start(&self, key: &Key, verb: Verb, revision: i64, deadline: Duration, decision: &mut Decision) -> bool {
+    fn start(&self, key: &ReleaseKey, verb: Verb, revision: i64, deadline: Duration, decision: &mut Decision) -> bool {
         let word = verb.name();
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);
         let scrubber = Arc::clone(&self.scrubber.borrow());
@@ -209,11 +210,11 @@ impl Context {
                 decision.step = helm(word, false);
                 true
             }
-            Err(Refused::Busy | Refused::Full | Refused::Closing) => {
+            Err(JobRejection::Busy | JobRejection::Full | JobRejection::Closing) => {
                 decision.step = helm(word, true);
                 false
             }
-            Err(refused @ Refused::Values) => {
+            Err(refused @ JobRejection::Values) => {
                 tracing::error!(release = %key, %refused, "helm not started");
                 false
             }
@@ -227,27 +228,27 @@ pub fn upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Upgrade 
         chart,
         values: serde_json::Value::Object(release.values.clone()),
         hook_timeout: Duration::from_secs(release.timeout.into()),
-        apply: if release.server_side { Apply::Server } else { Apply::Client },
+        apply: if release.server_side { ApplyMode::Server } else { ApplyMode::Client },
         inputs: release.inputs.clone(),
         catalog: release.catalog.clone(),
         images: release.images.clone(),
-        guests: release.guests.clone(),
+        instances: release.guests.clone(),
         split: release.split.as_ref().map(|split| split.digest.clone()),
         catalog_name: name.to_owned(),
     }
 }
 
 /// The failed revisions that helm remembers.
-fn failed(seen: &ReleaseSeen) -> impl Iterator<Item = u32> {
+fn failed(seen: &ObservedRelease) -> impl Iterator<Item = u32> {
     seen.history.iter().filter(|past| past.status == Status::Failed).map(|past| past.revision)
 }
 
 impl Memory {
     /// Counts a repair that nobody but the spec asked for.
-    fn repaired(&mut self, key: &Key) {
+    fn repaired(&mut self, key: &ReleaseKey) {
         let now = super::now();
-        let count = in_a_row(self.repairs.get(key), now);
-        self.repairs.insert(key.clone(), Repaired { count, at: now });
+        let count = count_repairs(self.repairs.get(key), now);
+        self.repairs.insert(key.clone(), Repaired { count, last_started_at: now });
     }
 }
 

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::{Context, store};
 use crate::cluster::{Asked, Cluster, Error, Inputs, Reference, STORE};
 use osdpl_core::api::{OpenStackDeploymentSpec, ValuesKind};
-use osdpl_core::ceph::{self, Ceph, Consumer, Declared, Object, Rook, Store, Unready};
+use osdpl_core::ceph::{self, Ceph, Consumer, DeclaredCeph, NotReady, Object, ObjectStore, RookSettings};
 use osdpl_core::desired::{Desired, Facts, Selection, Unavailable};
 use osdpl_core::observed::Observed;
 
@@ -25,7 +25,7 @@ pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Refere
     let Some(feature) = feature(spec) else { return Vec::new() };
     let secret =
         |namespace: &str, name: String| Reference { kind: ValuesKind::Secret, namespace: namespace.to_owned(), name };
-    match Rook::of(feature) {
+    match RookSettings::from_feature(feature) {
         Some(rook) => {
             let secrets = rook.secrets().into_iter().map(|name| secret(&rook.namespace, name));
             secrets.chain([endpoints(&rook)]).collect()
@@ -34,20 +34,21 @@ pub fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Refere
     }
 }
 
-fn endpoints(rook: &Rook) -> Reference {
+fn endpoints(rook: &RookSettings) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
 }
 
 /// The Rook that the features name, where Ceph is used.
-pub fn rook(selection: &Selection) -> Option<Rook> {
+pub fn rook(selection: &Selection) -> Option<RookSettings> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
-    Rook::of(&storage["ceph"])
+    RookSettings::from_feature(&storage["ceph"])
 }
 
 /// Watches Rook's objects, where the spec names a Rook.
 pub fn watch(inputs: &Inputs, spec: &OpenStackDeploymentSpec) {
-    let rook = feature(spec).and_then(Rook::of);
-    let kinds: &[_] = if feature(spec).and_then(Store::of).is_some() { &[CLUSTER, STORE] } else { &[CLUSTER] };
+    let rook = feature(spec).and_then(RookSettings::from_feature);
+    let kinds: &[_] =
+        if feature(spec).and_then(ObjectStore::from_feature).is_some() { &[CLUSTER, STORE] } else { &[CLUSTER] };
     inputs.watch_rook(rook.as_ref().map(|rook| (rook.namespace.as_str(), kinds)));
 }
 
@@ -60,24 +61,24 @@ fn consumers(selection: &Selection) -> BTreeSet<Consumer> {
 }
 
 /// What those objects say; none where no Ceph is used.
-pub fn declared(inputs: &Inputs, spec: &OpenStackDeploymentSpec, selection: &Selection) -> Option<Declared> {
+pub fn declared(inputs: &Inputs, spec: &OpenStackDeploymentSpec, selection: &Selection) -> Option<DeclaredCeph> {
     if let Some(rook) = rook(selection) {
         let clusters = inputs.rooks(CLUSTER).map(|clusters| {
-            clusters.iter().map(|(name, object)| ceph::Cluster::of(&rook.namespace, name, object)).collect()
+            clusters.iter().map(|(name, object)| ceph::Cluster::from_object(&rook.namespace, name, object)).collect()
         });
         let answer = rook.read(&consumers(selection), clusters, |name| rooks(inputs, &rook, name));
-        return Some(Declared::by_rook(answer).with_gateway(store::of_rook(inputs, &rook, selection)));
+        return Some(DeclaredCeph::from_rook(answer).with_gateway(store::of_rook(inputs, &rook, selection)));
     }
     let is_used = selection.features.get("storage").is_some_and(|storage| storage["backend"] == "ceph");
     let reference = references(spec, &selection.namespace).into_iter().next().filter(|_| is_used)?;
     let data = inputs.all(&reference).map_err(|problem| problem.to_string());
     let object = format!("{}/{}", reference.namespace, reference.name);
     let gateway = data.as_ref().ok().and_then(|data| store::of_secret(&object, data, selection));
-    Some(ceph::declared(&object, data, selection.releases.keys().map(String::as_str)).with_gateway(gateway))
+    Some(ceph::read_declared_ceph(&object, data, selection.releases.keys().map(String::as_str)).with_gateway(gateway))
 }
 
 /// An object of Rook's, which nobody is to make by hand.
-fn rooks(inputs: &Inputs, rook: &Rook, name: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
+fn rooks(inputs: &Inputs, rook: &RookSettings, name: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let reference = match name {
         ceph::ENDPOINTS => endpoints(rook),
         name => Reference { kind: ValuesKind::Secret, namespace: rook.namespace.clone(), name: name.to_owned() },
@@ -94,20 +95,20 @@ fn rooks(inputs: &Inputs, rook: &Rook, name: &str) -> Result<BTreeMap<String, Ve
 /// When the API server refuses.
 pub async fn write(
     cluster: &Cluster,
-    declared: &mut Declared,
+    declared: &mut DeclaredCeph,
     selection: &Selection,
     inputs: &Inputs,
 ) -> Result<(), Error> {
-    if let Ok(ceph) = &declared.read {
+    if let Ok(ceph) = &declared.settings {
         let problem = cluster.write_ceph(&selection.name, &objects(ceph, selection), inputs).await?;
-        declared.read = problem.map_or_else(|| declared.read.clone(), Err);
+        declared.settings = problem.map_or_else(|| declared.settings.clone(), Err);
     }
     Ok(())
 }
 
 /// What is written for the charts.
 fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
-    ceph::objects(ceph, &selection.namespace, &namespaces(selection))
+    ceph::desired_objects(ceph, &selection.namespace, &namespaces(selection))
 }
 
 /// The namespace of each release, by the catalogue's name.
@@ -120,7 +121,7 @@ impl Context {
     /// it unusable; no watch tells of everything, so the answer is when to look again.
     pub(super) async fn hand_on(
         &self,
-        declared: &mut Declared,
+        declared: &mut DeclaredCeph,
         selection: &Selection,
         facts: &Facts,
         memory: &mut Memory,
@@ -130,20 +131,22 @@ impl Context {
         }
         write(&self.cluster, declared, selection, &self.inputs).await?;
         self.hand_back(declared, selection, facts).await?;
-        if let Ok(ceph) = &declared.read {
+        if let Ok(ceph) = &declared.settings {
             let (back, _) = store::kept(Some(declared), selection);
             self.inputs.keep_in_place_of(objects(ceph, selection).iter().chain(&back));
         }
-        let is_looked_for =
-            matches!(declared.trouble(), Some(Unready::Occupied(_) | Unready::Rook(_) | Unready::Another { .. }));
+        let is_looked_for = matches!(
+            declared.not_ready_reason(),
+            Some(NotReady::Occupied(_) | NotReady::Rook(_) | NotReady::OtherCeph { .. })
+        );
         Ok(super::now().checked_add(LOOK_AGAIN).ok().filter(|_| is_looked_for))
     }
 
     /// Asks Rook again when the wish or its answer changed. Pools that are not ready hold back a cloud that was never there, not one that runs.
     async fn ask(
         &self,
-        rook: &Rook,
-        declared: &mut Declared,
+        rook: &RookSettings,
+        declared: &mut DeclaredCeph,
         selection: &Selection,
         memory: &mut Memory,
     ) -> Result<(), Error> {
@@ -155,17 +158,17 @@ impl Context {
         memory.rook = None;
         match self.cluster.ask_rook(&selection.name, rook, &wanted).await? {
             Asked::Done => memory.rook = Some(wanted),
-            Asked::Refused(problem) => declared.read = Err(problem),
+            Asked::Refused(problem) => declared.settings = Err(problem),
             // Nothing is made where there is no cluster; that is said already.
             Asked::Pending(_) if declared.cluster.is_none() => {}
             Asked::Pending(problem) => {
                 let handed = |object: &Object| self.inputs.has_own(&object.namespace, &object.name);
-                let runs = declared.read.as_ref().is_ok_and(|ceph| objects(ceph, selection).iter().any(handed));
-                let problem = Unready::Rook(problem);
+                let runs = declared.settings.as_ref().is_ok_and(|ceph| objects(ceph, selection).iter().any(handed));
+                let problem = NotReady::Rook(problem);
                 if runs {
-                    declared.note.get_or_insert(problem);
+                    declared.warning.get_or_insert(problem);
                 } else {
-                    declared.read = Err(problem);
+                    declared.settings = Err(problem);
                 }
             }
         }
@@ -176,12 +179,12 @@ impl Context {
     /// look for it. What can't be read takes nothing back.
     pub(super) async fn withdraw_ceph(
         &self,
-        declared: Option<&Declared>,
+        declared: Option<&DeclaredCeph>,
         selection: &Selection,
         (desired, observed): (&Desired, &Observed),
         memory: &mut Memory,
     ) -> Result<(), Error> {
-        let ceph = match declared.map(|declared| &declared.read) {
+        let ceph = match declared.map(|declared| &declared.settings) {
             Some(Err(_)) => return Ok(()),
             Some(Ok(ceph)) => Some(ceph),
             None => None,
@@ -194,7 +197,7 @@ impl Context {
             wanted.iter().map(Object::to_string).chain(store.map(|(space, name)| format!("{space}/{name}"))).collect();
         if memory.ceph.as_ref() != Some(&names) && is_settled(desired, observed) {
             self.cluster.leave_stores(&selection.name, store).await?;
-            let taken = ceph.map(|ceph| ceph::taken_over(ceph, &namespaces(selection))).unwrap_or_default();
+            let taken = ceph.map(|ceph| ceph::chart_owned_secrets(ceph, &namespaces(selection))).unwrap_or_default();
             let kept: Vec<Object> = wanted.into_iter().chain(taken).collect();
             self.cluster.remove_ceph(&selection.name, &kept).await?;
             memory.ceph = Some(names);

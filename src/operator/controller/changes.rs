@@ -8,9 +8,9 @@ use k8s_openapi::jiff::Timestamp;
 use super::Context;
 use super::gather::Wish;
 use super::memory::{Changes, Memory};
-use osdpl_core::observed::{Key, Verdict};
-use osdpl_core::plan::{Plan, Why};
-use osdpl_values::changed;
+use osdpl_core::observed::{ComparisonResult, ReleaseKey};
+use osdpl_core::plan::{Plan, Reason};
+use osdpl_values::changed_paths;
 
 /// How many paths a status carries for a release.
 const SHOWN: usize = 20;
@@ -27,7 +27,7 @@ impl Context {
         memory: &mut Memory,
     ) -> (BTreeMap<String, Vec<String>>, Option<Timestamp>) {
         let waiting: Vec<&str> =
-            plan.awaiting().filter(|(_, why)| **why != Why::Unwanted).map(|(name, _)| name).collect();
+            plan.awaiting_approval().filter(|(_, why)| **why != Reason::NotDesired).map(|(name, _)| name).collect();
         let mut all = BTreeMap::new();
         for name in waiting {
             let Some(release) = wish.desired.releases.get(name) else { continue };
@@ -35,9 +35,11 @@ impl Context {
             let now = super::now();
             let known = memory.changes.get(&release.key).filter(|known| known.counts(revision, &release.inputs, now));
             if known.is_none() {
-                let paths = match wish.observed.likeness.get(&release.key).map(|known| &known.verdict) {
+                let paths = match wish.observed.comparisons.get(&release.key).map(|known| &known.verdict) {
                     // What others made is compared by what templates see: they write values in their own way.
-                    Some(Verdict::Differs { chart, paths }) => Ok(short(chart.iter().chain(paths).cloned().collect())),
+                    Some(ComparisonResult::Differs { chart, paths }) => {
+                        Ok(short(chart.iter().chain(paths).cloned().collect()))
+                    }
                     _ => self.differences(release, revision).await,
                 };
                 let paths = paths.map_err(|problem| (problem, now.checked_add(AGAIN).unwrap_or(now)));
@@ -60,7 +62,8 @@ impl Context {
     ) -> Result<Vec<String>, String> {
         let recorded = self.cluster.recorded_values(&release.key, revision).await;
         let recorded = recorded.unwrap_or_else(|error| Err(self.scrubber.borrow().scrub(&error.to_string())))?;
-        let mut paths: Vec<String> = changed(&recorded, &release.values).iter().map(ToString::to_string).collect();
+        let mut paths: Vec<String> =
+            changed_paths(&recorded, &release.values).iter().map(ToString::to_string).collect();
         if paths.is_empty() {
             paths.push("(no value: the chart, helm's version or its flags)".to_owned());
         }
@@ -69,7 +72,7 @@ impl Context {
 }
 
 /// When a record is to be read again: a cloud that waits for approval is one in which nothing else brings a pass.
-fn again(all: &BTreeMap<Key, Changes>) -> Option<Timestamp> {
+fn again(all: &BTreeMap<ReleaseKey, Changes>) -> Option<Timestamp> {
     all.values().filter_map(|changes| changes.paths.as_ref().err().map(|(_, until)| *until)).min()
 }
 
@@ -107,7 +110,7 @@ mod tests {
         let unknown = with(Err(("it is gone".to_owned(), later)));
         assert_eq!(unknown.shown(), ["(unknown: it is gone)"]);
         assert!(unknown.counts(2, "new", now) && !unknown.counts(2, "new", later));
-        let of = |name: &str, changes| (Key::new("openstack", name), changes);
+        let of = |name: &str, changes| (ReleaseKey::new("openstack", name), changes);
         assert_eq!(again(&[of("nova", unknown), of("heat", with(Ok(Vec::new())))].into()), Some(later));
         assert_eq!(again(&[of("heat", with(Ok(Vec::new())))].into()), None, "what is known stays so");
     }

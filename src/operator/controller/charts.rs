@@ -15,10 +15,10 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::charts::{Source, Store, Wanted};
+use crate::charts::{ChartRequest, Source, Store};
 use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Blocked, ChartFact, Selection};
+use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 
 /// How long a chart that could not be had is left alone.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ pub struct Ready {
     pub path: PathBuf,
     /// The manifests of the CRDs it carries.
     pub crds: Arc<[String]>,
-    fact: ChartFact,
+    fact: ChartInfo,
 }
 
 enum State {
@@ -52,7 +52,7 @@ impl State {
 }
 
 /// What is known of each release's chart.
-type Known = Mutex<BTreeMap<String, (Wanted, State)>>;
+type Known = Mutex<BTreeMap<String, (ChartRequest, State)>>;
 
 /// Obtains charts.
 pub struct ChartSource {
@@ -85,7 +85,7 @@ impl ChartSource {
         spec: &OpenStackDeploymentSpec,
         catalog: &Catalog,
         selection: &Selection,
-    ) -> (BTreeMap<String, Result<ChartFact, Blocked>>, Option<Timestamp>) {
+    ) -> (BTreeMap<String, Result<ChartInfo, Blocked>>, Option<Timestamp>) {
         let now = super::now();
         let mut again = None;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +133,7 @@ impl ChartSource {
         spec: &OpenStackDeploymentSpec,
         catalog: &Catalog,
         selection: &Selection,
-    ) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+    ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
         let is_coming =
             |fact: &Result<_, Blocked>| fact.as_ref().is_err_and(|blocked| blocked.reason == reason::CHART_PENDING);
         loop {
@@ -151,7 +151,7 @@ impl ChartSource {
         known.get(name).and_then(|(_, state)| state.ready(digest)).cloned()
     }
 
-    fn obtain(&self, name: String, wanted: Wanted) {
+    fn obtain(&self, name: String, wanted: ChartRequest) {
         let (store, known, poke) = (Arc::clone(&self.store), Arc::clone(&self.known), Arc::clone(&self.poke));
         tokio::spawn(async move {
             let state = obtained(&store, &name, &wanted).await;
@@ -171,7 +171,7 @@ pub fn wanted<'a>(
     spec: &OpenStackDeploymentSpec,
     catalog: &'a Catalog,
     name: &str,
-) -> Option<(Wanted, Option<&'a String>)> {
+) -> Option<(ChartRequest, Option<&'a String>)> {
     let (service, release) = catalog.release(name)?;
     let version = spec.services.get(service).and_then(|s| s.releases.get(name)).and_then(|r| r.version.clone());
     // What was added to the lock counts where charts come from repositories: a folder has what it has.
@@ -179,7 +179,7 @@ pub fn wanted<'a>(
     let is_known = store.lock().charts.contains_key(&release.chart);
     let pin = catalog.lock.get(&release.chart).filter(|_| !is_folder && !is_known);
     let digest = pin.filter(|_| version.is_none()).and_then(|pin| pin.digest.as_ref());
-    let wanted = Wanted {
+    let wanted = ChartRequest {
         name: release.chart.clone(),
         version: version.or_else(|| pin.map(|pin| pin.version.clone())),
         repository: spec.charts.repository.clone().or_else(|| pin.and_then(|pin| pin.repository.clone())),
@@ -188,7 +188,7 @@ pub fn wanted<'a>(
 }
 
 /// Gets the chart and reads it.
-async fn obtained(store: &Store, name: &str, wanted: &Wanted) -> State {
+async fn obtained(store: &Store, name: &str, wanted: &ChartRequest) -> State {
     let reading = async {
         let chart = store.obtain(wanted).await?;
         // Reading an archive takes a while: not on a thread that others wait for.
@@ -238,7 +238,7 @@ impl Watch {
     }
 
     /// The charts that came out of the folder.
-    fn at_hand(&self) -> Vec<(String, Wanted, PathBuf)> {
+    fn at_hand(&self) -> Vec<(String, ChartRequest, PathBuf)> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = known.iter().filter_map(|(name, (wanted, state))| match state {
             State::Ready(ready) if wanted.repository.is_none() => {
@@ -249,7 +249,7 @@ impl Watch {
         ready.collect()
     }
 
-    async fn look(&self, name: &str, wanted: &Wanted, path: PathBuf) {
+    async fn look(&self, name: &str, wanted: &ChartRequest, path: PathBuf) {
         // The archive's name holds the digest of what is in it.
         if self.store.obtain(wanted).await.is_ok_and(|chart| chart.path == path) {
             return;
@@ -272,7 +272,7 @@ fn ready(chart: &crate::charts::Chart) -> Result<Ready, crate::charts::Error> {
     let jobs = switches.filter(|(name, _)| name.starts_with("job_"));
     let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect();
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
-    let fact = ChartFact { version, digest, imprint: chart.imprint()?, images, jobs };
+    let fact = ChartInfo { version, digest, imprint: chart.imprint()?, images, jobs };
     Ok(Ready { path: chart.path.clone(), crds: chart.crds()?.into(), fact })
 }
 

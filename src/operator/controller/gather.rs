@@ -18,10 +18,10 @@ use osdpl_core::api::{
     ADOPT, APPROVE, DriftPolicy, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, RoleStatus, SKIP_HOOKS,
 };
 use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::ceph::Declared;
-use osdpl_core::desired::{self, Anchored, Desired, Facts, Finding, Selection, select};
+use osdpl_core::ceph::DeclaredCeph;
+use osdpl_core::desired::{self, Desired, Facts, Finding, RejectedMoves, Selection, select};
 use osdpl_core::endpoint;
-use osdpl_core::observed::{Key, Observed, ReleaseSeen, RunningSeen};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use osdpl_core::plan::{Decision, Plan, Policy, Step};
 use osdpl_core::rollout;
 use osdpl_lint::rule;
@@ -34,7 +34,7 @@ pub struct Wish {
     /// What is.
     pub observed: Observed,
     /// What the spec calls releases, wanted or not.
-    pub names: BTreeMap<Key, String>,
+    pub names: BTreeMap<ReleaseKey, String>,
     /// What is allowed.
     pub policy: Policy,
     /// What is wrong with the spec, or should be known.
@@ -42,7 +42,7 @@ pub struct Wish {
     /// Troubles that belong to no release.
     pub problems: Vec<String>,
     /// The Ceph that the spec declares.
-    pub ceph: Option<Declared>,
+    pub ceph: Option<DeclaredCeph>,
     /// Who plays which role.
     pub roles: BTreeMap<String, RoleStatus>,
     /// Whether the spec is refused: nothing is started then.
@@ -66,7 +66,7 @@ impl Context {
         let catalog = self.catalog();
         let called = known(&first);
         let mut observed = self.observe(&called, memory).await;
-        let anchored = desired::anchored(&first, &deployment.spec, &catalog, &observed);
+        let anchored = desired::reject_moves(&first, &deployment.spec, &catalog, &observed);
         let (spec, selection) = meant(deployment, anchored.as_ref(), first, &catalog);
         let refused = selection.is_refused();
         let survey = self.survey(spec);
@@ -78,10 +78,10 @@ impl Context {
         let desired = memory.resolved(spec, &catalog, &selection, facts);
         if !refused {
             self.compare(deployment, &desired, &mut observed, memory).await?;
-            wake = wake.into_iter().chain(again(&observed.likeness)).min();
+            wake = wake.into_iter().chain(again(&observed.comparisons)).min();
             self.withdraw_ceph(ceph.as_ref(), &selection, (&desired, &observed), memory).await?;
         }
-        observed.renewed = rollout::renewed(&memory.rolled.said(deployment), &desired);
+        observed.rolling_batches = rollout::rolling_batches(&memory.rolled.said(deployment), &desired);
         let mut findings = desired.findings.clone();
         findings.extend(survey.findings.into_iter().chain(doubts));
         let again = self.doubt(deployment, (&called, &selection), &observed, memory, &mut findings);
@@ -107,15 +107,16 @@ impl Context {
     fn doubt(
         &self,
         deployment: &OpenStackDeployment,
-        (called, selection): (&BTreeMap<Key, String>, &Selection),
+        (called, selection): (&BTreeMap<ReleaseKey, String>, &Selection),
         observed: &Observed,
         memory: &mut Memory,
         findings: &mut Vec<Finding>,
     ) -> Option<Timestamp> {
         findings.extend(self.book.findings());
-        if let Some(deployed) = rule::moves_from(deployment) {
+        if let Some(deployed) = rule::previous_release(deployment) {
             let held = values_from(&self.inputs, &deployment.spec, &selection.namespace);
-            findings.extend(rule::pinned_beside(deployed, &deployment.spec, &held).into_iter().map(Finding::from));
+            findings
+                .extend(rule::pinned_in_values_from(deployed, &deployment.spec, &held).into_iter().map(Finding::from));
         }
         findings.extend(nameless(&policy(deployment), called, observed));
         let (certificates, again) = memory.certificates.judge(&self.inputs, selection, super::now());
@@ -132,19 +133,19 @@ impl Context {
         memory: &mut Memory,
     ) -> Result<(), Error> {
         let known = (&memory.likeness, &names(deployment, ADOPT));
-        observed.likeness = likenesses(&self.cluster, (desired, observed), known, true, |_, _| {}).await?;
-        memory.likeness.clone_from(&observed.likeness);
+        observed.comparisons = likenesses(&self.cluster, (desired, observed), known, true, |_, _| {}).await?;
+        memory.likeness.clone_from(&observed.comparisons);
         Ok(())
     }
 
     /// What is; `names` tells what the spec calls releases.
-    pub(super) async fn observe(&self, names: &BTreeMap<Key, String>, memory: &mut Memory) -> Observed {
+    pub(super) async fn observe(&self, names: &BTreeMap<ReleaseKey, String>, memory: &mut Memory) -> Observed {
         // In this order: one that ends meanwhile still counts as running.
         let table = self.runner.table();
         self.outcomes(memory).await;
         let seen = self.tasks.observe();
         memory.catching_up.retain(|key, waiting| !waiting.is_done(seen.releases.get(key)));
-        let mut running: BTreeMap<Key, RunningSeen> = table
+        let mut running: BTreeMap<ReleaseKey, RunningHelm> = table
             .into_iter()
             .map(|(key, child)| {
                 let inputs = memory.started.get(&key).map(String::as_str).unwrap_or_default();
@@ -155,17 +156,19 @@ impl Context {
         running.extend(memory.unseen());
         let mut releases = (*seen.releases).clone();
         for (key, release) in &mut releases {
-            release.release = desired::identify(key, release, names, &self.catalog());
+            release.release = desired::identify_release(key, release, names, &self.catalog());
         }
         // Others' releases in the cluster are no business of this one's, not even as victims of its troubles.
-        let own = |key: &Key| names.contains_key(key) || releases.get(key).is_some_and(ReleaseSeen::is_ours);
-        let mut causes = osdpl_core::cause::roots(seen.victims().iter().filter(|victim| own(&victim.release)));
+        let own = |key: &ReleaseKey| names.contains_key(key) || releases.get(key).is_some_and(ObservedRelease::is_ours);
+        let mut causes = osdpl_core::cause::group_by_root_cause(
+            seen.affected_objects().iter().filter(|victim| own(&victim.release)),
+        );
         causes.extend(endpoint::causes(&seen.endpoints));
         Observed {
             releases,
             workloads: seen.workloads().to_vec(),
             jobs: seen.jobs().to_vec(),
-            crons: seen.crons().to_vec(),
+            crons: seen.cron_jobs().to_vec(),
             causes,
             running,
             failures: memory.failures.clone(),
@@ -173,16 +176,16 @@ impl Context {
             external_ready: BTreeSet::new(),
             drift: seen.drift,
             endpoints: seen.endpoints,
-            likeness: BTreeMap::new(),
+            comparisons: BTreeMap::new(),
             terminating: self.inputs.terminating(),
-            renewed: BTreeMap::new(),
+            rolling_batches: BTreeMap::new(),
         }
     }
 
     /// Has the APIs asked of every wanted release that is available. A spec that is refused changes nothing in that.
     pub(super) fn probe(&self, wish: &Wish) {
         if !wish.refused {
-            self.tasks.probe(endpoint::targets(&self.catalog(), &wish.desired, &wish.observed));
+            self.tasks.set_probe_targets(endpoint::targets(&self.catalog(), &wish.desired, &wish.observed));
         }
     }
 
@@ -194,7 +197,7 @@ impl Context {
                 .releases
                 .values()
                 .filter(|release| release.managed && release.drift != DriftPolicy::Ignore);
-            self.tasks.attend(seen.map(|release| release.key.clone()).collect());
+            self.tasks.watch_drift_of(seen.map(|release| release.key.clone()).collect());
         }
     }
 }
@@ -224,17 +227,17 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     let mut selection = select(&name, &namespace, spec, catalog);
     let deployed = deployment.status.as_ref().and_then(|status| status.openstack_release.deployed.as_ref());
-    let moved = deployed.map(|deployed| rule::moved(deployed, spec, catalog)).unwrap_or_default();
+    let moved = deployed.map(|deployed| rule::check_release_move(deployed, spec, catalog)).unwrap_or_default();
     selection.findings.extend(moved.into_iter().map(Finding::from));
     let applied = deployment.annotations().get("kubectl.kubernetes.io/last-applied-configuration");
-    selection.findings.extend(applied.map(|text| desired::lost_nulls(text, &deployment.spec)).unwrap_or_default());
+    selection.findings.extend(applied.map(|text| desired::find_lost_nulls(text, &deployment.spec)).unwrap_or_default());
     selection
 }
 
 /// The spec by the releases that are there, and what it means; `first` is what it means wherever they are.
 pub fn meant<'a>(
     deployment: &'a OpenStackDeployment,
-    anchored: Option<&'a Anchored>,
+    anchored: Option<&'a RejectedMoves>,
     first: Selection,
     catalog: &Catalog,
 ) -> (&'a OpenStackDeploymentSpec, Selection) {
@@ -245,11 +248,11 @@ pub fn meant<'a>(
 }
 
 /// The catalogue's names of releases, wanted or not.
-pub fn known(selection: &Selection) -> BTreeMap<Key, String> {
+pub fn known(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
     all.map(|(name, release)| {
         let text = |field: &str| release[field].as_str().unwrap_or_default().to_owned();
-        (Key::new(text("namespace"), text("name")), name.clone())
+        (ReleaseKey::new(text("namespace"), text("name")), name.clone())
     })
     .collect()
 }
@@ -290,7 +293,7 @@ pub fn frozen(desired: &Desired, observed: &Observed) -> Plan {
     let decisions = desired.releases.iter().map(|(name, release)| {
         let state = osdpl_core::plan::classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH);
         let step = match state {
-            osdpl_core::plan::State::InSync(seen) => osdpl_core::plan::settling(release, seen, observed),
+            osdpl_core::plan::State::InSync(seen) => osdpl_core::plan::settle_step(release, seen, observed),
             _ => Step::Wait(osdpl_core::plan::Wait::Refused),
         };
         (name.clone(), Decision { key: release.key.clone(), step, sweep: None, mending: None })

@@ -10,13 +10,13 @@ use super::Context;
 use super::gather::{Wish, names};
 use super::memory::Memory;
 use crate::cluster::{Error, Made};
-use osdpl_core::api::{FORGET, OpenStackDeployment};
+use osdpl_core::api::{FORGET_NODES_ANNOTATION, OpenStackDeployment};
 use osdpl_core::catalog::{self, Catalog, Level};
 use osdpl_core::desired::{Desired, DesiredRelease, Finding};
-use osdpl_core::nodes::several;
-use osdpl_core::observed::{CronSeen, Observed};
-use osdpl_core::openstack::{Answer, Heard, Mapping, Next, Question, access, next};
-use osdpl_core::status::{Event, forgotten, mapping, not_forgotten};
+use osdpl_core::nodes::format_names;
+use osdpl_core::observed::{Observed, ObservedCronJob};
+use osdpl_core::openstack::{HostObservation, HostQuery, HostResponse, Mapping, Next, access, next};
+use osdpl_core::status::{Event, host_deleted_event, host_not_deleted_event, mapping_hosts_event};
 use osdpl_values::digest;
 
 /// When something is tried again that the API server refused: no watch tells of quotas and webhooks.
@@ -37,16 +37,18 @@ type Hosting<'a> = (&'a DesiredRelease, &'a catalog::Hosts);
 impl Context {
     /// Has Nova asked about its hosts where its API answers, and does what follows from the answer. What goes wrong is told, and holds up nothing.
     pub(super) async fn hosts(&self, deployment: &OpenStackDeployment, wish: &mut Wish, memory: &mut Memory) {
-        let asked = names(deployment, FORGET);
+        let asked = names(deployment, FORGET_NODES_ANNOTATION);
         let desired = Arc::clone(&wish.desired);
         let catalog = self.catalog();
         let hosting = hosting(&catalog, &desired, wish);
         let question = hosting.and_then(|hosting| self.question(hosting, &asked, wish));
-        self.tasks.ask_hosts(question.as_ref().ok().cloned());
+        self.tasks.set_host_query(question.as_ref().ok().cloned());
         let question = match question {
             Ok(question) => question,
             Err(_) if asked.is_empty() => return,
-            Err(why) => return wish.findings.push(warning(format!("annotation {FORGET} waits: {why}"))),
+            Err(why) => {
+                return wish.findings.push(warning(format!("annotation {FORGET_NODES_ANNOTATION} waits: {why}")));
+            }
         };
         let Some(heard) = self.tasks.observe().hosts else { return };
         wish.findings.extend(told(&heard));
@@ -65,14 +67,14 @@ impl Context {
         }
     }
 
-    fn question(&self, hosting: Hosting<'_>, asked: &BTreeSet<String>, wish: &Wish) -> Result<Question, &'static str> {
+    fn question(&self, hosting: Hosting<'_>, asked: &BTreeSet<String>, wish: &Wish) -> Result<HostQuery, &'static str> {
         let nodes = self.tasks.observe().nodes().map(|nodes| nodes.keys().cloned().collect::<BTreeSet<_>>());
         let nodes = nodes.ok_or("nodes may not be listed")?;
-        Ok(Question {
+        Ok(HostQuery {
             access: access(&self.catalog(), &wish.desired).ok_or("keystone's administrator is not known yet")?,
             state: state(hosting, &wish.observed),
-            ran: cron(hosting, &wish.observed).and_then(|cron| cron.succeeded),
-            forget: asked.difference(&nodes).cloned().collect(),
+            last_success: cron(hosting, &wish.observed).and_then(|cron| cron.succeeded),
+            removed_nodes: asked.difference(&nodes).cloned().collect(),
             nodes: Some(nodes),
         })
     }
@@ -81,14 +83,14 @@ impl Context {
         &self,
         deployment: &OpenStackDeployment,
         hosting: Hosting<'_>,
-        (question, answer, asked): (&Question, &Answer, &BTreeSet<String>),
+        (question, answer, asked): (&HostQuery, &HostResponse, &BTreeSet<String>),
         wish: &mut Wish,
         memory: &mut Memory,
     ) -> Result<(), Error> {
         self.spend_forget(deployment, (question, answer), asked).await?;
         let unmapped = &answer.hosts.unmapped;
         let running = cron(hosting, &wish.observed).is_some_and(|cron| cron.running);
-        match next(memory.hosts.mapping.as_ref(), unmapped, question.ran, running) {
+        match next(memory.hosts.mapping.as_ref(), unmapped, question.last_success, running) {
             Next::None => memory.hosts.mapping = None,
             Next::Wait => {}
             Next::InVain => wish.findings.push(unmappable(unmapped.keys(), hosting)),
@@ -116,7 +118,7 @@ impl Context {
         let made = self.cluster.run_cron(&release.key.namespace, &hosts.discovered_by, &job).await?;
         if made == Made::Now {
             tracing::info!(hosts = ?wanted.hosts.keys(), job, "new computes are mapped");
-            let event = mapping(wanted.hosts.keys().map(String::as_str), wanted.hosts.len(), &job);
+            let event = mapping_hosts_event(wanted.hosts.keys().map(String::as_str), wanted.hosts.len(), &job);
             self.cluster.tell(deployment, vec![event]).await;
         }
         Ok(made)
@@ -126,30 +128,30 @@ impl Context {
     async fn spend_forget(
         &self,
         deployment: &OpenStackDeployment,
-        (question, answer): (&Question, &Answer),
+        (question, answer): (&HostQuery, &HostResponse),
         asked: &BTreeSet<String>,
     ) -> Result<(), Error> {
         let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
         for node in asked {
-            if !question.forget.contains(node) {
+            if !question.removed_nodes.contains(node) {
                 // The word was about a node that is gone: if it is there, or is back, a later end of it needs a new one.
                 if self.cluster.has_node(node).await? {
-                    events.push(not_forgotten(node, "it is a node of the cluster; delete that first"));
+                    events.push(host_not_deleted_event(node, "it is a node of the cluster; delete that first"));
                 } else {
                     left.push(node.as_str());
                 }
-            } else if answer.kept.contains_key(node) {
+            } else if answer.not_deleted.contains_key(node) {
                 left.push(node.as_str());
             } else {
-                let unknown = || not_forgotten(node, "nova knows no host of this name");
-                events.push(answer.forgotten.get(node).map_or_else(unknown, |found| forgotten(node, found)));
+                let unknown = || host_not_deleted_event(node, "nova knows no host of this name");
+                events.push(answer.forgotten.get(node).map_or_else(unknown, |found| host_deleted_event(node, found)));
             }
         }
         if events.is_empty() {
             return Ok(());
         }
         let value = Some(left.join(",")).filter(|value| !value.is_empty());
-        if self.cluster.annotate(deployment, &[(FORGET, value)].into()).await? {
+        if self.cluster.annotate(deployment, &[(FORGET_NODES_ANNOTATION, value)].into()).await? {
             self.cluster.tell(deployment, events).await;
         }
         Ok(())
@@ -183,21 +185,22 @@ fn state((release, hosts): Hosting<'_>, observed: &Observed) -> Vec<(i64, i32)> 
     own.map(|workload| (workload.generation, workload.ready)).collect()
 }
 
-fn cron<'a>((release, hosts): Hosting<'_>, observed: &'a Observed) -> Option<&'a CronSeen> {
-    let own = |cron: &&CronSeen| cron.namespace == release.key.namespace && cron.name == hosts.discovered_by;
+fn cron<'a>((release, hosts): Hosting<'_>, observed: &'a Observed) -> Option<&'a ObservedCronJob> {
+    let own = |cron: &&ObservedCronJob| cron.namespace == release.key.namespace && cron.name == hosts.discovered_by;
     observed.crons.iter().find(own)
 }
 
 /// What a person should know.
-fn told(heard: &Heard) -> Vec<Finding> {
+fn told(heard: &HostObservation) -> Vec<Finding> {
     let answer = match &heard.answer {
         Ok(answer) => answer,
         Err(why) => return vec![warning(format!("nova can't be asked about its hosts: {why}"))],
     };
-    let kept = answer.kept.iter().map(|(node, why)| format!("{node} is not forgotten yet: {why}"));
-    let is_kept =
-        |host: &&str| answer.kept.keys().any(|node| answer.hosts.of_gone(node).is_some_and(|s| s.host == *host));
-    let gone = answer.hosts.gone().filter(|host| !is_kept(host)).map(|host| {
+    let kept = answer.not_deleted.iter().map(|(node, why)| format!("{node} is not forgotten yet: {why}"));
+    let is_kept = |host: &&str| {
+        answer.not_deleted.keys().any(|node| answer.hosts.host_of_deleted_node(node).is_some_and(|s| s.host == *host))
+    };
+    let gone = answer.hosts.without_node().filter(|host| !is_kept(host)).map(|host| {
         format!(
             "nova still lists host {host}, which has no node any more and is not heard of; when it is gone for good: osdpl forget {host}"
         )
@@ -207,7 +210,7 @@ fn told(heard: &Heard) -> Vec<Finding> {
 
 fn unmappable<'a>(hosts: impl ExactSizeIterator<Item = &'a String>, (release, known): Hosting<'_>) -> Finding {
     let count = hosts.len();
-    let names = several(hosts.map(String::as_str), count);
+    let names = format_names(hosts.map(String::as_str), count);
     warning(format!(
         "nova lists no hypervisor for {names}: no instance is put there; look at the newest Job of CronJob {}/{} (there is none where manifests.cron_job_cell_setup is false), and at nova-compute's log",
         release.key.namespace, known.discovered_by

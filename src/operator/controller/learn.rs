@@ -12,7 +12,7 @@ use super::pending::Pending;
 use crate::cluster::{CredentialQuestion as Question, Credentials, Error};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::desired::{self, Facts, Finding, Selection};
-use osdpl_core::nodes::Change;
+use osdpl_core::nodes::LabelChange;
 use osdpl_core::observed::Observed;
 use osdpl_core::status;
 
@@ -36,12 +36,12 @@ impl Context {
     pub(super) async fn learned(
         &self,
         meant: (&OpenStackDeployment, &OpenStackDeploymentSpec, &Selection),
-        changes: &BTreeMap<String, Change>,
+        changes: &BTreeMap<String, LabelChange>,
         observed: &mut Observed,
         memory: &mut Memory,
     ) -> Result<Learned, Error> {
         let (deployment, spec, selection) = meant;
-        let mut learned = Learned { problems: self.tasks.problems(), ..Learned::default() };
+        let mut learned = Learned { problems: self.tasks.describe_problems(), ..Learned::default() };
         learned.facts.helm_major = self.runner.program().version().major.into();
         if selection.is_refused() {
             return Ok(learned);
@@ -75,7 +75,7 @@ impl Context {
         facts.written = written(&self.inputs, &catalog, selection);
         (facts.charts, *wake) = self.charts.facts(spec, &catalog, selection);
         *pending = super::pending::remembered(deployment, &catalog, &mut facts.charts);
-        facts.claim_classes = desired::claim_classes(self.tasks.observe().claims(), &selection.releases);
+        facts.claim_classes = desired::collect_claim_classes(self.tasks.observe().volume_claims(), &selection.releases);
         let external = self.vacant(&selection.external, observed);
         self.withdraw(&name, &external, memory).await?;
         let external = self.cluster.external(&name, &external).await;
@@ -109,7 +109,7 @@ impl Context {
         let question = Question { spec, catalog: &self.catalog(), selection, observed, last };
         let credentials = self.cluster.credentials(&question, &self.inputs, &mut memory.edits).await;
         let restored: Vec<_> = memory.edits.restored.drain(..).collect();
-        self.cluster.tell(deployment, restored.iter().map(status::restored).collect()).await;
+        self.cluster.tell(deployment, restored.iter().map(status::credential_restored_event).collect()).await;
         credentials
     }
 }

@@ -17,34 +17,34 @@ use crate::helm::Outcome;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::ceph::Manifest;
 use osdpl_core::desired::{Desired, Facts};
-use osdpl_core::observed::{Failed, Key, ReleaseSeen, Repaired, RunningSeen};
+use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
 
 /// The operator's memory. Losing it costs nothing but a retry that comes sooner.
 #[derive(Default)]
 pub struct Memory {
     /// Operations that failed and were not followed by a success.
-    pub failures: BTreeMap<Key, Failed>,
+    pub failures: BTreeMap<ReleaseKey, Failed>,
     /// Releases that were applied again because of what others did to their objects.
-    pub repairs: BTreeMap<Key, Repaired>,
+    pub repairs: BTreeMap<ReleaseKey, Repaired>,
     /// Annotations that had their effect and could not be taken away.
     pub staying: Option<Staying>,
     /// Repairs that a person asked for and that began, until the annotation names them no more.
     pub repairing: BTreeSet<String>,
     /// Children that ended, and what the API server said of their records right after: until the watch has seen that too, a plan would
     /// be made from the past.
-    pub catching_up: BTreeMap<Key, CatchingUp>,
+    pub catching_up: BTreeMap<ReleaseKey, CatchingUp>,
     /// What became of children whose records could not be read since.
     pub unread: Vec<Outcome>,
     /// The digests that running children were started with.
-    pub started: BTreeMap<Key, String>,
+    pub started: BTreeMap<ReleaseKey, String>,
     /// The last wish: equal inputs give an equal wish.
     pub resolved: Option<Resolved>,
     /// What waiting changes would change, by release.
-    pub changes: BTreeMap<Key, Changes>,
+    pub changes: BTreeMap<ReleaseKey, Changes>,
     /// How revisions that others made stand to what is wanted.
     pub likeness: Likenesses,
     /// Sweeps that failed, by release: how often in a row, and when last.
-    pub sweeps: BTreeMap<Key, (u32, Timestamp)>,
+    pub sweeps: BTreeMap<ReleaseKey, (u32, Timestamp)>,
     /// What others did to our Secrets.
     pub edits: SecretEdits,
     /// The Services of external services that stand, as (namespace, name); `None` until they were looked at.
@@ -66,7 +66,7 @@ pub struct Memory {
     /// Rollouts, and the pods that were evicted for them.
     pub rolled: Rolled,
     /// Releases that were uninstalled and whose Jobs are still to be collected.
-    pub collect: Vec<Key>,
+    pub collect: Vec<ReleaseKey>,
 }
 
 /// What a waiting change would change.
@@ -83,7 +83,7 @@ pub struct Changes {
 #[derive(Clone, Debug)]
 pub struct CatchingUp {
     /// The child that ended, shown as running until then.
-    pub child: RunningSeen,
+    pub child: RunningHelm,
     /// The newest revision and its status, `None` where no record was left.
     pub record: Option<(i64, String)>,
     /// When the API server said so.
@@ -92,7 +92,7 @@ pub struct CatchingUp {
 
 impl CatchingUp {
     /// Whether the watch has seen what the API server said, or something later.
-    pub fn is_done(&self, seen: Option<&ReleaseSeen>) -> bool {
+    pub fn is_done(&self, seen: Option<&ObservedRelease>) -> bool {
         match (&self.record, seen) {
             (None, seen) => seen.is_none(),
             (Some(_), None) => false,

@@ -24,12 +24,12 @@ use crate::tasks::Tasks;
 use facts::Found;
 use leaving::{is_leaving, is_let_go, survey};
 use observe::{observe, running, terminating};
-use osdpl_core::adopt::Compared;
+use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
-use osdpl_core::nodes::Change;
-use osdpl_core::observed::{Daemons, Observed};
+use osdpl_core::nodes::LabelChange;
+use osdpl_core::observed::{DaemonSetGroup, Observed};
 use osdpl_core::plan::{Plan, plan};
 use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
@@ -53,13 +53,13 @@ pub struct Preview {
     /// The values in the newest record of each release that is not up to date, or why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
     /// What templates saw and would see of releases whose newest revision others made.
-    pub compared: BTreeMap<String, Compared>,
+    pub compared: BTreeMap<String, Comparison>,
     /// Where the values of each release are what Ceph says, and which object does.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// What is wrong with the spec, or should be known.
     pub findings: Vec<Finding>,
     /// The nodes whose labels would change.
-    pub nodes: BTreeMap<String, Change>,
+    pub nodes: BTreeMap<String, LabelChange>,
     /// What upgrades of the data plane restart, by release.
     pub restarts: BTreeMap<String, String>,
     /// Whether the spec is refused.
@@ -94,18 +94,18 @@ pub async fn preview(
     let (mut observed, tasks) = observe(client, catalog, &namespaces, &first, &mut unseen).await?;
     let mut unknown = unseen.clone();
     let seen = tasks.observe();
-    let anchored = desired::anchored(&first, &deployment.spec, catalog, &observed);
+    let anchored = desired::reject_moves(&first, &deployment.spec, catalog, &observed);
     let (spec, selection) = meant(deployment, anchored.as_ref(), first, catalog);
     take_for_true(&mut observed, catalog, live, &selection);
     observed.terminating = terminating(client, &namespaces, &mut unknown).await;
     let cluster = Cluster::reader(client.clone());
-    let claims = seen.claims();
+    let claims = seen.volume_claims();
     let question = facts::Question { spec, live, catalog, selection: &selection, observed: &observed, claims };
     let found = question.found(deployment, (&cluster, &seen, anchored.as_ref()), charts, &mut unknown).await?;
     let Found { facts, guessed, findings } = found;
     let mut desired = wanted(deployment, spec, catalog, &selection, &facts);
     let recorded = assume::settled(&cluster, &mut desired, &observed, &guessed, charts.is_some()).await?;
-    observed.renewed = renewed(live, &desired);
+    observed.rolling_batches = renewed(live, &desired);
     let compared = alike::compare(&cluster, &desired, &mut observed).await?;
     let (plan, refused) = chosen(deployment, (&desired, &selection), &observed, catalog);
     let survey = survey(deployment, spec, catalog, &seen);
@@ -174,16 +174,16 @@ fn wanted(
 }
 
 /// What a rollout that the status tells of leaves missing for now.
-fn renewed(live: Option<&OpenStackDeployment>, desired: &Desired) -> BTreeMap<Daemons, i32> {
+fn renewed(live: Option<&OpenStackDeployment>, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let status = live.and_then(|live| live.status.as_ref());
-    status.map(|status| rollout::renewed(&status.rollouts, desired)).unwrap_or_default()
+    status.map(|status| rollout::rolling_batches(&status.rollouts, desired)).unwrap_or_default()
 }
 
 /// Where the values of each release are what Ceph says, and which object does.
 fn of_ceph(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
-    let known = facts.ceph.as_ref().and_then(|declared| declared.read.as_ref().ok());
+    let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
-    releases.map(|(name, known)| (name.clone(), (catalog.of_ceph(name), known.source()))).collect()
+    releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect()
 }
 
 /// Where the resource's releases are: those that are wanted, and those that the status has or the spec speaks of. Where the catalogue would

@@ -73,13 +73,13 @@ impl Context {
         let (status, events) = report(deployment.status.as_ref(), &inputs, now);
         let ready = plan.decisions.values().filter(|decision| decision.step == Step::Ready).count();
         if wish.pending.is_empty() {
-            self.metrics.releases(ready, plan.decisions.len());
+            self.metrics.set_releases(ready, plan.decisions.len());
         }
         let state = cloud_state(&status, plan, self.runner.table().len());
         if events.is_empty() && !is_news(deployment.status.as_ref(), &status) {
             let next = memory.written.as_ref().and_then(|written| written.at.checked_add(PACE).ok());
             if deployment.status.as_ref() != Some(&status) && next.is_some_and(|next| next > now) {
-                self.metrics.cloud(&deployment.name_any(), state);
+                self.metrics.set_cloud(&deployment.name_any(), state);
                 return Ok(next);
             }
         }
@@ -88,12 +88,12 @@ impl Context {
         if let Some(written) = self.cluster.publish(deployment, status, events).await? {
             memory.written = Some(Written::new(written, now));
             for key in told {
-                memory.failures.entry(key).and_modify(|failure| failure.told = true);
+                memory.failures.entry(key).and_modify(|failure| failure.is_reported = true);
             }
         }
         self.forget_secrets(wish, plan, rollouts, memory);
         // What could not be written is no state: the pass has failed.
-        self.metrics.cloud(&deployment.name_any(), state);
+        self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
 }
@@ -102,12 +102,12 @@ fn cloud_state(status: &OpenStackDeploymentStatus, plan: &Plan, running: usize) 
     let failing = |step: &Step| match step {
         Step::Wait(Wait::Backoff { .. }) => true,
         Step::Wait(Wait::Blocked { reason, .. }) => reason == reason::FAILED,
-        Step::Wait(_) | Step::Do(..) | Step::Settle(_) | Step::Ready => false,
+        Step::Wait(_) | Step::Do(..) | Step::Settling(_) | Step::Ready => false,
     };
     let ready = |condition: &&Condition| condition.type_ == condition::READY && condition.status == "True";
     CloudState {
         ready: status.conditions.iter().any(|condition| ready(&condition)),
-        awaiting: plan.awaiting().count() + rollout::awaiting(&status.rollouts).count(),
+        awaiting_approval: plan.awaiting_approval().count() + rollout::awaiting_approval(&status.rollouts).count(),
         running,
         failing: plan.decisions.values().filter(|decision| failing(&decision.step)).count(),
         drifted: status.children.values().filter(|child| !child.drift.is_empty()).count(),

@@ -13,7 +13,7 @@ use osdpl_core::api::{OpenStackDeployment, RolloutPhase};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::Finding;
 use osdpl_core::plan::Plan;
-use osdpl_core::rollout::{self, Next, Rollouts, Scene, Strategy};
+use osdpl_core::rollout::{self, Input, NextRollouts, Rollouts, Strategy};
 
 /// How long a pod is left alone whose eviction was refused: disruption budgets change with other pods, and nothing tells when.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -49,15 +49,15 @@ impl Context {
         plan: &Plan,
         wish: &Wish,
         memory: &mut Memory,
-    ) -> Next {
+    ) -> NextRollouts {
         let before = memory.rolled.said(deployment);
         if wish.refused {
-            return Next { rollouts: before, ..Next::default() };
+            return NextRollouts { rollouts: before, ..NextRollouts::default() };
         }
         let seen = self.tasks.observe();
         let shown = || seen.rolling.values().flat_map(|rolling| &rolling.pods).map(|pod| &pod.uid);
         memory.rolled.evicted.retain(|uid| shown().any(|shown| shown == uid));
-        let scene = Scene {
+        let scene = Input {
             desired: &wish.desired,
             observed: &wish.observed,
             catalog: &self.catalog(),
@@ -70,8 +70,8 @@ impl Context {
             evicted: &memory.rolled.evicted,
             now: super::now(),
         };
-        let mut next = rollout::next(&scene);
-        self.tasks.roll(next.watch.clone());
+        let mut next = rollout::decide(&scene);
+        self.tasks.watch_rollouts(next.watch.clone());
         self.evict(&mut next, &mut memory.rolled).await;
         memory.rolled.said = Some(next.rollouts.clone());
         next
@@ -83,7 +83,7 @@ impl Context {
         if wish.refused || wish.policy.paused {
             return;
         }
-        let wanted = rollout::strategies(&wish.desired, &wish.observed, &self.catalog(), plan);
+        let wanted = rollout::strategies_to_set(&wish.desired, &wish.observed, &self.catalog(), plan);
         let Rolled { set, unguarded, .. } = &mut memory.rolled;
         set.retain(|known| wanted.contains(known));
         unguarded.retain(|known| wanted.contains(known));
@@ -109,7 +109,7 @@ impl Context {
     }
 
     /// Evicts a batch. What is refused is told, and tried again.
-    async fn evict(&self, next: &mut Next, rolled: &mut Rolled) {
+    async fn evict(&self, next: &mut NextRollouts, rolled: &mut Rolled) {
         let now = super::now();
         rolled.refused = rolled
             .refused
@@ -134,8 +134,8 @@ impl Context {
             break;
         }
         let Some((until, why, _)) = &rolled.refused else { return };
-        next.wake = next.wake.into_iter().chain([*until]).min();
-        let said = next.of.as_ref().and_then(|name| next.rollouts.get_mut(name));
+        next.requeue_at = next.requeue_at.into_iter().chain([*until]).min();
+        let said = next.component.as_ref().and_then(|name| next.rollouts.get_mut(name));
         if let Some(said) = said {
             said.batch = gone;
             said.phase = if said.batch.is_empty() { RolloutPhase::Waiting } else { RolloutPhase::Rolling };

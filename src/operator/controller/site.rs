@@ -8,11 +8,11 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::Context;
 use super::memory::Memory;
 use crate::cluster::Cluster;
-use crate::tasks::Seen;
+use crate::tasks::Observation;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::nodes::{self, Change};
-use osdpl_core::observed::{Range, Site};
+use osdpl_core::nodes::{self, LabelChange};
+use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_lint::rule;
 
 /// How long it takes until networks that could not be read are asked for again.
@@ -21,31 +21,31 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(30);
 /// What is seen of it, and the networks of Services.
 pub fn site(
     (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
-    seen: &Seen,
-    changes: &BTreeMap<String, Change>,
+    seen: &Observation,
+    changes: &BTreeMap<String, LabelChange>,
     services: Vec<Range>,
-) -> Site {
+) -> ClusterInfo {
     let mut networks = services;
     if rule::names_networks(spec) {
         let nodes = seen.nodes().into_iter().flatten();
         let range = |name: &String, cidr: &String| {
             let what = format!("the pods of node {name}");
-            Range { what, is_of_pods: true, cidr: cidr.clone() }
+            Range { description: what, is_of_pods: true, cidr: cidr.clone() }
         };
         networks.extend(nodes.flat_map(|(name, node)| node.pod_networks.iter().map(move |cidr| range(name, cidr))));
     }
-    let census = |all| nodes::census(all, changes, rule::node_labels(spec, catalog));
-    Site { nodes: seen.nodes().map(census), classes: seen.classes().map(<[_]>::to_vec), networks }
+    let census = |all| nodes::count_labelled_nodes(all, changes, rule::node_labels(spec, catalog));
+    ClusterInfo { nodes: seen.nodes().map(census), classes: seen.storage_classes().map(<[_]>::to_vec), networks }
 }
 
 /// The cluster as it is now beside the operator, with the labels that the spec means for its nodes.
 pub async fn looked(
     cluster: &Cluster,
     (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
-    seen: &Seen,
+    seen: &Observation,
     unknown: &mut Vec<String>,
-) -> Site {
-    let changes = seen.nodes().map(|all| nodes::survey(spec, catalog, all).changes).unwrap_or_default();
+) -> ClusterInfo {
+    let changes = seen.nodes().map(|all| nodes::build_inventory(spec, catalog, all).changes).unwrap_or_default();
     let mut services = Vec::new();
     if rule::names_networks(spec) {
         match cluster.service_networks().await {
@@ -59,10 +59,10 @@ pub async fn looked(
 impl Context {
     /// The cluster for a spec that nobody has applied yet, by what the operator watches and, where the spec names networks, one look at those of
     /// Services; what is not known yet is left out.
-    pub async fn site_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Site {
+    pub async fn site_for(&self, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> ClusterInfo {
         // Half a list of nodes is none.
         if self.tasks.ready().now_or_never().is_none() {
-            return Site::default();
+            return ClusterInfo::default();
         }
         let mut unknown = Vec::new();
         let site = looked(&self.cluster, (spec, catalog), &self.tasks.observe(), &mut unknown).await;
@@ -77,9 +77,9 @@ impl Context {
     pub(super) async fn site(
         &self,
         (spec, generation): (&OpenStackDeploymentSpec, i64),
-        changes: &BTreeMap<String, Change>,
+        changes: &BTreeMap<String, LabelChange>,
         memory: &mut Memory,
-    ) -> (Site, Option<Timestamp>) {
+    ) -> (ClusterInfo, Option<Timestamp>) {
         if rule::names_networks(spec) && memory.networks.is_due(generation, super::now()) {
             match self.cluster.service_networks().await {
                 Ok(read) => memory.networks = Networks { generation: Some(generation), read, again: None },

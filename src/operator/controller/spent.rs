@@ -11,9 +11,9 @@ use super::memory::Memory;
 use osdpl_core::api::{ADOPT, APPROVE, OpenStackDeployment, REPAIR, SKIP_HOOKS, reason};
 use osdpl_core::catalog::{Level, did_you_mean};
 use osdpl_core::desired::Finding;
-use osdpl_core::observed::{Key, Observed, ReleaseSeen};
+use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Action, Plan, Policy, Step, Wait};
-use osdpl_core::rollout::{self, Next};
+use osdpl_core::rollout::{self, NextRollouts};
 
 const ALL: &str = "all";
 
@@ -96,13 +96,13 @@ fn left(asked: &BTreeSet<String>, started: &BTreeSet<String>, plan: &Plan) -> BT
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Do(..) => true,
-        Step::Settle(_) | Step::Ready => false,
+        Step::Settling(_) | Step::Ready => false,
         Step::Wait(wait) => match wait {
             Wait::Needs(_)
             | Wait::Helm { .. }
             | Wait::Locked { .. }
             | Wait::Backoff { .. }
-            | Wait::Record
+            | Wait::ReleaseRecord
             | Wait::Dependents(_)
             | Wait::Terminating(_) => true,
             // A chart is asked for again by itself; the rest waits for what the spec says or names.
@@ -125,16 +125,16 @@ fn unadopted(wish: &Wish) -> BTreeSet<String> {
         seen.is_none_or(|seen| !seen.is_ours())
     };
     let done = |name: &String| match name.as_str() {
-        ALL => {
-            releases.values().all(|release| wish.observed.releases.get(&release.key).is_none_or(ReleaseSeen::is_ours))
-        }
+        ALL => releases
+            .values()
+            .all(|release| wish.observed.releases.get(&release.key).is_none_or(ObservedRelease::is_ours)),
         _ => !is_open(name),
     };
     wish.policy.adopt.iter().filter(|name| !done(name)).cloned().collect()
 }
 
 /// Warnings of names in annotations that no release has: nothing is ever done for them, and so nothing takes them away.
-pub fn nameless(policy: &Policy, names: &BTreeMap<Key, String>, observed: &Observed) -> Vec<Finding> {
+pub fn nameless(policy: &Policy, names: &BTreeMap<ReleaseKey, String>, observed: &Observed) -> Vec<Finding> {
     let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
     let ours = ours.map(|(key, seen)| seen.release.as_deref().unwrap_or(&key.name));
     let known: BTreeSet<&str> = names.values().map(String::as_str).chain(ours).chain([ALL]).collect();
@@ -172,15 +172,16 @@ impl Context {
         deployment: &OpenStackDeployment,
         plan: &Plan,
         wish: &mut Wish,
-        (started, rolled): (BTreeSet<String>, &Next),
+        (started, rolled): (BTreeSet<String>, &NextRollouts),
         memory: &mut Memory,
     ) {
         let known = !wish.refused && !wish.fetching && wish.pending.is_empty();
         // A rollout stands on a person's word longer than the annotation does: first it is written down.
         let stored = deployment.status.as_ref().map(|status| &status.rollouts);
-        let kept = !rolled.unseen && stored.is_some_and(|stored| rollout::is_recorded(&rolled.rollouts, stored));
+        let kept = !rolled.is_incomplete
+            && stored.is_some_and(|stored| rollout::are_approvals_stored(&rolled.rollouts, stored));
         let mut spent = Spent::new();
-        if wish.policy.approved.is_some() && known && kept && plan.is_at_rest() {
+        if wish.policy.approved.is_some() && known && kept && plan.is_idle() {
             spent.insert(APPROVE, None);
         }
         let left = [(ADOPT, unadopted(wish)), (REPAIR, left(&wish.policy.repair, &started, plan))];

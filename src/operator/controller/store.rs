@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Context;
 use super::ceph::rook;
 use crate::cluster::{Error, Inputs, STORE};
-use osdpl_core::ceph::{Declared, Gateway, Keystone, Object, Rook, Store, Unready};
+use osdpl_core::ceph::{DeclaredCeph, Gateway, Keystone, NotReady, Object, ObjectStore, RookSettings};
 use osdpl_core::desired::{Facts, Selection};
 
 /// The release that registers the object store, and runs the gateways where nobody else does.
@@ -14,21 +14,21 @@ const RELEASE: &str = "ceph-rgw";
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 
 /// The object store that the features ask for, where its release is part of the cloud.
-pub fn wanted(selection: &Selection) -> Option<Store> {
+pub fn wanted(selection: &Selection) -> Option<ObjectStore> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
-    Store::of(&storage["ceph"]).filter(|_| selection.releases.contains_key(RELEASE))
+    ObjectStore::from_feature(&storage["ceph"]).filter(|_| selection.releases.contains_key(RELEASE))
 }
 
 /// Who runs the gateways of a Rook, or why that is not known; none where no object store is asked for.
-pub fn of_rook(inputs: &Inputs, rook: &Rook, selection: &Selection) -> Option<Result<Gateway, Unready>> {
+pub fn of_rook(inputs: &Inputs, rook: &RookSettings, selection: &Selection) -> Option<Result<Gateway, NotReady>> {
     let store = wanted(selection)?;
     let place = format!("{}/{}", rook.namespace, store.name());
     let missing = || {
-        Unready::Rook(format!(
+        NotReady::Rook(format!(
             "{STORE} {place} does not exist; make it, or correct spec.features.storage.ceph.objectStore.name"
         ))
     };
-    let seen = inputs.rooks(STORE).map_err(Unready::Rook);
+    let seen = inputs.rooks(STORE).map_err(NotReady::Rook);
     let gateway = seen.and_then(|all| Gateway::rook(&place, &all.get(store.name()).ok_or_else(missing)?["status"]));
     Some(gateway.and_then(|gateway| public(gateway, &store)))
 }
@@ -38,18 +38,18 @@ pub fn of_secret(
     object: &str,
     data: &BTreeMap<String, Vec<u8>>,
     selection: &Selection,
-) -> Option<Result<Gateway, Unready>> {
+) -> Option<Result<Gateway, NotReady>> {
     let store = wanted(selection)?;
-    Some(Gateway::external(object, data).map_err(Unready::from).and_then(|gateway| public(gateway, &store)))
+    Some(Gateway::external(object, data).map_err(NotReady::from).and_then(|gateway| public(gateway, &store)))
 }
 
-fn public(gateway: Gateway, store: &Store) -> Result<Gateway, Unready> {
-    let wrong = |complaint| Unready::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {complaint}"));
+fn public(gateway: Gateway, store: &ObjectStore) -> Result<Gateway, NotReady> {
+    let wrong = |complaint| NotReady::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {complaint}"));
     gateway.with_public(store.public_url()).map_err(wrong)
 }
 
 /// Keystone as the gateways see it: within the cluster by its Service, from outside by the name that users use, where there is one.
-fn keystone(store: &Store, selection: &Selection, facts: &Facts) -> Option<Keystone> {
+fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;
     let service = format!("http://keystone-api.{namespace}.svc.cluster.local:5000");
@@ -65,7 +65,7 @@ fn keystone(store: &Store, selection: &Selection, facts: &Facts) -> Option<Keyst
 }
 
 /// What is written for the gateways: what they ask Keystone with, and what the chart mounts where it runs them.
-fn objects(store: &Store, keystone: &Keystone, declared: &Declared, selection: &Selection) -> Vec<Object> {
+fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, selection: &Selection) -> Vec<Object> {
     let rook = rook(selection);
     let namespace = rook.as_ref().map_or(&selection.namespace, |rook| &rook.namespace);
     let secret = store.secret(namespace, &selection.name, keystone);
@@ -75,7 +75,7 @@ fn objects(store: &Store, keystone: &Keystone, declared: &Declared, selection: &
 }
 
 /// What stays while this is wanted: the objects, of which only the names count, and the object store that was told, as (namespace, name).
-pub fn kept(declared: Option<&Declared>, selection: &Selection) -> (Vec<Object>, Option<(String, String)>) {
+pub fn kept(declared: Option<&DeclaredCeph>, selection: &Selection) -> (Vec<Object>, Option<(String, String)>) {
     let Some((declared, store)) = declared.zip(wanted(selection)) else { return (Vec::new(), None) };
     let nobody = Keystone { url: String::new(), password: String::new() };
     let told = rook(selection).map(|rook| (rook.namespace, store.name().to_owned()));
@@ -87,20 +87,20 @@ pub fn held(selection: &Selection, releases: &BTreeMap<&str, &str>) -> Vec<Objec
     let Some(namespace) = releases.get(RELEASE) else { return Vec::new() };
     let nobody = Keystone { url: String::new(), password: String::new() };
     let rook = rook(selection);
-    let secret = |store: Store| {
+    let secret = |store: ObjectStore| {
         let place = rook.as_ref().map_or(&selection.namespace, |rook| &rook.namespace);
         store.secret(place, &selection.name, &nobody)
     };
     let storage = selection.features.get("storage");
-    let store = storage.and_then(|storage| Store::of(&storage["ceph"])).map(secret);
-    store.into_iter().chain([Gateway::mounted(namespace)]).collect()
+    let store = storage.and_then(|storage| ObjectStore::from_feature(&storage["ceph"])).map(secret);
+    store.into_iter().chain([Gateway::keyring_object(namespace)]).collect()
 }
 
 impl Context {
     /// Writes what the gateways need, whether or not they run yet: they can't before they know Keystone.
     pub(super) async fn hand_back(
         &self,
-        declared: &mut Declared,
+        declared: &mut DeclaredCeph,
         selection: &Selection,
         facts: &Facts,
     ) -> Result<(), Error> {

@@ -6,16 +6,16 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::Context;
 use super::memory::Memory;
-use osdpl_core::observed::{Key, Mend, Observed};
-use osdpl_core::plan::delay;
-use osdpl_core::release::Sweep;
+use osdpl_core::observed::{Fix, Observed, ReleaseKey};
+use osdpl_core::plan::backoff_delay;
+use osdpl_core::release::Cleanup;
 
 impl Context {
     /// Sweeps after a release, unless that failed a moment ago; returns when to try again.
     pub(super) async fn sweep(
         &self,
-        key: &Key,
-        sweep: &Sweep,
+        key: &ReleaseKey,
+        sweep: &Cleanup,
         observed: &Observed,
         memory: &mut Memory,
     ) -> Option<Timestamp> {
@@ -43,13 +43,13 @@ impl Context {
     }
 }
 
-fn again(key: &Key, (count, at): (u32, Timestamp)) -> Timestamp {
-    let delay = delay(key, count, Mend::Hand).unwrap_or(SignedDuration::MAX);
+fn again(key: &ReleaseKey, (count, at): (u32, Timestamp)) -> Timestamp {
+    let delay = backoff_delay(key, count, Fix::Manual).unwrap_or(SignedDuration::MAX);
     at.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
 /// The revisions of all other releases of ours that say what is theirs: the newest, and the deployed one.
-fn others(key: &Key, observed: &Observed) -> Vec<(Key, u32)> {
+fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let ours = observed.releases.iter().filter(|(other, seen)| *other != key && seen.is_ours());
     let revisions = ours.flat_map(|(other, seen)| {
         let newest = seen.history.iter().map(|past| past.revision).max();

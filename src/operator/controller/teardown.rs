@@ -18,8 +18,8 @@ use crate::cluster::{Error, Leftovers, Needed};
 use osdpl_core::api::{DeletionPolicy, FINALIZER, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, select};
-use osdpl_core::observed::{Key, Observed};
-use osdpl_core::plan::{Decision, Plan, Policy, Step, Wait, Why, plan};
+use osdpl_core::observed::{Observed, ReleaseKey};
+use osdpl_core::plan::{Decision, Plan, Policy, Reason, Step, Wait, plan};
 use osdpl_core::rollout::Rollouts;
 use osdpl_core::status::{self, Event};
 
@@ -37,9 +37,9 @@ impl Context {
         memory.resolved = None;
         memory.rolled = Rolled::default();
         memory.hosts = Hosted::default();
-        self.tasks.ask_hosts(None);
-        self.tasks.attend(BTreeSet::new());
-        self.tasks.roll(BTreeSet::new());
+        self.tasks.set_host_query(None);
+        self.tasks.watch_drift_of(BTreeSet::new());
+        self.tasks.watch_rollouts(BTreeSet::new());
         self.inputs.leave();
         let selection = select(&name, &namespace, &deployment.spec, &self.catalog());
         let names = known(&selection);
@@ -48,7 +48,7 @@ impl Context {
             return self.let_go(deployment, (observed, names), memory).await;
         }
         let now = super::now();
-        let mut wish = leaving((observed, names), policy(deployment), self.tasks.problems());
+        let mut wish = leaving((observed, names), policy(deployment), self.tasks.describe_problems());
         wish.findings = nameless(&wish.policy, &wish.names, &wish.observed);
         let mut plan = plan(&wish.desired, &wish.observed, &self.catalog(), &wish.policy, now);
         if let Some(doubt) = self.book.findings().into_iter().find(|finding| finding.level == Level::Error) {
@@ -75,7 +75,7 @@ impl Context {
     async fn finish(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Action, Error> {
         memory.failures.clear();
         self.cluster.set_finalizer(deployment, false).await?;
-        self.metrics.gone(&deployment.name_any());
+        self.metrics.remove_cloud(&deployment.name_any());
         self.unsettle();
         self.over.lock().unwrap_or_else(PoisonError::into_inner).extend(deployment.uid());
         self.poke.notify_one();
@@ -93,7 +93,7 @@ impl Context {
         let now = super::now();
         let told = (&BTreeMap::new(), &Rollouts::new());
         let later = self.publish(deployment, &wish, &plan, told, Some(rest), memory).await?;
-        plan.wake = plan.wake.into_iter().chain(memory.again(now)).chain(later).min();
+        plan.requeue_at = plan.requeue_at.into_iter().chain(memory.again(now)).chain(later).min();
         Ok(wake(&plan, &wish, now))
     }
 
@@ -102,7 +102,7 @@ impl Context {
     async fn let_go(
         &self,
         deployment: &OpenStackDeployment,
-        (observed, names): (Observed, BTreeMap<Key, String>),
+        (observed, names): (Observed, BTreeMap<ReleaseKey, String>),
         memory: &mut Memory,
     ) -> Result<Action, Error> {
         let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
@@ -117,7 +117,7 @@ impl Context {
         // What helm is in the middle of ends first; its end pokes.
         let rest = format!("helm is at {}: it is let go when that has ended", busy.join(", "));
         let plan = letting_go(&observed, &names);
-        let mut wish = leaving((observed, names), policy(deployment), self.tasks.problems());
+        let mut wish = leaving((observed, names), policy(deployment), self.tasks.describe_problems());
         wish.wake = super::now().checked_add(AGAIN).ok();
         self.tell_rest(deployment, (wish, plan), rest, memory).await
     }
@@ -142,7 +142,7 @@ impl Context {
             self.cluster.leave_stores(&name, None).await?;
         }
         self.cluster.remove_ceph(&name, &needed.ceph).await?;
-        let nodes = self.tasks.observe().nodes().map(osdpl_core::nodes::farewell).unwrap_or_default();
+        let nodes = self.tasks.observe().nodes().map(osdpl_core::nodes::labels_to_remove).unwrap_or_default();
         if !needed.labels {
             // Nothing of the cloud's looks for them any more.
             let problems = self.label_nodes(&nodes).await;
@@ -171,12 +171,12 @@ pub fn is_over(deployment: &OpenStackDeployment) -> bool {
 }
 
 /// What is done where everything is let go: each release of ours becomes nobody's, those too that helm makes just now.
-pub fn letting_go(observed: &Observed, names: &BTreeMap<Key, String>) -> Plan {
+pub fn letting_go(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> Plan {
     let ours = observed.releases.iter().filter(|(_, seen)| seen.is_ours());
     let ours = ours.map(|(key, seen)| (key, seen.release.as_ref()));
     let made = observed.running.keys().filter(|key| !observed.releases.contains_key(key));
     let decisions = ours.chain(made.map(|key| (key, names.get(key)))).map(|(key, name)| {
-        let step = Step::Do(osdpl_core::plan::Action::LetGo, Why::Unmanaged);
+        let step = Step::Do(osdpl_core::plan::Action::Unmanage, Reason::Unmanaged);
         let decision = Decision { key: key.clone(), step, sweep: None, mending: None };
         (name.unwrap_or(&key.name).clone(), decision)
     });
@@ -201,11 +201,11 @@ fn told(needed: &Needed, nodes: usize) -> Option<Event> {
     let objects = needed.ceph.iter().map(ToString::to_string);
     let kept: Vec<String> = labels.into_iter().chain(services).chain(objects).collect();
     let releases: Vec<String> = needed.releases.iter().map(ToString::to_string).collect();
-    (!kept.is_empty()).then(|| status::retained(&releases, &kept))
+    (!kept.is_empty()).then(|| status::retained_event(&releases, &kept))
 }
 
 /// The wish for nothing.
-fn leaving((observed, names): (Observed, BTreeMap<Key, String>), policy: Policy, problems: Vec<String>) -> Wish {
+fn leaving((observed, names): (Observed, BTreeMap<ReleaseKey, String>), policy: Policy, problems: Vec<String>) -> Wish {
     Wish {
         desired: Arc::new(Desired::default()),
         observed,
@@ -253,23 +253,23 @@ mod tests {
 
     #[test]
     fn what_is_let_go_is_told_of_while_helm_is_still_at_one_of_it() {
-        let foreign = osdpl_core::observed::ReleaseSeen { status: "deployed".into(), ..Default::default() };
+        let foreign = osdpl_core::observed::ObservedRelease { status: "deployed".into(), ..Default::default() };
         let world = world().see("front", seen("deployed")).see("store", seen("pending-upgrade")).see("theirs", foreign);
         let mut observed = world.observed;
-        let first = Key::new("openstack", "dashboard");
-        for key in [Key::new("openstack", "store"), first.clone()] {
-            observed.running.insert(key, osdpl_core::testing::world::child("new"));
+        let first = ReleaseKey::new("openstack", "dashboard");
+        for key in [ReleaseKey::new("openstack", "store"), first.clone()] {
+            observed.running.insert(key, osdpl_core::testing::world::running_helm("new"));
         }
         let plan = letting_go(&observed, &[(first, "horizon".to_owned())].into());
         assert_eq!(plan.decisions.keys().collect::<Vec<_>>(), ["front", "horizon", "store"]);
-        let is_let_go = |step: &Step| matches!(step, Step::Do(osdpl_core::plan::Action::LetGo, _));
+        let is_let_go = |step: &Step| matches!(step, Step::Do(osdpl_core::plan::Action::Unmanage, _));
         assert!(plan.decisions.values().all(|decision| is_let_go(&decision.step)), "{plan:?}");
     }
 
     #[test]
     fn what_is_left_is_told_where_anything_is() {
         let external = [("openstack".to_owned(), "mariadb".to_owned())].into();
-        let releases = [osdpl_core::observed::Key::new("openstack", "nova")].into();
+        let releases = [osdpl_core::observed::ReleaseKey::new("openstack", "nova")].into();
         let needed = Needed { releases, labels: true, external, ..Needed::default() };
         let note = told(&needed, 2).unwrap().note;
         let kept = "the labels of roles on 2 nodes, Service openstack/mariadb; ";

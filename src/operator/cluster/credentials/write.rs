@@ -9,8 +9,8 @@ use kube::{Api, ResourceExt};
 
 use super::{Edits, Store};
 use crate::cluster::{Error, Explain, MANAGER};
-use osdpl_core::api::MANAGED;
-use osdpl_core::credentials::{self, Restored};
+use osdpl_core::api::DEPLOYMENT_LABEL;
+use osdpl_core::credentials::{self, RestoredSecret};
 use osdpl_core::desired::Selection;
 
 /// Names the keys of our Secret that hold what was true before the user named a Secret with another value, separated by commas. It stands in the
@@ -44,7 +44,7 @@ impl Store<'_> {
     /// Stores the data, and notes what was put back with it; a gate that only reads does neither.
     pub(super) async fn write(
         &self,
-        restored: Restored,
+        restored: RestoredSecret,
         known: Option<Secret>,
         data: BTreeMap<String, ByteString>,
         edits: &mut Edits,
@@ -56,7 +56,7 @@ impl Store<'_> {
         let mut secret = known.unwrap_or_default();
         secret.metadata.name = Some(restored.secret.clone());
         let labels = secret.metadata.labels.get_or_insert_default();
-        labels.insert(MANAGED.into(), self.question.selection.name.clone());
+        labels.insert(DEPLOYMENT_LABEL.into(), self.question.selection.name.clone());
         labels.insert("app.kubernetes.io/managed-by".into(), MANAGER.into());
         secret.data = Some(data);
         self.store(&secret, exists).await?;
@@ -70,7 +70,7 @@ impl Store<'_> {
 
 /// Whether the watch on our Secrets sees it.
 pub fn is_labelled(secret: &Secret, deployment: &str) -> bool {
-    secret.labels().get(MANAGED).is_some_and(|owner| owner == deployment)
+    secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|owner| owner == deployment)
 }
 
 /// Whether a field manager other than ours owns this key of the data: it wrote it last.

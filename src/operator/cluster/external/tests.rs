@@ -9,10 +9,10 @@ fn service(labels: &serde_json::Value) -> Service {
 #[test]
 fn a_service_of_somebody_else_is_in_the_way_and_our_own_is_not() {
     let why = |labels| in_the_way(&service(&labels), "cloud");
-    assert_eq!(why(json!({MANAGED: "cloud"})), None);
+    assert_eq!(why(json!({DEPLOYMENT_LABEL: "cloud"})), None);
     let foreign = "is not ours (it lacks the label osdpl.dev/deployment=cloud); delete it, or take `external` out";
     assert_eq!(why(json!({})).as_deref(), Some(foreign));
-    assert_eq!(why(json!({MANAGED: "other"})).as_deref(), Some(foreign));
+    assert_eq!(why(json!({DEPLOYMENT_LABEL: "other"})).as_deref(), Some(foreign));
     let helms = why(json!({"app.kubernetes.io/managed-by": "Helm"}));
     assert!(helms.is_some_and(|why| why.starts_with("belongs to helm release unknown; uninstall")));
 }
@@ -29,7 +29,7 @@ fn external(host: &str) -> ExternalService {
 
 #[test]
 fn a_service_is_written_again_when_our_port_is_another_and_not_for_one_that_someone_added() {
-    let known = service(&json!({MANAGED: "cloud"}));
+    let known = service(&json!({DEPLOYMENT_LABEL: "cloud"}));
     assert!(has_port(&known, 3306, "mysql"));
     assert!(!has_port(&known, 3307, "mysql") && !has_port(&known, 3306, "db"));
     let ports = json!([{"name": "management", "port": 15672}, {"name": "mysql", "port": 3306}]);
@@ -40,7 +40,7 @@ fn a_service_is_written_again_when_our_port_is_another_and_not_for_one_that_some
 #[test]
 fn endpoints_say_whose_addresses_they_have() {
     let endpoints = |host: &str| -> Endpoints {
-        let metadata = json!({"labels": {MANAGED: "cloud"}, "annotations": {HOST: host}});
+        let metadata = json!({"labels": {DEPLOYMENT_LABEL: "cloud"}, "annotations": {HOST: host}});
         let addresses = json!([{"ip": "10.0.0.2"}, {"ip": "10.0.0.1"}]);
         let subsets = json!([{"addresses": addresses, "ports": [{"name": "mysql", "port": 3306}]}]);
         serde_json::from_value(json!({"metadata": metadata, "subsets": subsets})).unwrap()

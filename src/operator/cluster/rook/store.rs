@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::{Cluster, Error, Explain, MANAGER};
 use super::resource;
-use osdpl_core::api::MANAGED;
-use osdpl_core::ceph::{Unready, holds};
+use osdpl_core::api::DEPLOYMENT_LABEL;
+use osdpl_core::ceph::{NotReady, contains};
 
 /// The kind.
 pub const STORE: &str = "CephObjectStore";
@@ -24,27 +24,27 @@ impl Cluster {
         (namespace, name): (&str, &str),
         live: &Value,
         settings: &Value,
-    ) -> Result<Option<Unready>, Error> {
+    ) -> Result<Option<NotReady>, Error> {
         let place = format!("{STORE} {namespace}/{name}");
-        let owner = live["metadata"]["labels"][MANAGED].as_str();
+        let owner = live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str();
         if owner.is_some_and(|owner| owner != deployment) {
-            return Ok(Some(Unready::Occupied(place)));
+            return Ok(Some(NotReady::Occupied(place)));
         }
-        if self.only_reads || (owner.is_some() && holds(&live["spec"], settings)) {
+        if self.only_reads || (owner.is_some() && contains(&live["spec"], settings)) {
             return Ok(None);
         }
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource(STORE));
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": STORE, "spec": settings,
             // With the uid, one that was deleted meanwhile is not made anew.
-            "metadata": {"name": name, "uid": live["metadata"]["uid"], "labels": {MANAGED: deployment}},
+            "metadata": {"name": name, "uid": live["metadata"]["uid"], "labels": {DEPLOYMENT_LABEL: deployment}},
         });
         match api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
             Ok(_) => {
                 tracing::info!(object = place, "told where Keystone is");
                 Ok(None)
             }
-            Err(kube::Error::Api(status)) => Ok(Some(Unready::Rook(format!("{place}: {}", status.message)))),
+            Err(kube::Error::Api(status)) => Ok(Some(NotReady::Rook(format!("{place}: {}", status.message)))),
             Err(error) => Err(error).because(|| format!("writing {place}")),
         }
     }
@@ -55,11 +55,12 @@ impl Cluster {
     /// When the API server refuses.
     pub async fn leave_stores(&self, deployment: &str, kept: Option<(&str, &str)>) -> Result<(), Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(STORE));
-        let found = match all.list_metadata(&ListParams::default().labels(&format!("{MANAGED}={deployment}"))).await {
-            // No Rook, no object store.
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
-            found => found.because(|| format!("listing {STORE}s"))?,
-        };
+        let found =
+            match all.list_metadata(&ListParams::default().labels(&format!("{DEPLOYMENT_LABEL}={deployment}"))).await {
+                // No Rook, no object store.
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+                found => found.because(|| format!("listing {STORE}s"))?,
+            };
         for store in found {
             let (namespace, name) = (store.namespace().unwrap_or_default(), store.name_any());
             if kept == Some((&namespace, &name)) {

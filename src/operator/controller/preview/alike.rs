@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::{Cluster, Error};
 use crate::controller::likeness::{Likenesses, likenesses};
-use osdpl_core::adopt::Compared;
+use osdpl_core::adopt::Comparison;
 use osdpl_core::desired::Desired;
 use osdpl_core::observed::Observed;
 
@@ -13,10 +13,10 @@ pub async fn compare(
     cluster: &Cluster,
     desired: &Desired,
     observed: &mut Observed,
-) -> Result<BTreeMap<String, Compared>, Error> {
+) -> Result<BTreeMap<String, Comparison>, Error> {
     let mut compared = BTreeMap::new();
-    let keep = |name: &str, one: Compared| drop(compared.insert(name.to_owned(), one));
-    observed.likeness =
+    let keep = |name: &str, one: Comparison| drop(compared.insert(name.to_owned(), one));
+    observed.comparisons =
         likenesses(cluster, (desired, observed), (&Likenesses::new(), &BTreeSet::new()), false, keep).await?;
     Ok(compared)
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::{Cluster, Error};
-use osdpl_core::api::{ComponentVerdict, OpenStackDeployment};
+use osdpl_core::api::{ComponentHealth, OpenStackDeployment};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::endpoint;
-use osdpl_core::observed::{EndpointSeen, Key, Observed, ReleaseSeen};
+use osdpl_core::observed::{EndpointProbe, Observed, ObservedRelease, ReleaseKey};
 use osdpl_values::{Path, Values, get, set};
 
 /// The newest recorded values of the releases that are not up to date, once every benefit of the doubt was given; `has_charts` is whether charts
@@ -41,11 +41,11 @@ async fn recorded(
     Ok(all)
 }
 
-fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ReleaseSeen> {
+fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a ObservedRelease> {
     observed.releases.get(&release.key).filter(|seen| seen.attempt.is_some() && seen.undecodable.is_none())
 }
 
-fn is_same(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
+fn is_same(release: &DesiredRelease, seen: &ObservedRelease) -> bool {
     seen.inputs.as_deref() == Some(release.inputs.as_str())
 }
 
@@ -103,15 +103,15 @@ fn keep_tags(values: &mut Values, recorded: &Values) {
 pub fn answered(
     catalog: &Catalog,
     live: Option<&OpenStackDeployment>,
-    releases: &BTreeMap<String, Key>,
-) -> BTreeMap<Key, EndpointSeen> {
+    releases: &BTreeMap<String, ReleaseKey>,
+) -> BTreeMap<ReleaseKey, EndpointProbe> {
     let health = live.and_then(|live| live.status.as_ref()).map(|status| &status.health);
     let seen = releases.iter().filter_map(|(name, key)| {
         let asked = catalog.release(name)?.1.endpoint.as_ref()?;
         let application = asked.component.application.clone();
         let said = health?.get(&application)?.get(endpoint::COMPONENT)?;
-        let trouble = (said.status != ComponentVerdict::Ready).then(|| said.reason.clone());
-        Some((key.clone(), EndpointSeen { application, service: asked.service.clone(), trouble }))
+        let trouble = (said.status != ComponentHealth::Ready).then(|| said.reason.clone());
+        Some((key.clone(), EndpointProbe { application, service: asked.service.clone(), trouble }))
     });
     seen.collect()
 }

@@ -12,11 +12,11 @@ use crate::controller::certificates::Certificates;
 use crate::controller::named::{feature_secrets, references, values_from, written};
 use crate::controller::site::looked;
 use crate::controller::{ChartSource, ceph};
-use crate::tasks::Seen;
+use crate::tasks::Observation;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::ceph::Declared;
-use osdpl_core::desired::{Anchored, Blocked, ChartFact, Facts, Finding, Selection, claim_classes};
+use osdpl_core::ceph::DeclaredCeph;
+use osdpl_core::desired::{Blocked, ChartInfo, Facts, Finding, RejectedMoves, Selection, collect_claim_classes};
 use osdpl_core::observed::{Claim, Observed};
 use osdpl_lint::rule;
 
@@ -48,12 +48,14 @@ async fn pinned(
     deployment: &OpenStackDeployment,
     (spec, catalog, selection): (&OpenStackDeploymentSpec, &Catalog, &Selection),
 ) -> Vec<Finding> {
-    let Some(deployed) = rule::moves_from(deployment).filter(|_| !is_leaving(deployment)) else { return Vec::new() };
+    let Some(deployed) = rule::previous_release(deployment).filter(|_| !is_leaving(deployment)) else {
+        return Vec::new();
+    };
     let inputs = Inputs::new(cluster.client().clone(), Arc::new(Notify::new()));
     inputs.watch(&references(spec, catalog, selection));
     inputs.settled().await;
     let held = values_from(&inputs, spec, &selection.namespace);
-    rule::pinned_beside(deployed, spec, &held).into_iter().map(Finding::from).collect()
+    rule::pinned_in_values_from(deployed, spec, &held).into_iter().map(Finding::from).collect()
 }
 
 impl Question<'_> {
@@ -61,7 +63,7 @@ impl Question<'_> {
     pub async fn found(
         &self,
         deployment: &OpenStackDeployment,
-        (cluster, seen, anchored): (&Cluster, &Seen, Option<&Anchored>),
+        (cluster, seen, anchored): (&Cluster, &Observation, Option<&RejectedMoves>),
         charts: Option<&ChartSource>,
         unknown: &mut Vec<String>,
     ) -> Result<Found, Error> {
@@ -102,7 +104,7 @@ impl Question<'_> {
             secrets: feature_secrets(&inputs, selection),
             written: written(&inputs, self.catalog, selection),
             charts,
-            claim_classes: claim_classes(self.claims, &selection.releases),
+            claim_classes: collect_claim_classes(self.claims, &selection.releases),
             helm_major,
             ..Facts::default()
         };
@@ -121,7 +123,7 @@ impl Question<'_> {
     }
 
     /// What the Ceph is, where one is used, and whether it can be handed on.
-    async fn ceph(&self, cluster: &Cluster, inputs: &Inputs, unknown: &mut Vec<String>) -> Option<Declared> {
+    async fn ceph(&self, cluster: &Cluster, inputs: &Inputs, unknown: &mut Vec<String>) -> Option<DeclaredCeph> {
         let mut declared = ceph::declared(inputs, self.spec, self.selection)?;
         if let Err(error) = ceph::write(cluster, &mut declared, self.selection, inputs).await {
             unknown.push(format!("whether what the charts mount of Ceph can be written: {}", plain(error)));
@@ -149,13 +151,13 @@ impl Question<'_> {
         &self,
         guessed: &mut BTreeSet<String>,
         unknown: &mut Vec<String>,
-    ) -> BTreeMap<String, Result<ChartFact, Blocked>> {
+    ) -> BTreeMap<String, Result<ChartInfo, Blocked>> {
         let mut facts = BTreeMap::new();
         let mut missing = Vec::new();
         let rewrites = self.spec.images.rewrites();
         for (name, key) in &self.selection.releases {
             if let Some(digest) = self.digest(name) {
-                facts.insert(name.clone(), Ok(ChartFact { digest: digest.clone(), ..ChartFact::default() }));
+                facts.insert(name.clone(), Ok(ChartInfo { digest: digest.clone(), ..ChartInfo::default() }));
             } else if let Some(message) = self.blocked(name) {
                 let blocked = Blocked { reason: reason::CHART.into(), message };
                 facts.insert(name.clone(), Err(blocked));

@@ -5,11 +5,11 @@ use kube::ResourceExt;
 use crate::controller::gather::known;
 use crate::controller::leftovers::leftovers;
 use crate::controller::teardown::letting_go;
-use crate::tasks::Seen;
+use crate::tasks::Observation;
 use osdpl_core::api::{DeletionPolicy, OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Selection, select};
-use osdpl_core::nodes::{self, Survey};
+use osdpl_core::nodes::{self, NodeInventory};
 use osdpl_core::observed::Observed;
 use osdpl_core::plan::Plan;
 
@@ -32,14 +32,16 @@ pub fn survey(
     deployment: &OpenStackDeployment,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
-    seen: &Seen,
-) -> Survey {
+    seen: &Observation,
+) -> NodeInventory {
     match seen.nodes() {
-        Some(_) if is_let_go(deployment) => Survey::default(),
-        Some(_) if is_leaving(deployment) && keeps_labels(deployment, spec, catalog, seen) => Survey::default(),
-        Some(all) if is_leaving(deployment) => Survey { changes: nodes::farewell(all), ..Survey::default() },
-        Some(all) => nodes::survey(spec, catalog, all),
-        None => Survey::default(),
+        Some(_) if is_let_go(deployment) => NodeInventory::default(),
+        Some(_) if is_leaving(deployment) && keeps_labels(deployment, spec, catalog, seen) => NodeInventory::default(),
+        Some(all) if is_leaving(deployment) => {
+            NodeInventory { changes: nodes::labels_to_remove(all), ..NodeInventory::default() }
+        }
+        Some(all) => nodes::build_inventory(spec, catalog, all),
+        None => NodeInventory::default(),
     }
 }
 
@@ -47,7 +49,7 @@ fn keeps_labels(
     deployment: &OpenStackDeployment,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
-    seen: &Seen,
+    seen: &Observation,
 ) -> bool {
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     leftovers(&select(&name, &namespace, spec, catalog), &seen.releases, catalog).needed.labels
@@ -58,17 +60,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use osdpl_core::observed::Key;
-    use osdpl_core::testing::world::child;
+    use osdpl_core::observed::ReleaseKey;
+    use osdpl_core::testing::world::running_helm;
 
     #[test]
     fn a_release_that_helm_makes_for_the_first_time_is_let_go_by_the_name_that_the_catalogue_has_for_it() {
         let releases = json!({"horizon": {"name": "dashboard"}});
         let spec =
             json!({"openstackRelease": "2026.1", "presets": ["core"], "services": {"horizon": {"releases": releases}}});
-        let catalog = osdpl_core::files::catalog(None).unwrap();
+        let catalog = osdpl_core::files::load_catalog(None).unwrap();
         let selection = select("cloud", "openstack", &serde_json::from_value(spec).unwrap(), &catalog);
-        let running = [(Key::new("openstack", "dashboard"), child("new"))].into();
+        let running = [(ReleaseKey::new("openstack", "dashboard"), running_helm("new"))].into();
         let plan = plan(&Observed { running, ..Observed::default() }, &selection);
         assert_eq!(plan.decisions.keys().collect::<Vec<_>>(), ["horizon"]);
     }

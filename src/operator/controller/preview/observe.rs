@@ -13,11 +13,11 @@ use super::super::gather::known;
 use super::rights;
 use crate::cluster::Error;
 use crate::helm::Instance;
-use crate::tasks::{NODE_GRACE, Options, OwnerOf, Tasks};
+use crate::tasks::{LivenessCheck, NODE_GRACE, Options, Tasks};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{self, Selection};
-use osdpl_core::observed::{Key, Observed, Owner, RunningSeen};
+use osdpl_core::observed::{Liveness, Observed, ReleaseKey, RunningHelm};
 use osdpl_core::scrub::Scrubber;
 
 /// How long the cluster may take to be seen whole.
@@ -35,26 +35,34 @@ pub async fn observe(
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
     // Whoever plans may not read all kinds of object, and what others did to them the status says.
     let owner = owner(client, unknown).await?;
-    let options = Options { scope, owner, without, scrubber, node_grace: NODE_GRACE, probing: None, tolerated: None };
+    let options = Options {
+        scope,
+        liveness: owner,
+        unreadable_kinds: without,
+        scrubber,
+        node_grace: NODE_GRACE,
+        probing: None,
+        tolerated_changes: None,
+    };
     let tasks = Tasks::spawn(client, &options, &Arc::default());
     if tokio::time::timeout(PATIENCE, tasks.ready()).await.is_err() {
         let seconds = PATIENCE.as_secs();
-        let why = tasks.problems().join("; ");
+        let why = tasks.describe_problems().join("; ");
         return Err(Error::Object(format!("the cluster could not be read within {seconds} s: {why}")));
     }
-    unknown.extend(tasks.problems());
+    unknown.extend(tasks.describe_problems());
     let seen = tasks.observe();
     let names = known(selection);
     let mut releases = (*seen.releases).clone();
     for (key, release) in &mut releases {
-        release.release = desired::identify(key, release, &names, catalog);
+        release.release = desired::identify_release(key, release, &names, catalog);
     }
     let (workloads, jobs, causes) = (seen.workloads().to_vec(), seen.jobs().to_vec(), seen.causes().to_vec());
-    Ok((Observed { releases, workloads, jobs, crons: seen.crons().to_vec(), causes, ..Observed::default() }, tasks))
+    Ok((Observed { releases, workloads, jobs, crons: seen.cron_jobs().to_vec(), causes, ..Observed::default() }, tasks))
 }
 
 /// Judges the makers of records. Where the operator's pods may not be listed, nobody is taken for dead.
-async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<OwnerOf, Error> {
+async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<LivenessCheck, Error> {
     let instance = Instance::of_this_process(None).map_err(|error| Error::Object(error.to_string()))?;
     let fence = Fence::new(instance);
     let listed = match fence.refresh(client).await {
@@ -66,14 +74,14 @@ async fn owner(client: &Client, unknown: &mut Vec<String>) -> Result<OwnerOf, Er
         }
     };
     Ok(Arc::new(move |instance: &str| match fence.owner(instance) {
-        Owner::Dead if !listed => Owner::Unknown,
+        Liveness::Dead if !listed => Liveness::Unknown,
         owner => owner,
     }))
 }
 
 /// The operator's children, as far as they show: records that a living operator holds, and releases that its status says it starts.
 pub fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
-    let child = |verb: &str, inputs: Option<&String>, since| RunningSeen {
+    let child = |verb: &str, inputs: Option<&String>, since| RunningHelm {
         verb: verb.into(),
         inputs: inputs.cloned().unwrap_or_default(),
         since,
@@ -83,19 +91,19 @@ pub fn running(observed: &mut Observed, live: Option<&OpenStackDeployment>, sele
     };
     for (key, seen) in &observed.releases {
         let held = seen.attempt.as_ref().filter(|attempt| attempt.revision == seen.revision);
-        if held.is_some_and(|attempt| attempt.owner == Owner::Alive) {
+        if held.is_some_and(|attempt| attempt.owner == Liveness::Alive) {
             let verb = match seen.status.as_str() {
                 "uninstalling" => "uninstall",
                 status if status.starts_with("pending-") => "upgrade",
                 _ => continue,
             };
-            let since = seen.since.unwrap_or_default();
+            let since = seen.created_at.unwrap_or_default();
             observed.running.insert(key.clone(), child(verb, seen.inputs.as_ref(), since));
         }
     }
     let children = live.and_then(|live| live.status.as_ref()).map(|status| &status.children);
     for (name, said) in children.into_iter().flatten() {
-        let key: Option<&Key> = selection.releases.get(name);
+        let key: Option<&ReleaseKey> = selection.releases.get(name);
         if let Some(key) = key.filter(|key| said.status == "starting" && !observed.releases.contains_key(*key)) {
             observed.running.insert(key.clone(), child("upgrade", None, crate::controller::now()));
         }

@@ -1,9 +1,12 @@
 use super::*;
-use osdpl_core::plan::{Decision, Why};
+use osdpl_core::plan::{Decision, Reason};
 
 fn plan(steps: &[(&str, Step)]) -> Plan {
     let decision = |name: &str, step: &Step| {
-        (name.to_owned(), Decision { key: Key::new("cloud", name), step: step.clone(), sweep: None, mending: None })
+        (
+            name.to_owned(),
+            Decision { key: ReleaseKey::new("cloud", name), step: step.clone(), sweep: None, mending: None },
+        )
     };
     Plan { decisions: steps.iter().map(|(name, step)| decision(name, step)).collect(), ..Plan::default() }
 }
@@ -16,7 +19,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 fn a_repair_of_all_is_over_when_the_rest_waits_for_another_word() {
     let all = set(&[ALL]);
     let with = |step: Step| left(&all, &BTreeSet::new(), &plan(&[("nova", Step::Ready), ("heat", step)]));
-    for over in [Wait::Unmanaged(None), Wait::Paused, Wait::Approval(Why::Catalog), Wait::Undecodable("x".into())] {
+    for over in [Wait::Unmanaged(None), Wait::Paused, Wait::Approval(Reason::Catalog), Wait::Undecodable("x".into())] {
         assert_eq!(with(Step::Wait(over)), set(&[]));
     }
     let helm = Wait::Helm { verb: "upgrade".into(), queued: true, hook: None };
@@ -24,7 +27,7 @@ fn a_repair_of_all_is_over_when_the_rest_waits_for_another_word() {
     assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
     let locked = Wait::Locked { until: None, message: "held by a helm that is not ours".into() };
     let dependents = Wait::Dependents(vec!["nova".into()]);
-    for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::Record, dependents] {
+    for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::ReleaseRecord, dependents] {
         assert_eq!(with(Step::Wait(open)), all);
     }
 }
@@ -64,10 +67,10 @@ fn an_annotation_that_a_person_took_out_is_not_told_of_while_nothing_else_is_ask
 
 #[test]
 fn a_name_that_no_release_has_is_told_with_the_nearest_one() {
-    let names = BTreeMap::from([(Key::new("cloud", "keystone"), "keystone".to_owned())]);
+    let names = BTreeMap::from([(ReleaseKey::new("cloud", "keystone"), "keystone".to_owned())]);
     let mut observed = Observed::default();
-    let seen = ReleaseSeen { own_inputs: Some("old".into()), ..ReleaseSeen::default() };
-    observed.releases.insert(Key::new("cloud", "heat"), seen);
+    let seen = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
+    observed.releases.insert(ReleaseKey::new("cloud", "heat"), seen);
     let told = |repair: &[&str]| {
         let policy = Policy { repair: set(repair), skip_hooks: set(&["heat"]), ..Policy::default() };
         nameless(&policy, &names, &observed).iter().map(ToString::to_string).collect::<Vec<_>>()
