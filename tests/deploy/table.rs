@@ -1,28 +1,28 @@
-//! Resources that the API server must refuse, and what it must say.
+//! Resources that the API server must refuse, and the expected messages.
 
-/// Who refuses.
+/// The check that refuses a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judge {
-    /// A CEL rule of ours: the same words offline.
+pub enum Check {
+    /// A CEL rule of ours: the same message offline.
     Rule,
-    /// The schema's types, enumerations and bounds: the API server's own words.
+    /// The schema's types, enumerations and limits: the API server's own message.
     Schema,
 }
-use Judge::{Rule, Schema};
+use Check::{Rule, Schema};
 
-/// One refused resource.
+/// A refused resource.
 pub struct Bad {
-    /// Who refuses.
-    pub judge: Judge,
+    /// The check that refuses it.
+    pub judge: Check,
     /// The spec, as YAML.
     pub spec: &'static str,
-    /// The field that is blamed.
+    /// The field of the error.
     pub field: &'static str,
-    /// How the message begins.
+    /// The beginning of the message.
     pub message: &'static str,
 }
 
-const fn bad(judge: Judge, spec: &'static str, field: &'static str, message: &'static str) -> Bad {
+const fn bad(judge: Check, spec: &'static str, field: &'static str, message: &'static str) -> Bad {
     Bad { judge, spec, field, message }
 }
 
@@ -284,7 +284,8 @@ pub const BAD: &[Bad] = &[
     ),
 ];
 
-/// Changes that must pass: whether a release may have another name or namespace depends on what is installed, which the operator judges.
+/// Changes that must pass: whether a release may get another name or namespace depends on the installed releases, which
+/// the operator checks.
 pub const GOOD_CHANGES: &[(&str, &str)] = &[
     (
         NAMED,
