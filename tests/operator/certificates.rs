@@ -57,9 +57,9 @@ fn invalid_provided_certificate_is_only_a_warning() {
         let secret = (world.namespace.as_str(), "keystone-api-tls");
         let names = ["", ".svc.cluster.local"].map(|end| format!("keystone-api.{}{end}", world.namespace));
         let names = [&["keystone-api".to_owned()][..], &names].concat();
-        world.shows(secret, &names, 2024).await;
+        world.write_certificate(secret, &names, 2024).await;
         world.until_warned(&format!("{place}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
-        world.shows(secret, &names[..1], 2040).await;
+        world.write_certificate(secret, &names[..1], 2040).await;
         let silent = names[1..].join(", ");
         world.until_warned(&format!("{place}: tls.crt is not valid for {silent}: ")).await;
         let told = world.osdpl(&["plan"]);
@@ -95,7 +95,7 @@ fn finds_public_certificate_in_the_gateway_namespace() {
         let place = format!("spec.features.tls.public.secretName: Secret {gateways}/public-tls");
         world.until_warned(&format!("{place}: tls.crt is not valid for keystone.cloud.example.org")).await;
         world.until_warned(&format!("{place}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
-        world.shows((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
+        world.write_certificate((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
         world.until_warned("").await;
         drop(api.delete(&gateways, &DeleteParams::default()).await.unwrap());
     });

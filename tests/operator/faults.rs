@@ -127,8 +127,9 @@ fn names_a_missing_mounted_secret() {
         world.until_ready().await;
         world.api::<Secret>().delete("keystone-etc", &DeleteParams::default()).await.unwrap();
         world.delete_pods("keystone-api-").await;
-        let (health, cloud) =
-            world.until_told("keystone", "api", "it mounts objects that do not exist: Secret keystone-etc").await;
+        let (health, cloud) = world
+            .until_reason_contains("keystone", "api", "it mounts objects that do not exist: Secret keystone-etc")
+            .await;
         assert_eq!(health.status, ComponentHealth::Unhealthy);
         let cause = &cloud.status().causes[0];
         let objects: Vec<_> = cause.objects.iter().map(ToString::to_string).collect();
@@ -182,7 +183,7 @@ fn names_a_missing_node_label_from_the_scheduler() {
         world.until_ready().await;
         let nowhere = json!({"labels": {"server": {"node_selector_key": "nowhere"}}});
         world.apply(&with_values(healthy.clone(), "memcached", nowhere)).await;
-        let (health, cloud) = world.until_told("memcached", "server", "no node can take it").await;
+        let (health, cloud) = world.until_reason_contains("memcached", "server", "no node can take it").await;
         let why = "memcached-memcached-0: no node can take it (it requires nowhere=enabled): 0/3 nodes are available: 3 node(s) didn't match Pod's \
                    node affinity/selector.";
         assert!(health.reason.starts_with(why), "{}", health.reason);
@@ -202,7 +203,7 @@ fn database_outage_is_one_cause_for_all_affected() {
         world.until_ready().await;
         let down = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("down", &down).await.unwrap();
-        world.until_told("mariadb", "server", "is no longer").await;
+        world.until_reason_contains("mariadb", "server", "is no longer").await;
         world.delete_pods("keystone-api-").await;
         world.until_reason_contains("keystone", "api", "waits for mariadb/server").await;
         world.delete_pods("glance-api-").await;

@@ -115,7 +115,7 @@ fn maps_new_hosts_and_removes_gone_ones_on_request() {
         server.nova.server(&late, "guest", "ACTIVE");
         nodes.delete(&late, &DeleteParams::default()).await.unwrap();
         world.osdpl(&["forget", &late]);
-        world.until("nova has not missed it yet", says("is still up in nova")).await;
+        world.until("nova has not missed it yet", warning_with("is still up in nova")).await;
         assert_eq!(server.nova.changes(), Vec::<String>::new());
         world.annotate(FORGET_NODES_ANNOTATION, Value::Null).await;
         server.nova.set_service(&late, "state", json!("down"));

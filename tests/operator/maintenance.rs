@@ -182,16 +182,16 @@ fn maintains_one_node_at_a_time_across_restarts() {
 async fn check_agents_before_return(world: &World, server: &StandIn, node: &str) {
     server.nova.set_service(node, "state", "down".into());
     server.nova.set_agent(node, false);
-    world.gives_back("first").await;
-    let status = world.until_says("first", &format!("waits until nova reports nova-compute on {node} as up")).await;
+    world.delete_maintenance("first").await;
+    let status = world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up")).await;
     assert_eq!(step(&status, MaintenanceStep::Uncordon).0, StepState::Done);
     assert_eq!(world.cordon_of(node).await, (false, None));
     // Nova reports `up` until a minute after the last report.
     server.nova.set_service(node, "updated_at", "2020-01-01T00:00:00.000000".into());
     server.nova.set_service(node, "state", "up".into());
-    world.until_says("first", &format!("waits until nova reports nova-compute on {node} as up again")).await;
+    world.until_message("first", &format!("waits until nova reports nova-compute on {node} as up again")).await;
     server.nova.set_service(node, "updated_at", "2999-01-01T00:00:00.000000".into());
-    world.until_says("first", &format!("waits until neutron reports Open vSwitch agent on {node} as alive")).await;
+    world.until_message("first", &format!("waits until neutron reports Open vSwitch agent on {node} as alive")).await;
     assert!(!server.nova.service(node).0, "not before its agents are up");
     server.nova.set_agent(node, true);
     server.nova.until_changed(&format!("put os-services/compute-{node} enabled"), 1).await;

@@ -73,7 +73,7 @@ fn reports_the_provisioner_error_of_a_volume() {
             "lastTimestamp": crate::world::now().to_string(),
         });
         world.api::<Event>().create(&PostParams::default(), &read(event)).await.unwrap();
-        let (health, cloud) = world.until_told("mariadb", "server", "no capacity").await;
+        let (health, cloud) = world.until_reason_contains("mariadb", "server", "no capacity").await;
         let why = format!("is pending: StorageClass {class:?} (full.example.com) creates no volume: {words}");
         assert!(health.reason.contains(&why), "{}", health.reason);
         assert!(cloud.status().causes[0].message.ends_with(words), "{:?}", cloud.status().causes);

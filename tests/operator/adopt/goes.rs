@@ -19,7 +19,7 @@ impl World {
         let gone =
             |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
         self.until("memcached is let go", gone).await;
-        self.goes_on(setting, cache, "conf.memcached.memory=77");
+        self.upgrade_manually(setting, cache, "conf.memcached.memory=77");
         let seen = |cloud: &OpenStackDeployment| {
             (cloud.child("memcached").revision == Some(2) && cloud.is_ready()).then_some(())
         };

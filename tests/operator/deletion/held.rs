@@ -71,7 +71,7 @@ async fn start_cloud(world: &World, node: &str) {
     world.apply(&spec).await;
     let let_go = |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
     world.until("a release is let go", let_go).await;
-    let held: Value = json!({"metadata": {"finalizers": [FINALIZER, THEIRS]}});
+    let held: Value = json!({"metadata": {"finalizers": [FINALIZER, FOREIGN_FINALIZER]}});
     world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(held)).await.unwrap();
 }
 

@@ -166,17 +166,17 @@ async fn check_unavailable_or_old_nova(world: &World, server: &StandIn, node: &s
     world.until("the spec is read", |cloud| (cloud.status().observed_generation == newest).then_some(())).await;
     world.maintain("away", json!({"node": node})).await;
     world
-        .until_says("away", "nova cannot be queried: the password of the cloud's administrator is not known yet")
+        .until_message("away", "nova cannot be queried: the password of the cloud's administrator is not known yet")
         .await;
-    server.answers("nova-api", Manner::Badly);
+    server.answers("nova-api", Behaviour::Badly);
     world.apply(&whole).await;
-    let status = world.until_says("away", "503 Service Unavailable").await;
+    let status = world.until_message("away", "503 Service Unavailable").await;
     let begins = format!("cannot check for instances on {node}: GET http://nova-api.");
     assert!(status.message.starts_with(&begins), "{}", status.message);
     server.answers("nova-api", Behaviour::Well);
     server.nova.speaks(52);
     server.nova.expire();
-    world.until_says("away", "nova supports API version 2.52 at most, but 2.53 is required").await;
+    world.until_message("away", "nova supports API version 2.52 at most, but 2.53 is required").await;
     assert_eq!((world.cordon_of(node).await, server.nova.changes().len()), ((false, None), before));
     let leave = Patch::Merge(json!({"spec": {"instances": "Leave"}}));
     world.maintenances().patch(&world.own("away"), &PatchParams::default(), &leave).await.unwrap();
