@@ -182,7 +182,7 @@ fn only_openstack_images_follow_the_release() {
 fn reports_missing_parts() {
     let catalog = catalogue();
     let cases = [
-        (json!({"presets": ["storage"]}), "spec.features.storage.ceph: images and volumes are to live on Ceph"),
+        (json!({"presets": ["storage"]}), "spec.features.storage.ceph: images and volumes are set to Ceph"),
         (
             json!({"presets": ["storage"], "features": {"storage": {"ceph": {"mode": "external"}}}}),
             "spec.features.storage.ceph.secret: a Ceph outside (mode external) is described by a Secret",
@@ -193,7 +193,7 @@ fn reports_missing_parts() {
         ),
         (
             json!({"features": {"storage": {"backend": "ceph"}}}),
-            "spec.features.storage.ceph: images and volumes are to live on Ceph",
+            "spec.features.storage.ceph: images and volumes are set to Ceph",
         ),
         (
             json!({"presets": ["compute", "ha"], "features": {"storage": {"backend": "local"}}}),

@@ -122,7 +122,9 @@ fn every_bad_input_has_location_cause_and_remedy() {
             let _ = writeln!(wrong, "{input}is said:\n{said}not:\n{expected}");
         }
         let has_remedy = |line: &&str| {
-            ["; ", ", did you mean", ", such as ", ": either", ": name "].iter().any(|word| line.contains(word))
+            ["; ", ", did you mean", ", such as ", ": either", ": name ", ": set "]
+                .iter()
+                .any(|word| line.contains(word))
         };
         for line in said.lines().filter(|line| !has_remedy(line)) {
             let _ = writeln!(wrong, "{input}has a finding without a remedy:\n{line}");

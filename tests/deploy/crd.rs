@@ -172,7 +172,7 @@ fn maintenance_node_and_window_are_checked() {
     };
     let (one, two) = (of("n1", json!({})), of("n2", json!({})));
     assert_eq!(said(&one, Some(&one)), "");
-    assert!(said(&two, Some(&one)).contains("can't be changed: half of what was done"));
+    assert!(said(&two, Some(&one)).contains("can't be changed, because the old node would stay"));
     let window = |start: &str, end: &str| of("n1", json!({"start": start, "end": end}));
     assert_eq!(said(&window("2026-11-28T22:00:00Z", "2026-11-29T04:00:00Z"), None), "");
     assert!(said(&window("2026-11-28T22:00:00Z", "2026-11-28T21:00:00Z"), None).contains("must be after the start"));

@@ -90,7 +90,7 @@ fn reports_failures_with_line_and_value() {
         ),
         ("{release: octavia, wanted: true}", "release octavia is not part of this cloud"),
         ("{release: nova, wanted: false}", "release nova is part of this cloud"),
-        ("{refused: nonsense}", "expected to be refused with \"nonsense\", found: nothing is said"),
+        ("{refused: nonsense}", "expected to be refused with \"nonsense\", found: none"),
         ("{warns: nonsense}", "expected a warning with \"nonsense\", found: "),
     ];
     let (said, code) = expecting(&cases.map(|(expectation, _)| expectation), &[]);

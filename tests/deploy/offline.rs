@@ -26,7 +26,7 @@ fn refused_resources_are_neither_planned_nor_explained() {
     for (spec, told) in [
         ("  region: a b\n", "spec.region: "),
         ("  publicDomain: X_Y\n", "spec.publicDomain: "),
-        ("  services:\n    nova:\n", "spec.services.nova: nothing stands here"),
+        ("  services:\n    nova:\n", "spec.services.nova: the value is null"),
     ] {
         let file = format!("{HEAD}{spec}");
         for arguments in

@@ -28,6 +28,6 @@ fn reports_a_missing_api_server_with_a_remedy() {
     assert!(!output.status.success());
     let told = format!("listing the operator's own pods: the API server at http://{address} does not answer: ");
     assert!(said.contains(&told), "{said}");
-    assert!(said.contains("look whether it runs") && said.contains("(KUBECONFIG, or the pod's own cluster)"), "{said}");
+    assert!(said.contains("check that it runs") && said.contains("(KUBECONFIG, or the pod's own cluster)"), "{said}");
     assert!(said.contains(" INFO ") && !said.contains('\u{1b}'), "{said}");
 }

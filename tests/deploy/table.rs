@@ -206,7 +206,7 @@ pub const BAD: &[Bad] = &[
         Rule,
         "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {version: '>= 2026.1'}}}}}",
         "spec.services[nova].releases[nova].version",
-        "must be one exact chart version, no range",
+        "must be an exact chart version, not a range",
     ),
     bad(
         Rule,
@@ -230,13 +230,13 @@ pub const BAD: &[Bad] = &[
         Rule,
         "{openstackRelease: '2026.1', nodes: {roles: {Compute: {names: [n1]}}}}",
         "spec.nodes.roles",
-        "maps names of roles to who plays them",
+        "must map names of roles to their nodes",
     ),
     bad(
         Rule,
         "{openstackRelease: '2026.1', nodes: {roles: {compute: {labels: {a: b}}}}}",
         "spec.nodes.roles[compute]",
-        "names nobody who plays the role",
+        "has no nodes for the role",
     ),
     bad(
         Rule,
@@ -245,7 +245,12 @@ pub const BAD: &[Bad] = &[
         "has two entries of the same name",
     ),
     bad(Rule, "{openstackRelease: '2026.1', nodes: {rollout: {batchSize: 101%}}}", ROLLED, "must be a number"),
-    bad(Rule, "{openstackRelease: '2026.1', nodes: {overrides: [{name: a}]}}", "spec.nodes.overrides[0]", "must say"),
+    bad(
+        Rule,
+        "{openstackRelease: '2026.1', nodes: {overrides: [{name: a}]}}",
+        "spec.nodes.overrides[0]",
+        "must select nodes",
+    ),
     bad(
         Rule,
         "{openstackRelease: '2026.1', charts: {repository: charts.example.org}}",

@@ -122,7 +122,7 @@ fn refuses_overrides_that_no_chart_supports() {
         assert_eq!(cloud.condition("Ready").unwrap().message, wanted);
         // The API server itself refuses these.
         for (nodes, words) in [
-            (json!({"roles": {"compute": {}}}), "names nobody who plays the role"),
+            (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "maps names of roles to who plays them"),
             (json!({"overrides": [{"name": "a", "releases": {}}]}), "either by `selector` or by `nodes`"),
             (

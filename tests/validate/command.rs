@@ -145,9 +145,9 @@ fn invalid_yaml_has_a_line_and_is_refused_if_named() {
 fn cluster_description_must_be_valid() {
     for (option, value, told) in [
         ("--pod-network", "10.0.0.0", "the prefix length is missing; expected a network, such as 10.244.0.0/16"),
-        ("--service-network", "services", "this is no address; wanted is a network"),
+        ("--service-network", "services", "this is not an IP address; expected a network"),
         ("--nodes", "three", "invalid digit"),
-        ("--storage-class", "A b", "this is no name of a StorageClass"),
+        ("--storage-class", "A b", "this is not the name of a StorageClass"),
     ] {
         let (code, said, why) = validate(&[option, value, "-"], SOUND);
         assert!((code, said.as_str()) == (2, "") && why.contains(told), "{why}");
