@@ -25,7 +25,7 @@ use look::Look;
 use osdpl_core::adopt::{Cloud, Known, known, shipped};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::placeholder;
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use shown::{Seen, Shown};
 use written::Written;
 
@@ -68,7 +68,7 @@ impl Arguments {
             return self.ask().await;
         }
         let client = self.cluster.client().await?;
-        let cluster = Cluster::reader(client.clone());
+        let cluster = Reader::new(client.clone());
         let look = look::look(&cluster, self.namespace.as_deref()).await?;
         let (home, catalog) = self.home(&client, &look).await?;
         let known = self.known(&look, &catalog)?;

@@ -61,6 +61,7 @@ impl Arguments {
         let standing = if document.is_none() { Some(self.find().await?) } else { None };
         let extended = self.extended(standing.as_ref()).await.inspect_err(|_| self.report());
         let Extended { catalog, files: texts, .. } = extended?;
+        let catalog = std::sync::Arc::new(catalog);
         let cloud = match (&document, standing) {
             (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report())?,
             (None, standing) => self.standing(standing.context("no resource was read")?, &catalog).await?,
@@ -136,7 +137,7 @@ impl Arguments {
     async fn standing(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
-        catalog: &Catalog,
+        catalog: &std::sync::Arc<Catalog>,
     ) -> anyhow::Result<Cloud> {
         // The images that charts name themselves are rewritten by a layer of their own.
         let charts = match self.place.source() {

@@ -28,7 +28,7 @@ pub struct Live {
     pub deployment: OpenStackDeployment,
     /// As it is in the cluster, where it is.
     pub standing: Option<OpenStackDeployment>,
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     pub preview: Preview,
     /// What it was read from, where that is a file.
     pub document: Option<Document>,
@@ -53,6 +53,7 @@ impl Question<'_> {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::default())),
             None => None,
         };
+        let catalog = Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
         Ok(Live { client, deployment, standing: live, catalog, preview, document })
     }

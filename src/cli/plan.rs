@@ -169,6 +169,7 @@ impl Arguments {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &Arc::new(Notify::new()))),
             None => None,
         };
+        let catalog = Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
         let look = Look { values: self.values, credentials: self.credentials };
         let mut shown = Shown::new(&deployment, live.as_ref(), &preview, document, look);
@@ -213,6 +214,6 @@ pub(super) fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeploym
 pub(super) async fn older(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::Result<Option<String>> {
     let all: Api<OpenStackDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
-    let rules = osdpl_operator::controller::older(&all.items, live);
+    let rules = osdpl_decide::older(&all.items, live);
     Ok(rules.map(|rules| format!("nothing is done for this one: {rules} is older, and there is one cloud per cluster")))
 }

@@ -72,7 +72,7 @@ struct Cloud {
     namespace: String,
     name: String,
     spec: OpenStackDeploymentSpec,
-    catalog: Catalog,
+    catalog: std::sync::Arc<Catalog>,
     desired: Desired,
     /// The Jobs that are deleted before an upgrade, by release.
     jobs: BTreeMap<String, Vec<String>>,
@@ -151,7 +151,7 @@ impl Arguments {
             home: None,
             secrets: secrets(&facts).into_iter().map(Into::into).collect(),
             spec: deployment.spec,
-            catalog,
+            catalog: std::sync::Arc::new(catalog),
             desired,
         })
     }

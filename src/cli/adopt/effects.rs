@@ -13,7 +13,7 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference::{Difference, differences, objects};
 use osdpl_core::observed::Verdict;
 use osdpl_core::scrub::Scrubber;
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed, get, leaves, set};
 
 /// What would become of one release; nothing where all is empty.
@@ -33,7 +33,7 @@ pub struct Effects {
 
 /// What is asked.
 pub struct Question<'a> {
-    pub cluster: &'a Cluster,
+    pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
     pub known: &'a Known<'a>,
     pub described: &'a Description,

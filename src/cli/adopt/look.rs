@@ -8,7 +8,7 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::observed::Key;
 use osdpl_core::release::{Maker, Source, Status};
 use osdpl_operator::charts::{Store, Wanted};
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::wanted;
 
 /// What helm has recorded.
@@ -20,7 +20,7 @@ pub struct Look {
     pub others: BTreeMap<Key, String>,
 }
 
-pub async fn look(cluster: &Cluster, namespace: Option<&str>) -> anyhow::Result<Look> {
+pub async fn look(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<Look> {
     let mut look = Look::default();
     for meta in cluster.newest_records(namespace).await? {
         let key = meta.release.clone();
@@ -85,7 +85,7 @@ async fn beside(store: &Store, wanted: &Wanted, source: &Source) -> Option<Chart
 }
 
 /// Who else drives releases, by the catalogue's name.
-pub async fn owners(cluster: &Cluster, known: &Known<'_>) -> anyhow::Result<BTreeMap<String, String>> {
+pub async fn owners(cluster: &Reader, known: &Known<'_>) -> anyhow::Result<BTreeMap<String, String>> {
     let mut owners = BTreeMap::new();
     for (name, found) in &known.releases {
         if let Ok((_, objects)) = cluster.recorded_source(&found.key, found.revision.into()).await?

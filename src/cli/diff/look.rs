@@ -14,7 +14,7 @@ use osdpl_core::observed::{Key, ReleaseSeen, Verdict};
 use osdpl_core::plan::{Action, Step, Wait};
 use osdpl_core::release::Source;
 use osdpl_core::scrub::Scrubber;
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::secrets;
 use osdpl_values::{Path, Values, changed};
 
@@ -36,7 +36,7 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
     }
     let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(Into::into).collect();
     shown.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
-    let look = Look { live, cluster: Cluster::reader(client.clone()), renderer, secrets };
+    let look = Look { live, cluster: Reader::new(client.clone()), renderer, secrets };
     let wanted = |key: &Key| preview.desired.releases.values().any(|release| release.key == *key);
     for (name, decision) in &preview.plan.decisions {
         if !only.is_empty() && !only.contains(name) {
@@ -77,7 +77,7 @@ fn left(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<What> {
 
 struct Look<'a> {
     live: &'a Live,
-    cluster: Cluster,
+    cluster: Reader,
     renderer: Option<&'a Renderer>,
     secrets: Vec<String>,
 }
@@ -173,7 +173,7 @@ impl Look<'_> {
     ) -> anyhow::Result<Vec<Difference>> {
         let scrubber: Scrubber = scrubber(release, &self.secrets, recorded.as_ref().map(|(source, _)| &source.config));
         let spec = &self.live.preview.spec;
-        let cloud = (spec, &self.live.catalog);
+        let cloud = (spec, &*self.live.catalog);
         let after = renderer.objects(cloud, (name, release), recorded.is_some(), &scrubber).await?;
         let before = objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
         Ok(differences(&before, &after, &scrubber))

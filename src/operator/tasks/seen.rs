@@ -62,6 +62,11 @@ impl Seen {
         self.health.nodes.as_deref()
     }
 
+    /// The same, shared.
+    pub fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
+        self.health.nodes.clone()
+    }
+
     /// Each root once, with its victims.
     pub fn causes(&self) -> &[Cause] {
         &self.health.causes

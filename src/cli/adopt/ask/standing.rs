@@ -6,7 +6,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::Key;
 use osdpl_core::release::{Maker, Meta, Status};
-use osdpl_operator::cluster::Cluster;
+use osdpl_operator::cluster::Reader;
 
 /// What can be done.
 pub enum Standing {
@@ -22,7 +22,7 @@ pub enum Standing {
 
 /// Where it is looked.
 pub struct Look<'a> {
-    cluster: &'a Cluster,
+    cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
     selection: &'a Selection,
     /// The newest record of each release in the cloud's namespaces.
@@ -32,7 +32,7 @@ pub struct Look<'a> {
 impl<'a> Look<'a> {
     /// Looks at what helm has recorded.
     pub async fn new(
-        cluster: &'a Cluster,
+        cluster: &'a Reader,
         deployment: &'a OpenStackDeployment,
         selection: &'a Selection,
     ) -> anyhow::Result<Self> {

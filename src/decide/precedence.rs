@@ -2,7 +2,7 @@
 
 use kube::ResourceExt;
 
-use super::teardown::is_over;
+use super::leaving::is_finalized as is_over;
 use osdpl_core::api::OpenStackDeployment;
 
 /// The resource that rules instead of this one, as `namespace/name`: the oldest of the cluster, by creation, then uid. One of which all was done, and that

@@ -1,15 +1,44 @@
 //! What a cloud leaves when it goes: what was its own, and what releases may live on that stay.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::gather::known;
+use super::spec::known;
 use super::store;
-use crate::cluster::{Leftovers, Needed};
 use osdpl_core::catalog::{Catalog, Release};
-use osdpl_core::ceph;
+use osdpl_core::ceph::{self, Object};
 use osdpl_core::credentials::secret_name;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Key, ReleaseSeen};
+
+/// What an uninstall of a cloud leaves behind.
+#[derive(Clone, Debug, Default)]
+pub struct Leftovers {
+    /// The releases that were there, and were ours.
+    pub releases: BTreeSet<Key>,
+    /// Those that are there and are not ours.
+    pub stay: BTreeSet<Key>,
+    /// Our Secrets with the credentials of services of which a release stays.
+    pub credentials: BTreeSet<String>,
+    /// Secrets that upstream keeps, as (namespace, name).
+    pub secrets: BTreeSet<(String, String)>,
+    /// What the pods of releases that stay may live on.
+    pub needed: Needed,
+}
+
+/// What the operator made beside helm and does not take away, because pods may live on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// Whose pods.
+    pub releases: BTreeSet<Key>,
+    /// Whether they may choose nodes by the labels of roles.
+    pub labels: bool,
+    /// Services that lead outside, as (namespace, name).
+    pub external: BTreeSet<(String, String)>,
+    /// What they may mount of Ceph's, by name.
+    pub ceph: Vec<Object>,
+    /// Whether Ceph's object store belongs to what stays.
+    pub store: bool,
+}
 
 /// The cloud's own releases, and those of its names that are not its own: let go, or made by others and never taken over. Which of both no record
 /// tells, so nothing of theirs is touched, and what their pods may live on stays with them.

@@ -1,27 +1,27 @@
-//! Certificates in Secrets that the cloud takes: examined when one is new, judged by the time in each pass.
+//! Certificates in Secrets that the cloud uses: each is parsed when it is new, and checked against the time in each pass.
 //!
-//! What is wrong with one is a warning: a cloud that runs is not to be stopped by a certificate that has run out.
+//! A problem is only a warning: an expired certificate must not stop a cloud that runs.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
 
 use super::named::secret;
-use crate::cluster::Inputs;
+use super::snapshot::Objects;
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Certificate, Finding, Selection, Unavailable};
 use osdpl_lint::rule::{self, Examined, Held};
 use osdpl_values::digest;
 
-/// What certificates came to, with a digest of what their Secrets held.
-#[derive(Default)]
+/// Parsed certificates, with the digest of their Secrets.
+#[derive(Clone, Default)]
 pub struct Certificates(BTreeMap<Certificate, (String, Examined)>);
 
 impl Certificates {
-    /// What is wrong with those of a selection now, and when that changes by itself. Of Secrets that can't be read nothing is said.
-    pub fn judge(
+    /// The problems of a selection's certificates now, and when that changes by itself. Secrets that can't be read are skipped.
+    pub fn check(
         &mut self,
-        inputs: &Inputs,
+        objects: &Objects,
         selection: &Selection,
         now: Timestamp,
     ) -> (Vec<Finding>, Option<Timestamp>) {
@@ -31,7 +31,7 @@ impl Certificates {
         };
         self.0.retain(|certificate, _| selection.certificates.contains(certificate));
         for certificate in &selection.certificates {
-            let held = match inputs.all(&secret(&certificate.namespace, &certificate.name)) {
+            let held = match objects.all(&secret(&certificate.namespace, &certificate.name)) {
                 Ok(data) => data.into_iter().filter_map(|(key, value)| Some((key, String::from_utf8(value).ok()?))),
                 Err(Unavailable::Missing(missing)) if certificate.brought => {
                     warn(certificate, missing);

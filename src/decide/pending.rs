@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use super::gather::Wish;
 use osdpl_core::api::{OpenStackDeployment, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartFact};
@@ -56,11 +55,15 @@ pub fn hold(plan: &mut Plan, pending: &Pending) {
 
 /// Whether what a pass has found is left unsaid because charts are on their way: of no chart anything is known, or of a newer spec no more than
 /// that it seems to change nothing.
-pub fn is_unsaid(deployment: &OpenStackDeployment, wish: &Wish, plan: &Plan) -> bool {
+pub fn is_withheld(
+    deployment: &OpenStackDeployment,
+    (fetching, pending, refused): (bool, bool, bool),
+    plan: &Plan,
+) -> bool {
     if is_current(deployment) {
-        return wish.fetching;
+        return fetching;
     }
-    !wish.pending.is_empty() && !wish.fetching && !wish.refused && plan.is_at_rest()
+    pending && !fetching && !refused && plan.is_at_rest()
 }
 
 /// Whether the status speaks of this very spec.
@@ -144,21 +147,15 @@ mod tests {
             Plan { decisions: [("store".to_owned(), decision)].into(), ..Plan::default() }
         };
         let (rests, waits) = (plan(Step::Ready), plan(Step::Wait(Wait::Paused)));
-        let coming = || Blocked { reason: reason::CHART_PENDING.into(), message: "x".into() };
-        let wish = |fetching, pending: bool, refused| Wish {
-            fetching,
-            refused,
-            pending: pending.then(|| ("store".to_owned(), coming())).into_iter().collect(),
-            ..Wish::default()
-        };
+        let wish = |fetching, pending: bool, refused| (fetching, pending, refused);
         let (same, newer) = (deployment(json!({})), deployment(json!({"metadata": {"generation": 3}})));
-        let at_rest = |deployment, wish: &Wish| is_unsaid(deployment, wish, &rests);
-        assert!(is_unsaid(&same, &wish(true, false, false), &waits), "nothing is known of a chart");
-        assert!(!at_rest(&same, &wish(false, true, false)), "it is watched by what the status tells");
-        assert!(at_rest(&newer, &wish(false, true, false)), "that it changes nothing is not sure");
-        assert!(!is_unsaid(&newer, &wish(false, true, false), &waits), "what waits is told");
-        assert!(!at_rest(&newer, &wish(false, true, true)), "so is that it is refused");
-        assert!(!at_rest(&newer, &wish(true, true, false)), "and what a new chart is fetched for");
-        assert!(!at_rest(&newer, &wish(false, false, false)), "everything is known");
+        let at_rest = |deployment, wish| is_withheld(deployment, wish, &rests);
+        assert!(is_withheld(&same, wish(true, false, false), &waits), "nothing is known of a chart");
+        assert!(!at_rest(&same, wish(false, true, false)), "it is watched by what the status tells");
+        assert!(at_rest(&newer, wish(false, true, false)), "that it changes nothing is not sure");
+        assert!(!is_withheld(&newer, wish(false, true, false), &waits), "what waits is told");
+        assert!(!at_rest(&newer, wish(false, true, true)), "so is that it is refused");
+        assert!(!at_rest(&newer, wish(true, true, false)), "and what a new chart is fetched for");
+        assert!(!at_rest(&newer, wish(false, false, false)), "everything is known");
     }
 }

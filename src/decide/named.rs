@@ -1,8 +1,9 @@
-//! The objects that a spec names: which they are, and what they hold.
+//! The objects that a spec names: references and contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::{Inputs, Reference};
+use super::requests::Reference;
+use super::snapshot::Objects;
 use osdpl_core::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::{Catalog, SecretField};
 use osdpl_core::desired::{self, Selection, Unavailable, Written};
@@ -10,7 +11,7 @@ use osdpl_core::observed::Key;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// The objects that a spec names, and those in which releases' own Jobs write down what they have made.
+/// The objects that a spec names, and the `ConfigMap`s that Jobs of releases write facts into.
 pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection) -> BTreeSet<Reference> {
     let namespace = selection.namespace.as_str();
     let reference = |kind, name: &String| Reference { kind, namespace: namespace.to_owned(), name: name.clone() };
@@ -26,9 +27,9 @@ pub fn references(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: 
     values.chain(credentials).chain(certificates).chain(facts).chain(super::ceph::references(spec, namespace)).collect()
 }
 
-/// What the objects hold that `valuesFrom` names.
+/// The values in the objects that `valuesFrom` names.
 pub fn values_from(
-    inputs: &Inputs,
+    objects: &Objects,
     spec: &OpenStackDeploymentSpec,
     namespace: &str,
 ) -> BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>> {
@@ -37,7 +38,7 @@ pub fn values_from(
     let read = |source: &ValuesFrom| {
         let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
         let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
-        let values = inputs.get(&reference, &key).and_then(|bytes| {
+        let values = objects.get(&reference, &key).and_then(|bytes| {
             let place = format!("{reference}, key {key}");
             let text = String::from_utf8(bytes).map_err(|_| format!("{place}: is no UTF-8 text; store YAML"));
             let values = text.and_then(|text| {
@@ -51,14 +52,14 @@ pub fn values_from(
     sources.map(read).collect()
 }
 
-/// What the keys of Secrets hold that features name.
+/// The texts in the keys of Secrets that features name.
 pub fn feature_secrets(
-    inputs: &Inputs,
+    objects: &Objects,
     selection: &Selection,
 ) -> BTreeMap<(String, String), Result<String, Unavailable>> {
     let read = |field: &SecretField| {
         let reference = secret(&selection.namespace, &field.name);
-        let text = inputs.get(&reference, &field.key).and_then(|bytes| {
+        let text = objects.get(&reference, &field.key).and_then(|bytes| {
             let place = format!("{reference}, key {:?}", field.key);
             String::from_utf8(bytes)
                 .map_err(|_| Unavailable::Unusable(format!("{place}: is no UTF-8 text; store text")))
@@ -68,15 +69,15 @@ pub fn feature_secrets(
     selection.secrets.iter().map(read).collect()
 }
 
-/// What releases' own Jobs have written down: nothing where there is no such object yet.
+/// The facts that Jobs of releases have written; none where the object does not exist yet.
 pub fn written(
-    inputs: &Inputs,
+    objects: &Objects,
     catalog: &Catalog,
     selection: &Selection,
 ) -> BTreeMap<String, Result<Written, Unavailable>> {
     let read = |(release, place)| {
         let text = |(key, bytes): (String, Vec<u8>)| (key, String::from_utf8_lossy(&bytes).into_owned());
-        let facts = match inputs.all(&map(place)) {
+        let facts = match objects.all(&map(place)) {
             Ok(data) => Ok(data.into_iter().map(text).collect()),
             Err(Unavailable::Missing(_)) => Ok(Written::new()),
             Err(problem) => Err(problem),

@@ -1,12 +1,16 @@
-//! Back to Ceph: its object store is told where Keystone is before anybody waits for its URLs, which come back as the cloud's object store.
+//! The object store of Ceph: it is given Keystone before anybody waits for its URLs, which come back as the cloud's object store.
 
 use std::collections::BTreeMap;
 
-use super::Context;
-use super::ceph::rook;
-use crate::cluster::{Error, Inputs, STORE};
-use osdpl_core::ceph::{Declared, Gateway, Keystone, Object, Rook, Store, Unready};
+use super::action::{Action, Planned};
+use super::ceph::{self, STORE, rook};
+use super::draft::Draft;
+use super::requests::Read;
+use super::snapshot::Objects;
+use osdpl_core::api::MANAGED;
+use osdpl_core::ceph::{Declared, Gateway, Keystone, Object, Rook, Store, Unready, holds};
 use osdpl_core::desired::{Facts, Selection};
+use osdpl_core::observed::Key;
 
 /// The release that registers the object store, and runs the gateways where nobody else does.
 const RELEASE: &str = "ceph-rgw";
@@ -14,13 +18,13 @@ const RELEASE: &str = "ceph-rgw";
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 
 /// The object store that the features ask for, where its release is part of the cloud.
-pub fn wanted(selection: &Selection) -> Option<Store> {
+fn wanted(selection: &Selection) -> Option<Store> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     Store::of(&storage["ceph"]).filter(|_| selection.releases.contains_key(RELEASE))
 }
 
 /// Who runs the gateways of a Rook, or why that is not known; none where no object store is asked for.
-pub fn of_rook(inputs: &Inputs, rook: &Rook, selection: &Selection) -> Option<Result<Gateway, Unready>> {
+pub fn of_rook(objects: &Objects, rook: &Rook, selection: &Selection) -> Option<Result<Gateway, Unready>> {
     let store = wanted(selection)?;
     let place = format!("{}/{}", rook.namespace, store.name());
     let missing = || {
@@ -28,7 +32,7 @@ pub fn of_rook(inputs: &Inputs, rook: &Rook, selection: &Selection) -> Option<Re
             "{STORE} {place} does not exist; make it, or correct spec.features.storage.ceph.objectStore.name"
         ))
     };
-    let seen = inputs.rooks(STORE).map_err(Unready::Rook);
+    let seen = objects.rooks(STORE).map_err(Unready::Rook);
     let gateway = seen.and_then(|all| Gateway::rook(&place, &all.get(store.name()).ok_or_else(missing)?["status"]));
     Some(gateway.and_then(|gateway| public(gateway, &store)))
 }
@@ -64,7 +68,7 @@ fn keystone(store: &Store, selection: &Selection, facts: &Facts) -> Option<Keyst
     Some(Keystone { url, password })
 }
 
-/// What is written for the gateways: what they ask Keystone with, and what the chart mounts where it runs them.
+/// The objects that are written for the gateways: what they ask Keystone with, and what the chart mounts where it runs them.
 fn objects(store: &Store, keystone: &Keystone, declared: &Declared, selection: &Selection) -> Vec<Object> {
     let rook = rook(selection);
     let namespace = rook.as_ref().map_or(&selection.namespace, |rook| &rook.namespace);
@@ -74,15 +78,15 @@ fn objects(store: &Store, keystone: &Keystone, declared: &Declared, selection: &
     [secret].into_iter().chain(mounted).collect()
 }
 
-/// What stays while this is wanted: the objects, of which only the names count, and the object store that was told, as (namespace, name).
-pub fn kept(declared: Option<&Declared>, selection: &Selection) -> (Vec<Object>, Option<(String, String)>) {
+/// What stays while this is wanted: the objects, of which only the names count, and the object store that was given Keystone.
+pub fn kept(declared: Option<&Declared>, selection: &Selection) -> (Vec<Object>, Option<Key>) {
     let Some((declared, store)) = declared.zip(wanted(selection)) else { return (Vec::new(), None) };
     let nobody = Keystone { url: String::new(), password: String::new() };
-    let told = rook(selection).map(|rook| (rook.namespace, store.name().to_owned()));
-    (objects(&store, &nobody, declared, selection), told)
+    let configured = rook(selection).map(|rook| Key::new(rook.namespace, store.name()));
+    (objects(&store, &nobody, declared, selection), configured)
 }
 
-/// What of that a release that stays may mount, and what its gateways ask Keystone with: by name.
+/// The objects that a release which stays may mount, and what its gateways ask Keystone with: by name.
 pub fn held(selection: &Selection, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let Some(namespace) = releases.get(RELEASE) else { return Vec::new() };
     let nobody = Keystone { url: String::new(), password: String::new() };
@@ -96,31 +100,50 @@ pub fn held(selection: &Selection, releases: &BTreeMap<&str, &str>) -> Vec<Objec
     store.into_iter().chain([Gateway::mounted(namespace)]).collect()
 }
 
-impl Context {
-    /// Writes what the gateways need, whether or not they run yet: they can't before they know Keystone.
-    pub(super) async fn hand_back(
-        &self,
-        declared: &mut Declared,
-        selection: &Selection,
-        facts: &Facts,
-    ) -> Result<(), Error> {
-        let Some(store) = wanted(selection) else { return Ok(()) };
-        let Some(keystone) = keystone(&store, selection, facts) else { return Ok(()) };
-        let rook = rook(selection);
-        let live = self.inputs.rooks(STORE).ok().and_then(|mut all| all.remove(store.name()));
-        if rook.is_some() && live.is_none() {
-            return Ok(());
-        }
-        let objects = objects(&store, &keystone, declared, selection);
-        let mut problem = self.cluster.write_ceph(&selection.name, &objects, &self.inputs).await?;
-        if let (None, Some(rook), Some(live)) = (&problem, rook, live) {
-            let place = (rook.namespace.as_str(), store.name());
-            let settings = store.settings(&selection.name, &keystone.url);
-            problem = self.cluster.tell_store(&selection.name, place, &live, &settings).await?;
-        }
-        if let Some(problem) = problem {
-            declared.gateway = Some(Err(problem));
-        }
-        Ok(())
+/// Plans what the gateways need, whether or not they run yet: they can't before they know Keystone.
+pub fn hand_back(draft: &mut Draft<'_>, declared: &mut Declared, selection: &Selection, facts: &Facts) {
+    let Some(store) = wanted(selection) else { return };
+    let Some(keystone) = keystone(&store, selection, facts) else { return };
+    let rook = rook(selection);
+    let live = draft.snapshot.objects.rooks(STORE).ok().and_then(|all| all.get(store.name()));
+    if rook.is_some() && live.is_none() {
+        return;
+    }
+    let objects = objects(&store, &keystone, declared, selection);
+    let mut problem = ceph::write(draft, &selection.name, &objects);
+    if let (None, Some(rook), Some(live)) = (&problem, rook, live) {
+        let key = Key::new(rook.namespace, store.name());
+        problem = configure(draft, &selection.name, key, (live, store.settings(&selection.name, &keystone.url)));
+    }
+    if let Some(problem) = problem {
+        declared.gateway = Some(Err(problem));
+    }
+}
+
+/// Plans the Keystone settings of an object store. It belongs to Rook's user: only these settings are touched.
+fn configure(
+    draft: &mut Draft<'_>,
+    deployment: &str,
+    store: Key,
+    (live, settings): (&serde_json::Value, serde_json::Value),
+) -> Option<Unready> {
+    let owner = live["metadata"]["labels"][MANAGED].as_str();
+    if owner.is_some_and(|owner| owner != deployment) {
+        return Some(Unready::Occupied(format!("{STORE} {store}")));
+    }
+    if owner.is_some() && holds(&live["spec"], &settings) {
+        return None;
+    }
+    let action = Action::ConfigureStore { store, uid: live["metadata"]["uid"].clone(), settings };
+    let refusal = draft.attempt(Planned::new(action, "its gateways ask Keystone"));
+    refusal.map(|refusal| Unready::Rook(refusal.message.clone()))
+}
+
+/// Plans to take our settings out of every object store but the one that is kept.
+pub fn release(draft: &mut Draft<'_>, kept: Option<&Key>) {
+    let Some(stores) = draft.list(Read::OwnStores) else { return };
+    for (store, uid) in stores.iter().filter(|(store, _)| Some(store) != kept) {
+        let action = Action::ReleaseStore { store: store.clone(), uid: uid.clone() };
+        draft.add(Planned::new(action, "the cloud uses it no more"));
     }
 }
