@@ -11,7 +11,7 @@ use osdpl_core::catalog::file;
 use osdpl_core::ceph::{Manifest, Object};
 use osdpl_core::desired::ExternalService;
 use osdpl_core::nodes::Change;
-use osdpl_core::observed::Key;
+use osdpl_core::observed::{Key, Observed};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::plan;
 use osdpl_core::release::Sweep;
@@ -225,6 +225,32 @@ impl Action {
                 format!("publish {external:?}")
             }
             other => other.to_string(),
+        }
+    }
+
+    /// The kind, namespace and name of every object that it changes, but those that helm changes. A release that is installed may also need its
+    /// namespace and the CRDs that its chart carries.
+    pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
+        let record = |key: &Key, revision: i64| {
+            ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))
+        };
+        let seen = |key: &Key| observed.releases.get(key);
+        match self {
+            Self::Release { key, action, .. } => match action {
+                plan::Action::Upgrade { delete_jobs } => {
+                    delete_jobs.iter().map(|job| ("Job", key.namespace.clone(), job.clone())).collect()
+                }
+                plan::Action::Recover => seen(key).map(|seen| record(key, seen.revision)).into_iter().collect(),
+                plan::Action::LetGo | plan::Action::Adopt { .. } => {
+                    let history = seen(key).into_iter().flat_map(|seen| &seen.history);
+                    history.map(|past| record(key, past.revision.into())).collect()
+                }
+                plan::Action::Uninstall { .. } | plan::Action::Stop => Vec::new(),
+            },
+            Self::CleanUp { release, sweep, .. } => {
+                sweep.of.iter().map(|revision| record(release, (*revision).into())).collect()
+            }
+            other => other.object().into_iter().collect(),
         }
     }
 

@@ -59,6 +59,7 @@ impl Context {
         plan: &Plan,
         memory: &mut Memory,
     ) -> Result<Outcome, Error> {
+        log(plan);
         let mut outcome = Outcome::default();
         let mut evicted = Vec::new();
         for planned in plan.actions.iter().filter(|planned| planned.approval != Approval::Missing) {
@@ -68,9 +69,6 @@ impl Context {
             let id = planned.action.id();
             match self.one(deployment, plan, planned, memory, &mut outcome).await? {
                 Done::Yes => {
-                    if !matches!(planned.action, Action::Release { .. } | Action::ForgetHosts(_)) {
-                        tracing::info!(action = %planned.action, reason = planned.reason, "applied");
-                    }
                     memory.kept.refused.remove(&id);
                     self.cluster.tell(deployment, planned.events.clone()).await;
                     if let Action::Evict(pod) = &planned.action {
@@ -260,11 +258,6 @@ impl Context {
             _ => None,
         });
         let taken = self.step(plan, (name, key, action), memory, outcome).await;
-        // A step that waits for its turn, or its chart, is decided anew in each pass, and has not begun.
-        if matches!(taken, Ok(true)) {
-            let why = why.map(ToString::to_string).unwrap_or_default();
-            tracing::info!(release = %key, %action, why, "step");
-        }
         let is_upgrade = outcome.begun.get(name) == Some(&true) && matches!(action, plan::Action::Upgrade { .. });
         if is_upgrade {
             if plan.repairs.contains(name) {
@@ -392,6 +385,16 @@ impl Context {
                 None
             }
         }
+    }
+}
+
+/// Writes the plan into the log: what is done, why, and to which objects.
+fn log(plan: &Plan) {
+    for planned in plan.actions.iter().filter(|planned| planned.approval != Approval::Missing) {
+        let objects = planned.action.objects(&plan.observed);
+        let objects: Vec<String> =
+            objects.iter().map(|(kind, namespace, name)| format!("{kind} {namespace}/{name}")).collect();
+        tracing::info!(action = %planned.action, reason = planned.reason, objects = objects.join(", "), "planned");
     }
 }
 

@@ -223,6 +223,14 @@ impl Beside<'_> {
             if self.answers.contains_key(read) {
                 continue;
             }
+            // Only the operator is in the cluster's network.
+            if let Read::Addresses(host, _) = read
+                && host.parse::<std::net::IpAddr>().is_err()
+            {
+                let answer = Answer::Addresses(Err(format!("{host} is looked up by the operator")));
+                self.answers.insert(read.clone(), Answered { answer, at: super::now(), fresh: true });
+                continue;
+            }
             if let Err(error) = answer(&self.reader, &one, &mut answers, &name, super::now()).await {
                 let (answer, what) = match read {
                     Read::OwnServices | Read::OwnStores | Read::Jobs(_) | Read::Claims(_) => {
