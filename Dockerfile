@@ -1,11 +1,12 @@
 # The operator's image: osdpl with its catalogue, and helm, in an otherwise empty root. Needs BuildKit.
 #
 #   docker build -t osdpl .                                 from source
-#   docker build -t osdpl --build-arg PROGRAMS=prebuilt .   without a network, from what `make image-root` left in target/image-root
+#   docker build -t osdpl --build-arg PROGRAMS=prebuilt .   offline, from the output of `make image-root` in target/image-root
 #   docker build -t osdpl --build-arg CHARTS=charts .       with the charts that `osdpl charts pull` put into the folder charts/
 #
-# deploy/image-root assembles the root in every case, and says why it holds glibc. osdpl is PID 1: it waits for each helm it starts (helm starts
-# nothing itself), ends them on SIGTERM, and when it dies the kernel ends what is left in the container. So there is no init in between.
+# deploy/image-root always assembles the root, and explains why it contains glibc. osdpl is PID 1: it waits for each helm
+# process that it starts (helm starts none itself) and stops them on SIGTERM; if it dies, the kernel kills the remaining
+# processes in the container. So no init process is needed.
 ARG PROGRAMS=source
 
 FROM golang:1.26-bookworm AS helm
@@ -20,14 +21,14 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
 FROM rust:1.95-bookworm AS source
 ARG CHARTS=
 WORKDIR /osdpl
-# Named one by one, so that target/ is not sent along.
+# Listed individually, so that target/ is not sent.
 COPY Cargo.toml Cargo.lock ./
 COPY deploy/ deploy/
 COPY presets/ presets/
 COPY src/ src/
 COPY tests/ tests/
 COPY values/ values/
-# COPY needs a file that is there; with CHARTS, the folder's contents come beside it.
+# COPY needs at least one existing file; with CHARTS, the folder's contents are copied as well.
 COPY Cargo.toml ${CHARTS} charts/
 COPY --from=helm /helm/helm /usr/local/bin/helm
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/osdpl/target \

@@ -1,26 +1,29 @@
-# The README says what these are for.
+# See the README for a description of the targets.
 CARGO ?= cargo
 .DEFAULT_GOAL := help
 SHELL := bash
 DEMO := tests/demo/demo.sh
-# Charts of your own for demo and bench: a checkout of OpenStack-Helm, or a folder of packaged charts.
+# Other charts for demo and bench: a checkout of OpenStack-Helm, or a folder of packaged charts.
 CHARTS ?=
 export CHARTS
+# The program that builds the documentation; installed into target/tools where it is missing.
+MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
+MDBOOK_VERSION := 0.5.4
 
-.PHONY: help build test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden image-root
+.PHONY: help build test test-charts lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
-## make demo        a Ready cloud on a real local control plane; CHARTS=DIR for real charts instead of stand-ins
+## make demo        run a cloud on a local control plane; CHARTS=DIR for real charts instead of stand-ins
 demo:
 	@$(DEMO) up
 
-## make demo-env    what to eval in a shell to look around in it: eval "$$(make -s demo-env)"
+## make demo-env    print the environment of the demo: eval "$$(make -s demo-env)"
 demo-env:
 	@$(DEMO) env
 
-## make demo-down   end it
+## make demo-down   stop and remove the demo
 demo-down:
 	@$(DEMO) down
 
@@ -28,49 +31,57 @@ demo-down:
 build:
 	$(CARGO) build --release --bin osdpl
 
-## make test        run everything: lints, units, and integration on a real local control plane
+## make test        run lints, unit tests, and integration tests on a local control plane
 test: lint
 	$(CARGO) build --workspace --bins
 	$(CARGO) run --quiet -p cluster --bin cluster -- programs
 	$(CARGO) run --quiet -p cluster --bin cluster -- python
 	$(CARGO) test --workspace --no-fail-fast
 
-## make test-charts  with upstream's charts: all render, need no right that is not shipped, make whole clouds, and one by hand comes in; CHARTS=DIR
+## make test-charts test with upstream's charts: rendering, RBAC, complete clouds, adopting a manual install; CHARTS=DIR
 test-charts:
 	@test -n "$$CHARTS" || { echo 'test-charts needs OpenStack-Helm packaged by helm: make test-charts CHARTS=DIR' >&2; exit 2; }
 	$(CARGO) test --test deploy -- upstream rbac --include-ignored
 	$(CARGO) test --test operator whole:: -- --ignored --test-threads 1 --skip others::
 	$(CARGO) test --test operator adopt:: -- --ignored
 	@if ls "$$CHARTS" | grep -q '^rook-ceph'; then $(CARGO) test --test operator whole::others:: -- --ignored; \
-	else echo 'the charts of other projects are not in CHARTS: nobody tried them'; fi
+	else echo 'CHARTS has no charts of other projects: skipped their tests'; fi
 
-## make bench       the operator beside bare helm: time, memory, delay; CHARTS=DIR for real charts
+## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts
 bench:
 	$(CARGO) build --release -p osdpl -p cluster -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
 		--charts "$${CHARTS:-tests/charts}"
 
-## make bench-scale the operator with 60 releases, 5 000 pods and 300 nodes
+## make bench-scale benchmark the operator with 60 releases, 5 000 pods and 300 nodes
 bench-scale:
 	$(CARGO) build --release -p osdpl -p cluster -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/minimal.yaml \
 		--charts tests/charts --scale
 
-## make bench-plan  loading, resolving and planning, of 60 and of 1 000 releases, and osdpl validate as a whole; no cluster
+## make bench-plan  benchmark loading, resolving, planning (60 and 1 000 releases) and osdpl validate; no cluster
 bench-plan:
 	$(CARGO) build --release -p osdpl -p bench --bins
 	$(CARGO) run --release -q -p bench -- --osdpl target/release/osdpl --sample deploy/samples/storage.yaml --charts tests/charts --plan
 
-## make golden      write what presets, OpenStack releases and samples mean anew; look at: git diff tests/golden
+## make golden      update the golden files of presets, OpenStack releases and samples; review: git diff tests/golden
 golden:
 	INSTA_UPDATE=always $(CARGO) test --test golden
 
-## make lint        format and lints
+## make docs        the documentation as a site, in target/site: guide, runbook, decisions, generated reference; checks its links
+docs:
+	sh deploy/docs/generate target/book
+	$(MDBOOK) --version >/dev/null 2>&1 || $(CARGO) install mdbook --locked --version $(MDBOOK_VERSION) \
+		--no-default-features --features search --root target/tools
+	PATH="$(CURDIR)/target/tools/bin:$$PATH" $(MDBOOK) build target/book
+	$(CARGO) test --quiet --test deploy -- docs:: reference:: runbook::
+
+## make lint        check formatting and lints
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-## make image-root  the root folder of the operator's image, in target/image-root
+## make image-root  build the root folder of the operator's image in target/image-root
 image-root: build
 	$(CARGO) build -q -p osdpl -p cluster --bin cluster
 	deploy/image-root target/image-root --osdpl target/release/osdpl \

@@ -15,6 +15,8 @@ mod chart;
 mod clouds;
 #[path = "deploy/crd.rs"]
 mod crd;
+#[path = "deploy/docs.rs"]
+mod docs;
 #[path = "deploy/expected.rs"]
 mod expected;
 #[path = "deploy/explain.rs"]
@@ -35,6 +37,8 @@ mod reference;
 mod render;
 #[path = "deploy/rules.rs"]
 mod rules;
+#[path = "deploy/runbook.rs"]
+mod runbook;
 #[path = "deploy/samples.rs"]
 mod samples;
 #[path = "deploy/server.rs"]

@@ -1,21 +1,21 @@
-//! Why not even the chart's default holds at a path.
+//! Finds parent keys that prevent the chart's default from applying.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use osdpl_values::{Path, Values, get};
 
-/// What helm is given above a path at which it is given nothing.
+/// The effect of a parent key on a path that helm gets no value for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Above {
-    /// Null: everything below is taken away.
+    /// The parent is null and removes everything below.
     Removed,
-    /// Something that is no map, and has nothing below.
+    /// The parent is not a map and hides everything below.
     Hidden,
 }
 
-/// What stands above a path that has no value.
+/// Returns the effect of a parent key on a path without a value.
 pub fn above(all: &Values, path: &Path) -> Option<Above> {
     (1..path.keys().len()).find_map(|length| {
         let above: Path = path.keys()[..length].iter().cloned().collect();

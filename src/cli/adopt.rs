@@ -1,4 +1,4 @@
-//! `osdpl adopt`: describe a cloud that runs already, and take its releases over.
+//! `osdpl adopt`: describes an existing cloud, and adopts its releases.
 
 mod ask;
 mod ceph;
@@ -19,39 +19,41 @@ use kube::Client;
 use super::common::{CatalogOption, ClusterOption};
 use super::manifests::Renderer;
 use super::output::{self, Format};
-use super::place::Place;
-use effects::Question;
-use look::Look;
+use super::place::ChartsOption;
+use effects::EffectsQuery;
+use look::HelmReleases;
 use osdpl_core::adopt::{Cloud, Known, known, shipped};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::placeholder;
 use osdpl_operator::cluster::Reader;
-use shown::{Seen, Shown};
-use written::Written;
+use shown::{AdoptReport, Observations};
+use written::DescriptionFile;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Releases to take over, by the catalogue's names: the resource that describes them is in the cluster. Without any, the cloud is described.
+    /// Releases to adopt, by the catalogue's names; their resource must be in the cluster. Without any, the cloud is
+    /// described.
     releases: Vec<String>,
-    /// Take over every release that runs already.
+    /// Adopt every release that exists.
     #[arg(long, conflicts_with = "releases")]
     all: bool,
-    /// The namespace of the releases, and of the resource; where unset, all are searched, and the resource is beside most releases.
+    /// The namespace of the releases and of the resource; default: all are searched, and the resource is placed beside
+    /// most releases.
     #[arg(long, short)]
     namespace: Option<String>,
     /// Search all namespaces.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// The resource's name; `cloud`, or the one there is, where unset.
+    /// The resource's name; default: `cloud`, or the only one there is.
     #[arg(long)]
     name: Option<String>,
-    /// Write the resource and its Secrets into this file, which only its owner may read.
+    /// Write the resource and its Secrets to this file, readable only by its owner.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print the Secrets as well, where no file is named.
+    /// Also print the Secrets if no file is given.
     #[arg(long, conflicts_with = "out")]
     show_secrets: bool,
-    /// How to print what was found.
+    /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
@@ -59,31 +61,31 @@ pub struct Arguments {
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: Place,
+    place: ChartsOption,
 }
 
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         if self.all || !self.releases.is_empty() {
-            return self.ask().await;
+            return self.request_adoption().await;
         }
         let client = self.cluster.client().await?;
         let cluster = Reader::new(client.clone());
-        let look = look::look(&cluster, self.namespace.as_deref()).await?;
-        let (home, catalog) = self.home(&client, &look).await?;
-        let known = self.known(&look, &catalog)?;
+        let helm = look::find_releases(&cluster, self.namespace.as_deref()).await?;
+        let (home, catalog) = self.home(&client, &helm).await?;
+        let known = self.known(&helm, &catalog)?;
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
-        let invent = |selection: &_| placeholder::facts(&catalog, selection);
-        let ceph = ceph::look(&client, &known, (&home, &name)).await.context("looking for the cloud's Ceph")?;
+        let placeholders = |selection: &_| placeholder::facts(&catalog, selection);
+        let ceph = ceph::detect(&client, &known, (&home, &name)).await.context("looking for the cloud's Ceph")?;
         let storage = ceph.as_ref().and_then(|ceph| ceph.storage.as_ref());
-        let cloud = Cloud::new((&home, &name), &known, &catalog, &invent).with_storage(storage);
+        let cloud = Cloud::new((&home, &name), &known, &catalog, &placeholders).with_storage(storage);
         let described = cloud.describe();
         let owners = look::owners(&cluster, &known).await?;
         let charts = match self.place.source() {
             Some(_) => look::charts(&self.place.open().await?, &known, &described.spec, &catalog).await,
             None => BTreeMap::new(),
         };
-        let effects = Question {
+        let effects = EffectsQuery {
             cluster: &cluster,
             catalog: &catalog,
             known: &known,
@@ -92,13 +94,13 @@ impl Arguments {
             renderer: self.renderer(&client).await,
         };
         let effects = effects.all().await?;
-        let written = Written {
+        let written = DescriptionFile {
             name: &name,
             namespace: &home,
             described: &described,
             note: ceph.as_ref().map(|ceph| &*ceph.note),
         };
-        let seen = Seen {
+        let seen = Observations {
             owners,
             charts,
             effects,
@@ -106,53 +108,53 @@ impl Arguments {
             shipped: warnings::of(&shipped(&known, &catalog), &described.spec, &catalog),
             ceph: ceph.as_ref().map(|ceph| ceph.note.clone()),
         };
-        let shown = Shown::new(&known, &described, seen);
+        let shown = AdoptReport::new(&known, &described, seen);
         self.print(&written, &shown)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The namespace of the cloud that runs, and the catalogue there.
-    async fn home(&self, client: &Client, look: &Look) -> anyhow::Result<(String, Catalog)> {
-        let home = |catalog: &Catalog| self.namespace.clone().or_else(|| osdpl_core::adopt::home(&look.found, catalog));
-        let Some(home) = home(&self.catalog.load()?) else { bail!("{}", self.nothing(look)) };
+    /// Returns the namespace of the existing cloud, and the catalogue there.
+    async fn home(&self, client: &Client, helm: &HelmReleases) -> anyhow::Result<(String, Catalog)> {
+        let home = |catalog: &Catalog| self.namespace.clone().or_else(|| osdpl_core::adopt::home(&helm.found, catalog));
+        let Some(home) = home(&self.catalog.load()?) else { bail!("{}", self.describe_missing(helm)) };
         let catalog = self.catalog.load_from(client, &home, None).await?;
         Ok((home, catalog))
     }
 
-    /// What of its releases the catalogue knows, and what it does not.
-    fn known<'a>(&self, look: &'a Look, catalog: &Catalog) -> anyhow::Result<Known<'a>> {
-        let mut known = known(&look.found, catalog);
+    /// Returns the releases that the catalogue knows, and the others.
+    fn known<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<Known<'a>> {
+        let mut known = known(&helm.found, catalog);
         if known.releases.is_empty() {
-            bail!("{}", self.nothing(look));
+            bail!("{}", self.describe_missing(helm));
         }
-        known.strangers.extend(look.others.clone());
+        known.strangers.extend(helm.others.clone());
         Ok(known)
     }
 
-    /// What is said where there is nothing to describe.
-    fn nothing(&self, look: &Look) -> String {
+    /// Returns the error if there is nothing to describe.
+    fn describe_missing(&self, helm: &HelmReleases) -> String {
         let place =
             self.namespace.as_ref().map_or_else(|| "this cluster".to_owned(), |name| format!("namespace {name}"));
         let elsewhere = if self.namespace.is_some() { "; without -n every namespace is searched" } else { "" };
-        if look.others.is_empty() {
+        if helm.others.is_empty() {
             return format!(
-                "no release in {place} is of a chart that the catalogue knows (`osdpl catalog`); look with `helm list -A`{elsewhere}"
+                "no release in {place} uses a chart of the catalogue (`osdpl catalog`); check with `helm list -A`{elsewhere}"
             );
         }
-        let others: Vec<String> = look.others.iter().map(|(key, why)| format!("  {key}: {why}")).collect();
-        format!("no release in {place} is left to take over{elsewhere}:\n{}", others.join("\n"))
+        let others: Vec<String> = helm.others.iter().map(|(key, why)| format!("  {key}: {why}")).collect();
+        format!("no release in {place} can be adopted{elsewhere}:\n{}", others.join("\n"))
     }
 
-    /// What renders, or why nothing can: values are told all the same.
+    /// Returns the renderer, or why manifests can't be rendered: values are compared anyway.
     async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
         if self.place.source().is_none() {
-            return Err("no charts are at hand (--charts)".into());
+            return Err("no charts are given (--charts)".into());
         }
         let renderer = Renderer::open(&self.place).await.map_err(|error| format!("{error:#}"))?;
         renderer.for_cluster(client).await.map_err(|error| format!("{error:#}"))
     }
 
-    fn print(&self, written: &Written<'_>, shown: &Shown) -> anyhow::Result<()> {
+    fn print(&self, written: &DescriptionFile<'_>, shown: &AdoptReport) -> anyhow::Result<()> {
         if let Some(file) = &self.out {
             written.save(file).with_context(|| format!("writing {}", file.display()))?;
         }

@@ -1,4 +1,4 @@
-//! `osdpl approve`: let the waiting changes go.
+//! `osdpl approve`: approves the pending changes.
 
 use std::process::ExitCode;
 
@@ -16,13 +16,13 @@ use osdpl_core::api::{APPROVE, OpenStackDeployment};
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// The hash that `osdpl plan` printed: refused when something else waits by now. What waits now is approved where unset.
+    /// The hash printed by `osdpl plan`; refused if other changes are pending by now. Default: whatever is pending now.
     hash: Option<String>,
 }
 
 impl Arguments {
     pub async fn run(mut self) -> anyhow::Result<ExitCode> {
-        // `osdpl approve HASH` with a single resource: what looks like a name is the hash.
+        // With `osdpl approve HASH` the name argument is the hash.
         let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
             self.hash = self.target.name.take();
@@ -32,7 +32,7 @@ impl Arguments {
         let status = deployment.status.clone().unwrap_or_default();
         let Some(waiting) = status.approval else { bail!("nothing waits for approval") };
         if self.hash.as_ref().is_some_and(|hash| *hash != waiting) {
-            bail!("something else waits by now ({waiting}); look at it with `osdpl plan` first");
+            bail!("other changes are pending by now ({waiting}); review them with `osdpl plan` first");
         }
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let patch = Patch::Merge(json!({"metadata": {"annotations": {APPROVE: waiting}}}));

@@ -1,4 +1,4 @@
-//! `osdpl catalog`: what there is to choose from, no cluster needed.
+//! `osdpl catalog`: lists what can be selected, without a cluster.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, ValueEnum};
 use serde_json::{Map, Value};
 
-use super::added::{Wrong, in_cluster, in_file};
+use super::added::{OnInvalid, in_cluster, in_file};
 use super::common::{CatalogOption, ClusterOption};
 use super::output::{self, Format};
 use crate::reference::{Kind, Reference, pages};
@@ -19,23 +19,23 @@ use osdpl_core::files::built_in;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// What to list; everything where unset.
-    #[arg(value_parser = AskedParser)]
-    kind: Option<Asked>,
-    /// The one to describe.
+    /// What to list; default: everything.
+    #[arg(value_parser = KindParser)]
+    kind: Option<KindArgument>,
+    /// The entry to describe.
     name: Option<String>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// With what the ConfigMaps in this file add; `-` for standard input.
+    /// Include the additions of the ConfigMaps in this file; `-` for standard input.
     #[arg(long, short, conflicts_with = "namespace")]
     file: Option<PathBuf>,
-    /// With what the ConfigMaps in this namespace of the cluster add.
+    /// Include the additions of the ConfigMaps in this namespace of the cluster.
     #[arg(long, short)]
     namespace: Option<String>,
     #[command(flatten)]
     cluster: ClusterOption,
-    /// Write the reference documentation, one page for each, into this folder, which is emptied of what is not its own.
+    /// Write the reference documentation into this folder, one page per entry, and remove other pages from it.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["kind", "name"])]
     markdown: Option<PathBuf>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct Arguments {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Asked {
+enum KindArgument {
     #[value(alias = "service")]
     Services,
     #[value(alias = "preset")]
@@ -55,7 +55,7 @@ enum Asked {
     Releases,
 }
 
-impl Asked {
+impl KindArgument {
     fn kind(self) -> Kind {
         match self {
             Self::Services => Kind::Services,
@@ -66,15 +66,15 @@ impl Asked {
     }
 }
 
-/// Reads a kind; of a word that is the name of something it says how that is asked for.
+/// Parses a kind; for the name of an entry it suggests the right command.
 #[derive(Clone)]
-struct AskedParser;
+struct KindParser;
 
-impl TypedValueParser for AskedParser {
-    type Value = Asked;
+impl TypedValueParser for KindParser {
+    type Value = KindArgument;
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Asked, clap::Error> {
-        EnumValueParser::<Asked>::new().parse_ref(command, arg, value).map_err(|mut error| {
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<KindArgument, clap::Error> {
+        EnumValueParser::<KindArgument>::new().parse_ref(command, arg, value).map_err(|mut error| {
             if let Some(hint) = value.to_str().and_then(kind_of) {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
             }
@@ -84,12 +84,12 @@ impl TypedValueParser for AskedParser {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let known: Vec<PossibleValue> =
-            Asked::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+            KindArgument::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
         Some(Box::new(known.into_iter()))
     }
 }
 
-/// How the thing of the built-in catalogue that has this name is asked for.
+/// Returns the command that describes the entry of the built-in catalogue with this name.
 fn kind_of(name: &str) -> Option<String> {
     let reference = Reference::read(&built_in()).ok()?;
     let kind = Kind::ALL.into_iter().find(|kind| reference.list(*kind).iter().any(|line| line.name == name))?;
@@ -99,9 +99,9 @@ fn kind_of(name: &str) -> Option<String> {
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
         let (added, wrong) = match (&self.file, &self.namespace) {
-            (Some(file), _) => (in_file(file)?, Wrong::Refused),
-            (None, Some(namespace)) => (in_cluster(&self.cluster.client().await?, namespace).await, Wrong::Told),
-            (None, None) => (Vec::new(), Wrong::Refused),
+            (Some(file), _) => (in_file(file)?, OnInvalid::Fail),
+            (None, Some(namespace)) => (in_cluster(&self.cluster.client().await?, namespace).await, OnInvalid::Warn),
+            (None, None) => (Vec::new(), OnInvalid::Fail),
         };
         let reference = Reference::read(&self.catalog.extended(&added, wrong)?.files)?;
         match (&self.markdown, self.kind, &self.name) {
@@ -130,10 +130,10 @@ fn listed(reference: &Reference, kinds: &[Kind]) -> String {
     for kind in kinds {
         let lines = reference.list(*kind);
         let width = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
-        // A single list needs no heading: it is easier for other programs.
+        // A single list has no heading, which is easier to parse.
         if kinds.len() > 1 {
-            let apart = if text.is_empty() { "" } else { "\n" };
-            let _ = writeln!(text, "{apart}{}:", kind.name());
+            let separator = if text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(text, "{separator}{}:", kind.name());
         }
         for line in lines {
             let description = line.description.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -148,14 +148,14 @@ fn facts(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value> {
     Ok(Value::Object(lists.collect::<serde_json::Result<Map<_, _>>>()?))
 }
 
-/// Writes the pages, and removes those of what is not there any more.
+/// Writes the pages and removes those of entries that no longer exist.
 #[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
 fn write(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
     let pages = pages(reference)?;
     for kind in Kind::ALL {
         let below = folder.join(kind.name());
         std::fs::create_dir_all(&below)
-            .with_context(|| format!("{}: name a folder that can be written", below.display()))?;
+            .with_context(|| format!("{}: can't be created or written; name another folder", below.display()))?;
         for entry in std::fs::read_dir(&below)? {
             let path = entry?.path();
             let name = path.file_name().map(|name| format!("{}/{}", kind.name(), name.to_string_lossy()));
@@ -169,7 +169,7 @@ fn write(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
     for (name, text) in &pages {
         let path = folder.join(name);
         if std::fs::write(&path, text).is_err() {
-            bail!("{} can't be written; name a folder that can", path.display());
+            bail!("{} can't be written; name another folder", path.display());
         }
     }
     Ok(())
@@ -180,18 +180,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_something_is_answered_with_how_it_is_asked_for() {
-        let asked = |word: &str| {
-            AskedParser.parse_ref(&Command::new("catalog"), None, OsStr::new(word)).map_err(|error| error.to_string())
+    fn suggests_the_command_for_an_entry() {
+        let parse = |word: &str| {
+            KindParser.parse_ref(&Command::new("catalog"), None, OsStr::new(word)).map_err(|error| error.to_string())
         };
-        for (word, told) in [
+        for (word, expected) in [
             ("nova", "`catalog services nova` describes it"),
             ("network", "`catalog features network` describes it"),
             ("servces", "services"),
         ] {
-            let said = asked(word).err().unwrap();
-            assert!(said.contains(told), "{word}: {said}");
+            let error = parse(word).err().unwrap();
+            assert!(error.contains(expected), "{word}: {error}");
         }
-        assert!(asked("preset").is_ok_and(|kind| kind.kind() == Kind::Presets));
+        assert!(parse("preset").is_ok_and(|kind| kind.kind() == Kind::Presets));
     }
 }

@@ -1,4 +1,4 @@
-//! `osdpl charts`: lock, pull and list the charts.
+//! `osdpl charts`: locks, pulls and lists the charts.
 
 #![allow(clippy::disallowed_methods, reason = "the command line reads and writes what its user names")]
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 
 use super::output;
-use super::place::{Place, read_lock};
+use super::place::{ChartsOption, read_lock};
 use osdpl_operator::charts::{Chart, Error, Lock, Pinned, Pull, Source, Store, UPSTREAM, Wanted, keys, write_whole};
 
 /// Lock, pull and list the charts.
@@ -24,26 +24,26 @@ pub struct Arguments {
 enum Command {
     /// Write the lock (version and digest of each chart) and each chart's key tree
     Lock(LockArguments),
-    /// Fill a folder with charts, for an image or a place without network
+    /// Fill a folder with charts, for an image or an air-gapped site
     Pull(PullArguments),
-    /// Show the charts: name, version, digest, where from
-    List(Place),
+    /// Show the charts: name, version, digest, source
+    List(ChartsOption),
 }
 
 #[derive(Debug, clap::Args)]
 struct LockArguments {
     #[command(flatten)]
-    place: Place,
-    /// The folder to write `lock.yaml` and `keys/` to; a lock that is there says which charts, and which of their versions
+    place: ChartsOption,
+    /// The folder to write `lock.yaml` and `keys/` to; an existing lock selects the charts and versions
     #[arg(long, value_name = "FOLDER", default_value = "values")]
     out: PathBuf,
-    /// Take the newest version that the repository has
+    /// Use the newest versions of the repository
     #[arg(long)]
     newest: bool,
-    /// Write the key trees only, and leave the lock as it is
+    /// Write only the key trees, and keep the lock
     #[arg(long)]
     keys_only: bool,
-    /// The charts, as NAME or NAME@VERSION; those of the lock where none is named
+    /// The charts, as NAME or NAME@VERSION; default: those of the lock
     #[arg(value_name = "CHART")]
     charts: Vec<Named>,
 }
@@ -51,11 +51,11 @@ struct LockArguments {
 #[derive(Debug, clap::Args)]
 struct PullArguments {
     #[command(flatten)]
-    place: Place,
+    place: ChartsOption,
     /// The folder to fill
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// The charts, as NAME or NAME@VERSION; those of the lock where none is named
+    /// The charts, as NAME or NAME@VERSION; default: those of the lock
     #[arg(value_name = "CHART")]
     charts: Vec<Named>,
 }
@@ -75,10 +75,10 @@ impl FromStr for Named {
 }
 
 impl Arguments {
-    /// Runs the subcommand; what it did goes to standard output, each chart that failed to standard error.
+    /// Runs the subcommand; results go to standard output, each failed chart to standard error.
     ///
     /// # Errors
-    /// When any chart failed (after the others were done), or nothing can be done at all.
+    /// If any chart failed (after the others were processed), or if nothing can be done at all.
     pub async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,
@@ -92,7 +92,7 @@ impl LockArguments {
     async fn run(self) -> anyhow::Result<()> {
         let file = self.out.join("lock.yaml");
         let before = if file.exists() { read_lock(&file)? } else { Lock::default() };
-        // A lock is written to accept what there is now: its own digests must not stand in the way.
+        // A new lock accepts the current charts, so the old digests must not be checked.
         let mut open = before.clone();
         open.charts.values_mut().for_each(|pinned| pinned.digest = None);
         let pull = self.place.puller().await?;
@@ -153,9 +153,8 @@ impl PullArguments {
             let got = store.obtain(&wanted).await.map_err(anyhow::Error::from).and_then(|chart| {
                 let file = self.to.join(format!("{}-{}.tgz", chart.name, chart.version));
                 let mut archive = std::fs::File::open(&chart.path).with_context(|| chart.path.display().to_string())?;
-                write_whole(&file, |to| std::io::copy(&mut archive, to).map(drop)).with_context(|| {
-                    format!("cannot write {}: check that there is room and that you may", file.display())
-                })?;
+                write_whole(&file, |to| std::io::copy(&mut archive, to).map(drop))
+                    .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))?;
                 Ok((file, chart))
             });
             if let Some((file, chart)) = outcome.note(got) {
@@ -166,10 +165,10 @@ impl PullArguments {
     }
 }
 
-impl Place {
+impl ChartsOption {
     async fn list(self) -> anyhow::Result<()> {
-        // A repository offers what the lock names, and of that the lock says all: no helm is needed.
-        let store = self.still()?;
+        // For a repository the lock has all the data, so no helm is needed.
+        let store = self.open_without_pull()?;
         let mut rows = vec![["NAME", "VERSION", "DIGEST", "FROM", "LOCK"].map(str::to_owned)];
         let mut outcome = Outcome::default();
         for (name, _) in store.offered()? {
@@ -190,7 +189,7 @@ impl Place {
     }
 }
 
-/// The charts named, else those of the lock, else all that the source offers and that can be installed.
+/// Returns the named charts, else those of the lock, else all installable ones of the source.
 fn wanted(store: &Store, named: &[Named]) -> Result<Vec<Wanted>, Error> {
     if !named.is_empty() {
         return Ok(named.iter().map(|Named(wanted)| wanted.clone()).collect());
@@ -208,10 +207,10 @@ fn wanted(store: &Store, named: &[Named]) -> Result<Vec<Wanted>, Error> {
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     write_whole(file, |to| std::io::Write::write_all(to, text.as_bytes()))
-        .with_context(|| format!("cannot write {}: check that there is room and that you may", file.display()))
+        .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))
 }
 
-/// What became of several charts: one that fails does not keep the others from being done.
+/// Counts the results for several charts: one failure does not stop the others.
 #[derive(Default)]
 struct Outcome {
     done: usize,
@@ -236,7 +235,7 @@ impl Outcome {
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {
             Self { done: 0, failed: 0 } => {
-                bail!("no chart was {verb}: the lock has none and the source shows none; name the charts")
+                bail!("no chart was {verb}: neither the lock nor the source has any; name the charts")
             }
             Self { failed: 0, .. } => Ok(()),
             Self { done, failed } => {

@@ -1,4 +1,4 @@
-//! What subcommands have in common: where the catalogue and the resource come from.
+//! Options and helpers that subcommands share: the catalogue, the resource and files.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Read};
@@ -16,7 +16,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, Files, did_you_mean};
 use osdpl_core::files;
 
-/// Where the catalogue comes from.
+/// The option that selects the catalogue.
 #[derive(Args, Clone, Debug)]
 pub struct CatalogOption {
     /// A folder with values/ and presets/ instead of the built-in catalogue.
@@ -26,47 +26,49 @@ pub struct CatalogOption {
 
 fn folder(name: &str) -> Result<PathBuf, String> {
     if name.is_empty() {
-        return Err("no folder is named, here or in the variable OSDPL_CATALOG; name one, or unset the variable".into());
+        return Err(
+            "the folder name is empty, here or in the variable OSDPL_CATALOG; name one, or unset the variable".into()
+        );
     }
     Ok(name.into())
 }
 
 impl CatalogOption {
     pub fn load(&self) -> anyhow::Result<Catalog> {
-        files::catalog(self.catalog.as_deref()).with_context(|| self.wrong())
+        files::catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
-    /// What is said before what is wrong with it, whose places are below the folder.
-    pub fn wrong(&self) -> String {
+    /// Returns the context for errors of the catalogue, whose places are relative to its folder.
+    pub fn error_context(&self) -> String {
         let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
-        format!("the catalogue{folder} is wrong")
+        format!("the catalogue{folder} is invalid")
     }
 
-    /// Its files as they are.
+    /// Returns the files of the catalogue.
     pub fn texts(&self) -> anyhow::Result<Files> {
         Ok(files::texts(self.catalog.as_deref())?)
     }
 }
 
-/// Which resource of the cluster is meant.
+/// The arguments that select a resource of the cluster.
 #[derive(Args, Clone, Debug)]
 pub struct Target {
-    /// The resource's name; the only one there is where unset.
+    /// The resource's name; default: the only one there is.
     pub name: Option<String>,
-    /// Its namespace; all are searched where unset.
+    /// Its namespace; default: all are searched.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]
     pub cluster: ClusterOption,
 }
 
-/// The same where the words of a command are others: releases, and paths.
+/// The same as options, for commands with other positional arguments.
 #[derive(Args, Clone, Debug)]
 pub struct ResourceOption {
-    /// The resource's name in the cluster; the only one there is where unset.
+    /// The resource's name in the cluster; default: the only one there is.
     #[arg(long)]
     pub name: Option<String>,
-    /// Its namespace, where a file names none too; all are searched where unset.
+    /// Its namespace, unless the file names one; default: all are searched.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]
@@ -84,7 +86,7 @@ impl Target {
         let all = match &self.namespace {
             Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
             None => match list(Api::all(client.clone())).await {
-                // Who may not look everywhere means the namespace that kubectl would take.
+                // Without cluster-wide permissions, use the namespace that kubectl would use.
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
                     list(Api::default_namespaced(client.clone())).await
                 }
@@ -107,7 +109,7 @@ async fn list(api: Api<OpenStackDeployment>) -> kube::Result<ObjectList<OpenStac
     api.list(&ListParams::default()).await
 }
 
-/// What is said of a release that the catalogue does not have.
+/// Returns the error for a release that the catalogue does not have.
 pub fn unknown(catalog: &Catalog, release: &str) -> anyhow::Error {
     let known = catalog.services.values().flat_map(|service| service.releases.keys());
     let hint = did_you_mean(release, known.map(String::as_str));
@@ -116,50 +118,50 @@ pub fn unknown(catalog: &Catalog, release: &str) -> anyhow::Error {
     )
 }
 
-/// A file as people are told of it.
-pub fn called(path: &Path) -> String {
+/// Returns the display name of a file.
+pub fn display_name(path: &Path) -> String {
     if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
 }
 
-/// Whether something came to nothing because a file, or a folder, could not be read.
-pub fn is_unread(error: &anyhow::Error) -> bool {
+/// Whether an error was caused by an unreadable file or folder.
+pub fn is_read_error(error: &anyhow::Error) -> bool {
     let is_of_catalogue = |error: &files::Error| matches!(error, files::Error::Read { .. });
-    error.chain().any(|error| error.is::<Unread>() || error.downcast_ref().is_some_and(is_of_catalogue))
+    error.chain().any(|error| error.is::<ReadError>() || error.downcast_ref().is_some_and(is_of_catalogue))
 }
 
-/// A file that can't be read: whichever command was to read it ends with code 2.
+/// A file that can't be read; every command then exits with code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {place}: {why}")]
-pub struct Unread {
+pub struct ReadError {
     place: String,
-    /// Why, and what to do.
+    /// The reason, and what to do.
     pub why: String,
 }
 
-impl Unread {
+impl ReadError {
     pub fn new(place: impl Display, error: &std::io::Error) -> Self {
         let why = match error.kind() {
-            ErrorKind::NotFound => "there is no such file; name one that is there".to_owned(),
-            ErrorKind::PermissionDenied => "you may not read it; have someone let you".to_owned(),
+            ErrorKind::NotFound => "there is no such file; name an existing one".to_owned(),
+            ErrorKind::PermissionDenied => "permission denied; get permission to read it".to_owned(),
             ErrorKind::IsADirectory => "it is a folder; name a file in it".to_owned(),
-            ErrorKind::InvalidData => "it is no text in UTF-8; save it as such".to_owned(),
-            _ => format!("{error}; name one that can be read"),
+            ErrorKind::InvalidData => "it is not UTF-8 text; save it as UTF-8".to_owned(),
+            _ => format!("{error}; name a readable one"),
         };
         Self { place: place.to_string(), why }
     }
 }
 
-/// A file, or standard input for `-`, which can be asked for more than once.
+/// Reads a file, or standard input for `-`, which can be read more than once.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
-pub fn read(path: &Path) -> Result<String, Unread> {
+pub fn read(path: &Path) -> Result<String, ReadError> {
     static INPUT: OnceLock<String> = OnceLock::new();
     if path != Path::new("-") {
-        return std::fs::read_to_string(path).map_err(|error| Unread::new(path.display(), &error));
+        return std::fs::read_to_string(path).map_err(|error| ReadError::new(path.display(), &error));
     }
     if let Some(text) = INPUT.get() {
         return Ok(text.clone());
     }
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|error| Unread::new("standard input", &error))?;
+    std::io::stdin().read_to_string(&mut text).map_err(|error| ReadError::new("standard input", &error))?;
     Ok(INPUT.get_or_init(|| text).clone())
 }

@@ -1,4 +1,4 @@
-//! `osdpl completions`, and what kubectl asks of a plugin: `kubectl_complete-osdpl WORD… BEGINNING`.
+//! `osdpl completions`, and the completions of the kubectl plugin: `kubectl_complete-osdpl WORD… PREFIX`.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use super::output;
 
-/// The name under which kubectl looks for the completions of the plugin `kubectl-osdpl`; a link to this program.
+/// The name of the program that kubectl calls for completions of the plugin `kubectl-osdpl`; a link to this program.
 pub const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
@@ -25,11 +25,12 @@ impl Arguments {
     }
 }
 
-/// Answers kubectl, in the words of the library that it is made with: a candidate and its description in each line, then a directive.
+/// Prints completions in the format of cobra, which kubectl uses: one candidate and its description per line, then a
+/// directive.
 pub fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
-    // Only then a command has its `help`, and options that are everybody's.
+    // This adds the `help` subcommands and global options.
     root.build();
-    let Some((beginning, before)) = words.split_last() else { return ExitCode::SUCCESS };
+    let Some((prefix, before)) = words.split_last() else { return ExitCode::SUCCESS };
     let mut command = &root;
     for word in before {
         command = command.find_subcommand(word).unwrap_or(command);
@@ -37,13 +38,13 @@ pub fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     let option = before.last().and_then(|word| find_option(command, word));
     let (candidates, files) = match option.filter(|option| option.get_action().takes_values()) {
         Some(option) => (values(option), takes_file(option)),
-        None if beginning.starts_with('-') => (options(command), false),
+        None if prefix.starts_with('-') => (options(command), false),
         None => names(command),
     };
-    for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(beginning)) {
+    for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(prefix)) {
         output::line(format_args!("{candidate}\t{about}"));
     }
-    // 4: no file names; 0: the shell's own completion, where there is no candidate.
+    // Directive 4 disables file completion; 0 allows it if there is no candidate.
     output::line(if files { ":0" } else { ":4" });
     ExitCode::SUCCESS
 }
@@ -63,7 +64,7 @@ fn values(option: &Arg) -> Candidates {
     values.iter().map(|value| (value.get_name().to_owned(), help(value.get_help()))).collect()
 }
 
-/// Options that name no set of values name files more often than not.
+/// Whether an option takes a file: most options without a fixed set of values do.
 fn takes_file(option: &Arg) -> bool {
     option.get_possible_values().is_empty()
 }
@@ -73,14 +74,14 @@ fn options(command: &Command) -> Candidates {
     visible.filter_map(|option| Some((format!("--{}", option.get_long()?), help(option.get_help())))).collect()
 }
 
-/// The subcommands, else the values that come without an option, and whether these are files.
+/// Returns the subcommands, or else the values of positional arguments, and whether these are files.
 fn names(command: &Command) -> (Candidates, bool) {
     let below = command.get_subcommands().filter(|command| !command.is_hide_set());
     let below: Candidates = below.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();
     if below.is_empty() { (command.get_positionals().flat_map(values).collect(), false) } else { (below, false) }
 }
 
-/// The first line: a description must not look like another candidate.
+/// Returns only the first line, because each line is one candidate.
 fn help(text: Option<&clap::builder::StyledStr>) -> String {
     text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }

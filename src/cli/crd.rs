@@ -1,4 +1,4 @@
-//! `osdpl crd`.
+//! `osdpl crd`: prints the custom resource definitions.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ enum Kind {
 
 #[derive(Args)]
 pub struct Arguments {
-    /// That of one kind alone.
+    /// Print only the definition of this kind.
     #[arg(value_enum, value_name = "KIND")]
     kind: Option<Kind>,
     #[command(flatten)]

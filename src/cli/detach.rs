@@ -1,4 +1,5 @@
-//! `osdpl detach`: let releases go. They run on, and helm goes on with them by hand.
+//! `osdpl detach`: unmanages releases, or detaches the whole cloud. They keep running and can be managed by hand with
+//! helm.
 
 use std::process::ExitCode;
 
@@ -16,9 +17,9 @@ use osdpl_core::desired::select;
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").args(["releases", "all"]).required(true)))]
 pub struct Arguments {
-    /// Releases to let go, by the catalogue's names.
+    /// Releases to unmanage, by the catalogue's names.
     releases: Vec<String>,
-    /// Let everything go: the resource is deleted, and what it made stays and runs on.
+    /// Detach the whole cloud: the resource is deleted, and everything it created keeps running.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -32,7 +33,7 @@ impl Arguments {
         let client = self.resource.cluster.client().await?;
         let deployment = Target::from(&self.resource).find(&client).await?;
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-        let releases = if self.all { Vec::new() } else { self.held(&client, &deployment).await? };
+        let releases = if self.all { Vec::new() } else { self.managed_releases(&client, &deployment).await? };
         if releases.is_empty() && !self.all {
             return Ok(ExitCode::SUCCESS);
         }
@@ -42,41 +43,43 @@ impl Arguments {
         api.patch(&name, &PatchParams::default(), &patch).await.map_err(readable)?;
         if self.all {
             api.delete(&name, &DeleteParams::default()).await.map_err(readable).context("deleting the resource")?;
-            output::line(format_args!(
-                "{name} lets everything go: releases, Secrets and labels of nodes stay as they are"
-            ));
+            output::line(format_args!("{name} is detached: releases, Secrets and node labels stay as they are"));
         } else {
             let names = releases.iter().map(|(_, release)| release.as_str()).collect::<Vec<_>>().join(", ");
             output::line(format_args!(
-                "{name} lets {names} go (managed: false; write it into the resource's file too); `osdpl plan` shows when it has"
+                "{names} of {name} will be unmanaged (managed: false; write it into the resource's file, too); `osdpl plan` shows when this is done"
             ));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The releases that are asked for and not let go yet, each after its service; what is let go already is told.
-    async fn held(&self, client: &Client, deployment: &OpenStackDeployment) -> anyhow::Result<Vec<(String, String)>> {
+    /// Returns the requested releases that are still managed, each with its service, and prints the others.
+    async fn managed_releases(
+        &self,
+        client: &Client,
+        deployment: &OpenStackDeployment,
+    ) -> anyhow::Result<Vec<(String, String)>> {
         let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         let catalog = self.catalog.load_from(client, &namespace, None).await?;
         let selection = select(&name, &namespace, &deployment.spec, &catalog);
-        let mut held = Vec::new();
+        let mut managed = Vec::new();
         for release in &self.releases {
             let Some((service, _)) = catalog.release(release) else { return Err(unknown(&catalog, release)) };
             if !selection.releases.contains_key(release) {
-                bail!("{name} does not want {release}: there is nothing to let go; see `osdpl plan`");
+                bail!("{release} is not part of {name}, so there is nothing to unmanage; see `osdpl plan`");
             }
             let own = deployment.spec.services.get(service).and_then(|own| own.releases.get(release));
             if own.is_some_and(|own| own.managed == Some(false)) {
-                output::line(format_args!("{release} is let go already, nothing to do"));
+                output::line(format_args!("{release} is already unmanaged, nothing to do"));
             } else {
-                held.push((service.to_owned(), release.clone()));
+                managed.push((service.to_owned(), release.clone()));
             }
         }
-        Ok(held)
+        Ok(managed)
     }
 }
 
-/// What the spec has to say of releases that go, each after its service.
+/// Returns the spec that unmanages these releases, each given with its service.
 fn unmanaged(releases: &[(String, String)]) -> Value {
     let mut services = json!({});
     for (service, release) in releases {

@@ -1,4 +1,4 @@
-//! The document of a file that holds a resource, and those beside it.
+//! Reads the resource of a file and the objects beside it.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -6,65 +6,66 @@ use std::rc::Rc;
 use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::common::{called, read};
+use super::common::{display_name, read};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_lint::rule::{Content, Judged, Read, is_ours, keys_of, meant, objects, other_kinds, read_spec, split};
 use osdpl_values::yaml::without_literals;
 
-/// The document of a file that holds a resource.
+/// A resource that was read from a file.
 pub struct Document {
-    stands: Stands,
-    /// The resource as it is written.
+    location: Location,
+    /// The resource as written in the file.
     object: Value,
-    /// The namespace of the resource where it names none.
+    /// The namespace of the resource if it names none.
     namespace: Option<String>,
-    /// The other objects of the file: Secrets and `ConfigMap`s that the resource names may be among them.
+    /// The other objects of the file, for example Secrets and `ConfigMap`s that the resource references.
     pub beside: Vec<Value>,
 }
 
-/// Where an object stands.
-struct Stands {
-    /// The file, for people.
+/// The location of an object.
+struct Location {
+    /// The file's display name.
     place: String,
     read: Rc<Read>,
-    /// The keys in the document that lead to the object; none where it is the whole.
+    /// The keys of the object in the document; empty if the document is the object.
     at: Vec<String>,
-    /// The lines of the file before the document.
+    /// The number of lines of the file before the document.
     before: u64,
 }
 
-impl Stands {
-    /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
+impl Location {
+    /// Returns the location of a field, or of its nearest parent: `cloud.yaml:12`.
     fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         format!("{}:{}", self.place, self.number(keys))
     }
 
-    /// The same line by its number alone.
+    /// Returns the line of a field, or of its nearest parent.
     fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.read.nearest(self.at.iter().map(String::as_str).chain(keys)) + self.before
     }
 
-    fn told(&self, judged: &Judged) -> String {
+    fn describe(&self, judged: &Judged) -> String {
         let keys = keys_of(&judged.field);
         format!("{}: {}: {}", self.line(keys.iter().map(String::as_str)), judged.field, judged.message)
     }
 }
 
 impl Document {
-    /// The resource in a file, or on standard input for `-`; of several none, for one of them would be left out in silence.
+    /// Reads the only resource of a file, or of standard input for `-`.
     ///
     /// # Errors
-    /// With the line, where anything in the file is no YAML: it might be what the resource names.
+    /// If there are several resources, or if any document of the file is not valid YAML: the resource might reference
+    /// it.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         Self::named(path, None)
     }
 
-    /// The same where the one of this name is meant.
+    /// Reads the resource of this name, if one is given.
     ///
     /// # Errors
-    /// Where there is none of this name, too.
+    /// As [`Self::read`], and if there is none of this name.
     pub fn named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
-        Self::of(&called(path), &read(path)?, name)
+        Self::of(&display_name(path), &read(path)?, name)
     }
 
     pub(super) fn of(place: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
@@ -78,53 +79,53 @@ impl Document {
                 Content::Object(read) => Rc::new(read),
             };
             for (at, object) in objects(&read.value) {
-                let stands = Stands { place: place.to_owned(), read: Rc::clone(&read), at: keys_of(&at), before };
+                let location = Location { place: place.to_owned(), read: Rc::clone(&read), at: keys_of(&at), before };
                 if is_ours(object) {
-                    resources.push((stands, object.clone()));
+                    resources.push((location, object.clone()));
                 } else {
-                    wrong.extend(meant(object).map(|judged| stands.told(&judged)));
+                    wrong.extend(meant(object).map(|judged| location.describe(&judged)));
                     beside.push(object.clone());
                 }
             }
         }
-        let (stands, object) = one(place, name, resources)?.ok_or_else(|| nothing(place, &wrong, &beside))?;
-        Ok(Self { stands, object, namespace: None, beside })
+        let (location, object) = select(place, name, resources)?.ok_or_else(|| missing(place, &wrong, &beside))?;
+        Ok(Self { location, object, namespace: None, beside })
     }
 
-    /// The same in this namespace, as `kubectl -n` takes a file.
+    /// Sets the default namespace, as `kubectl -n` does for a file.
     pub fn within(self, namespace: Option<String>) -> Self {
         Self { namespace, ..self }
     }
 
-    /// The resource, whose shape was judged ([`super::offline::shaped`]).
+    /// Returns the resource, whose schema must have been checked ([`super::offline::well_formed`]).
     ///
     /// # Errors
-    /// Where it can't be read all the same; that it names another namespace than it is meant to be in.
+    /// If it can't be parsed anyway, or names another namespace than the requested one.
     pub fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
-        // The rest of its metadata is the API server's, and its status the operator's.
+        // The API server owns the rest of the metadata, and the operator owns the status.
         let own = ["name", "namespace", "labels", "annotations"];
         let metadata: Value = own.map(|key| (key.to_owned(), object["metadata"][key].clone())).into_iter().collect();
         let status = object.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
         let unread = |field: &'static str| {
             move |error: serde_json::Error| {
                 let why = without_literals(&error.to_string());
-                anyhow!("{}: {field}: it can't be read: {why}; correct it", self.line([field]))
+                anyhow!("{}: {field}: can't be parsed: {why}; correct it", self.line([field]))
             }
         };
         let spec = read_spec(&object).map_err(unread("spec"))?;
         let metadata = serde_json::from_value(metadata).map_err(unread("metadata"))?;
         let deployment = OpenStackDeployment { metadata, spec, status };
-        if let (Some(own), Some(asked)) = (&deployment.metadata.namespace, &self.namespace)
-            && own != asked
+        if let (Some(own), Some(requested)) = (&deployment.metadata.namespace, &self.namespace)
+            && own != requested
         {
             let line = self.line(["metadata", "namespace"]);
-            bail!("{line}: the resource is in namespace {own}, and -n says {asked}; take one of them out");
+            bail!("{line}: the resource is in namespace {own}, and -n names {requested}; take one of them out");
         }
         Ok(deployment)
     }
 
-    /// The resource as it is written, with the name and the namespace that it is given where it says none.
+    /// Returns the resource as written, with its default name and namespace.
     pub fn object(&self) -> Value {
         let mut object = self.object.clone();
         let metadata =
@@ -141,35 +142,35 @@ impl Document {
         object
     }
 
-    /// The namespace of the resource.
+    /// Returns the namespace of the resource.
     pub fn namespace(&self) -> String {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The file that it stands in, for people.
+    /// Returns the display name of the file.
     pub fn file(&self) -> &str {
-        &self.stands.place
+        &self.location.place
     }
 
-    /// Where a field stands, or what is nearest above it: `cloud.yaml:12`.
+    /// Returns the location of a field, or of its nearest parent: `cloud.yaml:12`.
     pub fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
-        self.stands.line(keys)
+        self.location.line(keys)
     }
 
-    /// The same line by its number alone.
+    /// Returns the line of a field, or of its nearest parent.
     pub fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
-        self.stands.number(keys)
+        self.location.number(keys)
     }
 }
 
-/// The one resource that is meant; `None` where there is none at all.
-fn one(
+/// Returns the selected resource; `None` if there is no resource at all.
+fn select(
     place: &str,
     name: Option<&str>,
-    mut resources: Vec<(Stands, Value)>,
-) -> anyhow::Result<Option<(Stands, Value)>> {
+    mut resources: Vec<(Location, Value)>,
+) -> anyhow::Result<Option<(Location, Value)>> {
     let named = |object: &Value| object["metadata"]["name"].as_str().unwrap_or("cloud").to_owned();
-    let there = resources.iter().map(|(_, object)| named(object)).collect::<Vec<_>>().join(", ");
+    let available = resources.iter().map(|(_, object)| named(object)).collect::<Vec<_>>().join(", ");
     let count = resources.len();
     if let Some(name) = name {
         resources.retain(|(_, object)| named(object) == name);
@@ -177,29 +178,29 @@ fn one(
     match (resources.len(), name) {
         (0, Some(name)) if count > 0 => {
             bail!(
-                "{place} holds no OpenStackDeployment of the name {name}; there is {there}: name that one, or leave the name out"
+                "{place} contains no OpenStackDeployment named {name}, only {available}; name that one, or leave the name out"
             )
         }
         (0 | 1, _) => Ok(resources.pop()),
         (_, Some(name)) => {
-            bail!("{place} holds several OpenStackDeployments of the name {name}; give each a file of its own")
+            bail!("{place} contains several OpenStackDeployments named {name}; give each a file of its own")
         }
         (count, None) => {
             bail!(
-                "{place} holds {count} OpenStackDeployments ({there}), and one is judged at a time: give each a file of its own, or where the command takes a name, name one"
+                "{place} contains {count} OpenStackDeployments ({available}), and only one can be used at a time; give each a file of its own, or name one if the command takes a name"
             )
         }
     }
 }
 
-/// What is said of a file without a resource.
-fn nothing(place: &str, wrong: &[String], beside: &[Value]) -> anyhow::Error {
+/// Returns the error for a file without a resource.
+fn missing(place: &str, wrong: &[String], beside: &[Value]) -> anyhow::Error {
     if !wrong.is_empty() {
         return anyhow!("{}", wrong.join("\n"));
     }
-    let there = other_kinds(&beside.iter().collect::<Vec<_>>());
+    let available = other_kinds(&beside.iter().collect::<Vec<_>>());
     anyhow!(
-        "{place} holds no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {there}; name the file that holds yours"
+        "{place} contains no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): {available}; name the file that contains yours"
     )
 }
 
@@ -210,27 +211,27 @@ mod tests {
     const CLOUD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1'}\n";
 
     #[test]
-    fn a_file_without_a_resource_is_refused_with_what_it_holds_and_what_to_do() {
+    fn refuses_files_without_exactly_one_resource() {
         let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n";
         let foreign = "apiVersion: lcm.example.com/v1\nkind: OpenStackDeployment\n";
-        let end = "; name the file that holds yours";
-        for (text, told) in [
+        let end = "; name the file that contains yours";
+        for (text, expected) in [
             (
                 String::new(),
-                "c.yaml holds no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): it is empty; name".to_owned(),
+                "c.yaml contains no OpenStackDeployment (apiVersion osdpl.dev/v1alpha1): it is empty; name".to_owned(),
             ),
-            (secret.to_owned(), format!("osdpl.dev/v1alpha1): there is Secret (v1) alone{end}")),
-            (foreign.to_owned(), format!("there is OpenStackDeployment (lcm.example.com/v1) alone{end}")),
+            (secret.to_owned(), format!("osdpl.dev/v1alpha1): there is only Secret (v1){end}")),
+            (foreign.to_owned(), format!("there is only OpenStackDeployment (lcm.example.com/v1){end}")),
             (format!("{secret}---\na: [1\n"), "c.yaml:5: unclosed bracket '['; correct the YAML".to_owned()),
-            (format!("{CLOUD}---\n{CLOUD}"), "c.yaml holds 2 OpenStackDeployments".to_owned()),
+            (format!("{CLOUD}---\n{CLOUD}"), "c.yaml contains 2 OpenStackDeployments".to_owned()),
         ] {
-            let said = Document::of("c.yaml", &text, None).err().map(|error| error.to_string()).unwrap_or_default();
-            assert!(said.contains(&told), "{said}\n{told}");
+            let error = Document::of("c.yaml", &text, None).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains(&expected), "{error}\n{expected}");
         }
     }
 
     #[test]
-    fn one_of_several_is_found_by_its_name_and_within_a_list() {
+    fn finds_a_resource_by_name_and_in_a_list() {
         let other = CLOUD.replace("{name: cloud}", "{name: other}");
         let both = format!("{CLOUD}---\n{other}");
         let name = |text: &str, name: &str| {
@@ -238,11 +239,8 @@ mod tests {
             document.deployment().map(|deployment| deployment.metadata.name.unwrap())
         };
         assert_eq!(name(&both, "other").unwrap(), "other");
-        let said = name(&both, "third").unwrap_err().to_string();
-        assert!(
-            said.ends_with("of the name third; there is cloud, other: name that one, or leave the name out"),
-            "{said}"
-        );
+        let error = name(&both, "third").unwrap_err().to_string();
+        assert!(error.ends_with("named third, only cloud, other; name that one, or leave the name out"), "{error}");
         let item = CLOUD.trim_end().replace('\n', "\n  ");
         let list = format!("apiVersion: v1\nkind: List\nitems:\n- {item}\n- apiVersion: v1\n  kind: Secret\n");
         let found = Document::of("c.yaml", &list, None).unwrap();
@@ -251,17 +249,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_to_be_one_is_told_with_what_to_write() {
+    fn suggests_the_correct_kind() {
         let wrong = CLOUD.replace("OpenStackDeployment", "OpenstackDeployment");
-        let said = Document::of("c.yaml", &wrong, None).err().unwrap().to_string();
+        let error = Document::of("c.yaml", &wrong, None).err().unwrap().to_string();
         assert!(
-            said.starts_with("c.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean"),
-            "{said}"
+            error.starts_with("c.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean"),
+            "{error}"
         );
     }
 
     #[test]
-    fn the_resource_is_in_the_namespace_that_is_asked_for_and_in_no_other_than_its_own() {
+    fn checks_the_requested_namespace() {
         let within = |text: &str, namespace: Option<&str>| {
             let document = Document::of("c.yaml", text, None).unwrap().within(namespace.map(str::to_owned));
             document.deployment().map(|deployment| deployment.metadata.namespace.unwrap())
@@ -270,12 +268,12 @@ mod tests {
         assert_eq!(within(CLOUD, Some("prod")).unwrap(), "prod");
         let own = CLOUD.replace("{name: cloud}", "{name: cloud, namespace: prod}");
         assert_eq!(within(&own, Some("prod")).unwrap(), "prod");
-        let said = within(&own, Some("test")).unwrap_err().to_string();
-        assert_eq!(said, "c.yaml:3: the resource is in namespace prod, and -n says test; take one of them out");
+        let error = within(&own, Some("test")).unwrap_err().to_string();
+        assert_eq!(error, "c.yaml:3: the resource is in namespace prod, and -n names test; take one of them out");
     }
 
     #[test]
-    fn the_resource_is_found_among_others_and_keeps_the_lines_of_its_file() {
+    fn keeps_lines_of_the_file() {
         let text = format!("# mine\n---\nkind: Secret\napiVersion: v1\n---\n{CLOUD}");
         let found = Document::of("c.yaml", &text, None).unwrap();
         assert_eq!((found.beside.len(), found.line(["spec"]).as_str()), (1, "c.yaml:9"));

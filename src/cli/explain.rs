@@ -1,4 +1,4 @@
-//! `osdpl explain`: where a value comes from.
+//! `osdpl explain`: explains where a value comes from.
 
 mod answer;
 mod places;
@@ -11,12 +11,12 @@ use anyhow::{Context, bail};
 use clap::Args;
 use kube::ResourceExt;
 
-use super::added::{Wrong, in_cluster, in_file_within};
+use super::added::{OnInvalid, in_cluster, in_file_within};
 use super::common::{CatalogOption, Document, ResourceOption, Target};
 use super::offline::{Offline, report};
 use super::output::{self, Format};
-use super::place::Place;
-use answer::{Answer, Question};
+use super::place::ChartsOption;
+use answer::{Explanation, Query};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Extended, did_you_mean};
 use osdpl_core::desired::{Desired, Facts, Selection};
@@ -26,13 +26,14 @@ use places::Places;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`); of every release that has the path where it stands alone.
+    /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`); with only a path, every release that has
+    /// it.
     #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
-    words: Vec<String>,
-    /// Explain what this file's resource means, without a cluster; `-` for standard input.
+    arguments: Vec<String>,
+    /// Explain the resource of this file, without a cluster; `-` for standard input.
     #[arg(long, short, conflicts_with = "name")]
     file: Option<PathBuf>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
@@ -40,17 +41,17 @@ pub struct Arguments {
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: Place,
+    place: ChartsOption,
 }
 
-/// A cloud, as far as it is needed to tell where its values come from.
+/// A cloud, as far as it is needed to explain its values.
 struct Cloud {
     name: String,
     spec: OpenStackDeploymentSpec,
     selection: Selection,
     facts: Facts,
     desired: Desired,
-    /// Whether no cluster was asked: credentials and Ceph are made up.
+    /// Whether no cluster was queried: credentials and Ceph are placeholders.
     is_offline: bool,
 }
 
@@ -58,67 +59,67 @@ impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
         let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.report())?;
         let document = document.map(|document| document.within(self.resource.namespace.clone()));
-        let standing = if document.is_none() { Some(self.find().await?) } else { None };
-        let extended = self.extended(standing.as_ref()).await.inspect_err(|_| self.report());
+        let live = if document.is_none() { Some(self.find().await?) } else { None };
+        let extended = self.extended(live.as_ref()).await.inspect_err(|_| self.report());
         let Extended { catalog, files: texts, .. } = extended?;
         let catalog = std::sync::Arc::new(catalog);
-        let cloud = match (&document, standing) {
+        let cloud = match (&document, live) {
             (Some(document), _) => offline(document, &catalog).inspect_err(|_| self.report())?,
-            (None, standing) => self.standing(standing.context("no resource was read")?, &catalog).await?,
+            (None, live) => self.from_cluster(live.context("no resource was read")?, &catalog).await?,
         };
-        let (release, path) = match self.words.as_slice() {
+        let (release, path) = match self.arguments.as_slice() {
             [release, path] => (Some(known(release, &cloud)?), Path::parse(path)?),
-            words => (None, Path::parse(&words.concat())?),
+            arguments => (None, Path::parse(&arguments.concat())?),
         };
         let places = Places { texts: &texts, added: &catalog.added, document: document.as_ref() };
-        let question = Question { cloud: &cloud, catalog: &catalog, places: &places, path: &path };
-        let mut answers: Vec<Answer> = match release {
-            Some(release) => vec![question.answer(release)?],
-            None => cloud.desired.releases.keys().map(|name| question.answer(name)).collect::<Result<_, _>>()?,
+        let query = Query { cloud: &cloud, catalog: &catalog, places: &places, path: &path };
+        let mut explanations: Vec<Explanation> = match release {
+            Some(release) => vec![query.explain(release)?],
+            None => cloud.desired.releases.keys().map(|name| query.explain(name)).collect::<Result<_, _>>()?,
         };
         if release.is_none() {
-            answers.retain(Answer::is_said);
+            explanations.retain(Explanation::is_set);
         }
-        if let Some(list) = list_of(&path).filter(|_| !answers.iter().any(Answer::is_said)) {
+        if let Some(list) = list_of(&path).filter(|_| !explanations.iter().any(Explanation::is_set)) {
             bail!(
-                "{path} is an entry of a list, and helm takes lists whole, so that none of an entry is told: ask for {list}"
+                "{path} is an entry of a list, and helm replaces lists as a whole: a single entry can't be explained; use {list}"
             );
         }
-        if answers.is_empty() {
-            if let [word] = self.words.as_slice()
+        if explanations.is_empty() {
+            if let [word] = self.arguments.as_slice()
                 && cloud.desired.releases.contains_key(word.as_str())
             {
                 bail!(
                     "{word} is a release: name a path in its values after it, such as: osdpl explain {word} pod.replicas"
                 );
             }
-            bail!("no layer sets {path} of any release; name a release to see what its chart knows of it");
+            bail!("no layer sets {path} of any release; name a release to see the keys of its chart");
         }
-        self.defaults(&mut answers, (&cloud.spec, &catalog), &path).await?;
+        self.defaults(&mut explanations, (&cloud.spec, &catalog), &path).await?;
         match self.output {
-            Format::Text => output::print(shown::text(&answers)),
-            Format::Json => output::line(serde_json::to_string_pretty(&answers)?),
+            Format::Text => output::print(shown::text(&explanations)),
+            Format::Json => output::line(serde_json::to_string_pretty(&explanations)?),
         }
-        let unknown = answers.iter().all(|answer| !answer.is_said() && !answer.chart.known);
+        let unknown = explanations.iter().all(|explanation| !explanation.is_set() && !explanation.chart.known);
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// The catalogue with what `ConfigMap`s add to it, those beside the resource in its file or in its cluster.
-    async fn extended(&self, standing: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<Extended> {
-        let (added, wrong) = match (&self.file, standing) {
-            (Some(file), _) => (in_file_within(file, self.resource.namespace.as_deref())?, Wrong::Refused),
+    /// Loads the catalogue with the additions of `ConfigMap`s beside the resource, in its file or in its cluster.
+    async fn extended(&self, live: Option<&(kube::Client, OpenStackDeployment)>) -> anyhow::Result<Extended> {
+        let (added, wrong) = match (&self.file, live) {
+            (Some(file), _) => (in_file_within(file, self.resource.namespace.as_deref())?, OnInvalid::Fail),
             (None, Some((client, deployment))) => {
-                (in_cluster(client, &deployment.namespace().unwrap_or_default()).await, Wrong::Told)
+                (in_cluster(client, &deployment.namespace().unwrap_or_default()).await, OnInvalid::Warn)
             }
-            (None, None) => (Vec::new(), Wrong::Told),
+            (None, None) => (Vec::new(), OnInvalid::Warn),
         };
         self.catalog.extended(&added, wrong)
     }
 
-    /// Says to programs what is wrong with the file, in the form of `osdpl validate`; people are told anyway.
+    /// Prints the findings about the file as JSON, in the form of `osdpl validate`; the text form is printed anyway.
     fn report(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
-        // What can't be read at all has no findings.
+        // A file that can't be read has no findings.
         if let Ok(Some(report)) = report(file, &self.catalog, self.resource.namespace.as_deref())
             && let Ok(text) = serde_json::to_string_pretty(&report)
         {
@@ -126,27 +127,27 @@ impl Arguments {
         }
     }
 
-    /// The resource in the cluster.
+    /// Finds the resource in the cluster.
     async fn find(&self) -> anyhow::Result<(kube::Client, OpenStackDeployment)> {
         let client = self.resource.cluster.client().await?;
         let deployment = Target::from(&self.resource).find(&client).await?;
         Ok((client, deployment))
     }
 
-    /// The resource in the cluster, with what the operator knows of it.
-    async fn standing(
+    /// Loads the resource of the cluster with what the operator knows about it.
+    async fn from_cluster(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
         catalog: &std::sync::Arc<Catalog>,
     ) -> anyhow::Result<Cloud> {
-        // The images that charts name themselves are rewritten by a layer of their own.
+        // A separate layer rewrites the charts' own images.
         let charts = match self.place.source() {
             Some(_) => Some(ChartSource::new(self.place.open().await?, &std::sync::Arc::default())),
             None => None,
         };
         let preview = preview(&client, catalog, &deployment, Some(&deployment), charts.as_ref()).await?;
         for unseen in &preview.unseen {
-            eprintln!("not seen: {unseen}");
+            eprintln!("unknown: {unseen}");
         }
         let (spec, selection) = (preview.spec, preview.selection);
         Ok(Cloud {
@@ -159,10 +160,10 @@ impl Arguments {
         })
     }
 
-    /// The charts' own defaults, where charts were named.
+    /// Reads the charts' own defaults if charts are given.
     async fn defaults(
         &self,
-        answers: &mut [Answer],
+        explanations: &mut [Explanation],
         (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
         path: &Path,
     ) -> anyhow::Result<()> {
@@ -170,23 +171,23 @@ impl Arguments {
             return Ok(());
         }
         let store = self.place.open().await?;
-        for answer in answers {
-            let Some((wanted, _)) = wanted(&store, spec, catalog, &answer.release) else { continue };
-            let of_chart = || format!("the keys of chart {}", wanted.name);
-            let chart = store.obtain(&wanted).await.with_context(of_chart)?;
-            answer.chart = answer.chart.clone().read(&chart, catalog, path).with_context(of_chart)?;
+        for explanation in explanations {
+            let Some((wanted, _)) = wanted(&store, spec, catalog, &explanation.release) else { continue };
+            let context = || format!("the keys of chart {}", wanted.name);
+            let chart = store.obtain(&wanted).await.with_context(context)?;
+            explanation.chart = explanation.chart.clone().read(&chart, catalog, path).with_context(context)?;
         }
         Ok(())
     }
 }
 
-/// What a file means, with made-up credentials.
+/// Resolves a file with placeholder credentials.
 fn offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
-    let Offline { deployment, selection, facts, desired } = Offline::explained(document, catalog)?;
+    let Offline { deployment, selection, facts, desired } = Offline::resolve_leniently(document, catalog)?;
     Ok(Cloud { name: deployment.name_any(), spec: deployment.spec, selection, facts, desired, is_offline: true })
 }
 
-/// The list that a path leads into: `jobs` of `jobs[0]`.
+/// Returns the list that a path points into: `jobs` of `jobs[0]`.
 fn list_of(path: &Path) -> Option<Path> {
     let keys = path.keys();
     let (at, name) = keys.iter().enumerate().find_map(|(at, key)| {

@@ -1,4 +1,4 @@
-//! `osdpl forget`: what Nova and Neutron know of nodes that are gone for good is removed, by the operator.
+//! `osdpl forget`: requests the operator to remove permanently deleted nodes from Nova and Neutron.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -19,10 +19,10 @@ pub struct Arguments {
     /// Nodes that were deleted and will not come back.
     #[arg(required = true)]
     nodes: Vec<String>,
-    /// The resource's name; the only one there is where unset.
+    /// The resource's name; default: the only one there is.
     #[arg(long)]
     name: Option<String>,
-    /// Its namespace; all are searched where unset.
+    /// Its namespace; default: all are searched.
     #[arg(long, short)]
     namespace: Option<String>,
     #[command(flatten)]
@@ -48,7 +48,7 @@ impl Arguments {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {FORGET: value}}}));
         api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
         output::line(format_args!(
-            "the operator has Nova and Neutron forget {}; events of {} tell what became of it",
+            "the operator will remove {} from Nova and Neutron; see the events of {}",
             self.nodes.join(", "),
             deployment.name_any()
         ));

@@ -1,4 +1,4 @@
-//! The command line: the operator, and the tools around it. One file a subcommand.
+//! The command line: the operator and its tools. Each subcommand has one file.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -59,7 +59,7 @@ struct Arguments {
     command: Command,
 }
 
-/// The exit code where a file that was named could not be read.
+/// The exit code if a given file can't be read.
 const UNREADABLE: u8 = 2;
 
 #[derive(Subcommand)]
@@ -68,62 +68,69 @@ enum Command {
     Operator(operator::Arguments),
     /// Print the custom resource definition.
     Crd(crd::Arguments),
-    /// Print the values of each release, or write them with the helm commands that take them; no cluster needed.
+    /// Print the values of each release, or write them with the helm commands that use them; no cluster needed.
     ///
-    /// With --out the folder has a values file a release, and install.sh, which runs the operator's own helm commands in the order of needs.
-    /// With --credentials they are real: install.sh then does by hand what the operator would do, and what it did is in sync.
-    /// Ends with code 1 where the resource is refused, 2 where a file can't be read.
+    /// With --out the folder contains one values file per release, and install.sh, which runs the operator's own helm
+    /// commands in dependency order. With --credentials the values are real: install.sh then does by hand what the
+    /// operator would do, and what it installed is in sync. Exits with code 1 if the resource is refused, 2 if a file
+    /// can't be read.
     Render(render::Arguments),
-    /// Say where a value comes from: the layer that won, those that it shadows, the chart's default.
+    /// Explain where a value comes from: the layer that wins, the layers it shadows, and the chart's default.
     ///
-    /// Of a secret it says where it comes from, never what it is. With a file no cluster is needed.
+    /// Secret values are not shown, only their origin. With a file no cluster is needed.
     ///
-    /// Ends with code 1 where neither a layer nor a chart has the path, or the resource has no sound shape or names what there is not, 2 where a file
-    /// can't be read; what else it is refused for is noted, and the value is explained all the same.
+    /// Exits with code 1 if neither a layer nor a chart has the path, or if the resource is not well-formed or uses
+    /// unknown names, and with code 2 if a file can't be read. Other errors of the resource are noted, and the value is
+    /// explained anyway.
     Explain(explain::Arguments),
-    /// Say what would be done now, and why the rest waits.
+    /// Show what the operator would do now, and why the rest waits.
     ///
-    /// Against the cluster it reads what the operator reads, with your rights: helm's records and the credentials (Secrets), workloads, Jobs
-    /// and pods; Services, volume claims, StorageClasses and nodes where you may. Nothing is written and no helm runs. A plan follows from a catalogue: where yours is not the operator's, name the operator's.
-    /// Ends with code 1 where the resource is refused, 2 where a file can't be read.
+    /// Against the cluster it reads what the operator reads, with your permissions: helm's records and the credentials
+    /// (Secrets), workloads, Jobs and pods, and, where permitted, Services, volume claims, StorageClasses and nodes. It
+    /// writes nothing and does not run helm. A plan depends on the catalogue: if yours differs from the operator's,
+    /// pass the operator's. Exits with code 1 if the resource is refused, 2 if a file can't be read.
     Plan(plan::Arguments),
-    /// Compare what runs, by helm's records, with what is wanted: values and, with --manifests, objects. Secrets do not show.
+    /// Compare the releases recorded by helm with the desired state: values and, with --manifests, objects. Secrets are
+    /// not shown.
     ///
-    /// It reads what `plan` reads, with your rights. Ends with code 0 where nothing differs, 1 where something does, 2 where something can't be compared.
+    /// It reads what `plan` reads, with your permissions. Exits with code 0 if nothing differs, 1 if something differs,
+    /// 2 if something can't be compared.
     Diff(diff::Arguments),
-    /// Say everything that is wrong with files, before they are applied; no cluster needed.
+    /// Validate files before they are applied; no cluster needed.
     ///
-    /// Ends with code 0 where nothing is refused, 1 where something is (with --strict: where there is a warning, too), 2 where something can't be
-    /// read.
+    /// Exits with code 0 if there are no errors, 1 if there are (with --strict also for warnings), 2 if something can't
+    /// be read.
     Validate(validate::Arguments),
-    /// Say whether clouds have the values that you expect of them: cases out of files, for your own CI; no cluster needed.
+    /// Check clouds against the values that you expect, with test cases from files, for your own CI; no cluster needed.
     ///
-    /// Ends with code 0 where every case holds, 1 where one does not, 2 where a file is wrong. deploy/tests.yaml has one of each kind.
+    /// Exits with code 0 if every case passes, 1 if one fails, 2 if a file is invalid. deploy/tests.yaml has an example
+    /// of each kind.
     Test(test::Arguments),
-    /// Describe a cloud that runs already, installed by hand or by others; with releases, take these over.
+    /// Describe an existing cloud, installed by hand or by other tools; with release names, adopt them.
     ///
-    /// It finds helm's releases of the catalogue's charts, and writes the OpenStackDeployment that describes them with the passwords that they
-    /// have: nothing in the cluster is changed. With releases it asks the operator to take them over, which starts no helm where nothing differs.
+    /// It finds helm releases of the catalogue's charts and writes the OpenStackDeployment that describes them, with
+    /// their passwords. It changes nothing in the cluster. With release names it requests the operator to adopt them,
+    /// which starts no helm if nothing differs.
     Adopt(adopt::Arguments),
     /// List services, presets, features and OpenStack releases, or describe one; no cluster needed.
     Catalog(catalog::Arguments),
     /// Compare presets; no cluster needed.
     Preset(preset::Arguments),
-    /// Let the waiting changes go.
+    /// Approve the pending changes.
     Approve(approve::Arguments),
-    /// Let releases go, or the whole cloud: everything runs on, and helm goes on with it by hand.
+    /// Unmanage releases, or detach the whole cloud: everything keeps running and can be managed by hand with helm.
     Detach(detach::Arguments),
-    /// Have Nova and Neutron forget hosts whose nodes are gone for good.
+    /// Remove hosts of permanently deleted nodes from Nova and Neutron.
     Forget(forget::Arguments),
-    /// Show the cloud: releases, components, what it waits for.
+    /// Show the cloud: releases, components, and what it waits for.
     Status(status::Arguments),
-    /// Say why something is not ready: the whole chain to its root, and where to look.
+    /// Explain why something is not ready: the whole chain to its root cause, and the objects to inspect.
     ///
-    /// It reads what `plan` reads, with your rights, and ends with code 2 where something is not ready.
+    /// It reads what `plan` reads, with your permissions, and exits with code 2 if something is not ready.
     Why(why::Arguments),
     /// Wait until the cloud is Ready.
     ///
-    /// Ends with code 0 where it is, 1 where the time is over, 2 where it can't go on without help.
+    /// Exits with code 0 if it is, 1 after the timeout, 2 if it needs manual intervention.
     Wait(wait::Arguments),
     /// Lock, pull and list charts.
     Charts(charts::Arguments),
@@ -131,57 +138,57 @@ enum Command {
     Completions(completions::Arguments),
 }
 
-/// Parses the command line, runs the command, and says how it went.
+/// Parses the command line, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
-    let mut words = std::env::args_os();
-    let called = words.next().unwrap_or_default().to_string_lossy().into_owned();
-    if called.ends_with(completions::KUBECTL) {
-        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-        return completions::kubectl(Arguments::command(), &words);
+    let mut arguments_os = std::env::args_os();
+    let program_name = arguments_os.next().unwrap_or_default().to_string_lossy().into_owned();
+    if program_name.ends_with(completions::KUBECTL) {
+        let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
+        return completions::kubectl(Arguments::command(), &arguments);
     }
-    // Ours alone, so that neither help nor completions know of it.
-    let outcome = if words.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
+    // This subcommand is internal: neither help nor completions list it.
+    let outcome = if arguments_os.next().is_some_and(|word| word == osdpl_operator::helm::exec::SUBCOMMAND) {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
     } else {
-        let name = if called.ends_with("kubectl-osdpl") { "kubectl osdpl" } else { "osdpl" };
+        let name = if program_name.ends_with("kubectl-osdpl") { "kubectl osdpl" } else { "osdpl" };
         let matches = Arguments::command().bin_name(name).try_get_matches();
-        let matches = matches.unwrap_or_else(|error| hinted(error).exit());
+        let matches = matches.unwrap_or_else(|error| with_suggestion(error).exit());
         let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         runtime().map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(run(arguments.command)))
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("osdpl: {error:#}");
-        if common::is_unread(&error) { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
+        if common::is_read_error(&error) { ExitCode::from(UNREADABLE) } else { ExitCode::FAILURE }
     })
 }
 
-/// The error with the command that is near: clap has a hint for a command, and none for one that `help` is asked about.
-fn hinted(mut error: clap::Error) -> clap::Error {
+/// Adds a similar command to the error: clap suggests one for a command, but not for an argument of `help`.
+fn with_suggestion(mut error: clap::Error) -> clap::Error {
     if error.kind() == ErrorKind::InvalidSubcommand
         && error.get(ContextKind::SuggestedSubcommand).is_none()
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
     {
         let command = Arguments::command();
-        let mut named = &command;
+        let mut parent = &command;
         for word in std::env::args_os().skip(1) {
-            // What is no UTF-8 names no command.
-            named = word.to_str().and_then(|word| named.find_subcommand(word)).unwrap_or(named);
+            // Words that are not UTF-8 are not commands.
+            parent = word.to_str().and_then(|word| parent.find_subcommand(word)).unwrap_or(parent);
         }
-        let near = nearest(word, named.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
-        if let Some(near) = near {
-            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near]));
+        let similar = nearest(word, parent.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
+        if let Some(similar) = similar {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![similar]));
         }
     }
     error
 }
 
-/// One thread: the operator waits far more than it computes, and every thread that allocates keeps an arena of its own resident.
-/// Reading charts and records goes to the one thread for what blocks.
+/// Builds a runtime with one thread: the operator mostly waits, and every allocating thread would keep its own malloc
+/// arena resident. Charts and records are read on the single blocking thread.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }
 
-/// Says why a command came to nothing, whatever the reason.
+/// Prints why a command failed.
 fn failed(error: &anyhow::Error) -> ExitCode {
     eprintln!("osdpl: {error:#}");
     ExitCode::FAILURE
@@ -204,7 +211,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Detach(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
-        // Code 2 says something of the cloud there.
+        // Exit code 2 describes the cloud's state for these commands.
         Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| failed(&error))),
         Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| failed(&error))),
         Command::Charts(arguments) => arguments.run().await.map(|()| ExitCode::SUCCESS),

@@ -1,4 +1,4 @@
-//! The cloud as it stands in the cluster, and as it is wanted.
+//! Loads the cloud from the cluster, together with its desired state.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,43 +6,43 @@ use std::sync::Arc;
 use kube::{Client, ResourceExt};
 
 use super::common::{CatalogOption, Document, ResourceOption, Target};
-use super::offline::shaped;
-use super::place::Place;
-use super::plan::{applied, standing};
+use super::offline::well_formed;
+use super::place::ChartsOption;
+use super::plan::{applied, find_live};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::controller::{ChartSource, Preview, preview};
 
-/// Which cloud, and by what it is judged.
-pub struct Question<'a> {
+/// The cloud to load, and with which catalogue and charts.
+pub struct LiveQuery<'a> {
     pub resource: &'a ResourceOption,
-    /// The resource, as if it were applied; the cluster's where unset.
+    /// The resource's file, as if it were applied; default: the cluster's resource.
     pub file: Option<&'a Path>,
     pub catalog: &'a CatalogOption,
-    pub place: &'a Place,
+    pub place: &'a ChartsOption,
 }
 
-/// What was found.
+/// The loaded cloud.
 pub struct Live {
     pub client: Client,
     pub deployment: OpenStackDeployment,
-    /// As it is in the cluster, where it is.
-    pub standing: Option<OpenStackDeployment>,
+    /// The resource in the cluster, if it exists.
+    pub current: Option<OpenStackDeployment>,
     pub catalog: Arc<Catalog>,
     pub preview: Preview,
-    /// What it was read from, where that is a file.
+    /// The file that the resource was read from, if any.
     pub document: Option<Document>,
 }
 
-impl Question<'_> {
-    /// Reads what the operator reads; writes nothing.
-    pub async fn look(self) -> anyhow::Result<Live> {
+impl LiveQuery<'_> {
+    /// Reads what the operator reads and writes nothing.
+    pub async fn load(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
         let (deployment, live, catalog, document) = if let Some(file) = self.file {
             let document = Document::read(file)?.within(self.resource.namespace.clone());
             let catalog = self.catalog.load_from(&client, &document.namespace(), self.file).await?;
-            let file = shaped(&document, &catalog)?;
-            let live = standing(&client, &file).await?;
+            let file = well_formed(&document, &catalog)?;
+            let live = find_live(&client, &file).await?;
             (applied(&file, live.as_ref()), live, catalog, Some(document))
         } else {
             let live = Target::from(self.resource).find(&client).await?;
@@ -55,6 +55,6 @@ impl Question<'_> {
         };
         let catalog = Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), source.as_ref()).await?;
-        Ok(Live { client, deployment, standing: live, catalog, preview, document })
+        Ok(Live { client, deployment, current: live, catalog, preview, document })
     }
 }

@@ -1,4 +1,4 @@
-//! What helm would render of a release, and what of it must not show.
+//! Renders releases with helm, and determines what must not be shown of their manifests.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use kube::client::APIGroupDiscovery;
 use serde_json::Value;
 
 use super::common::readable;
-use super::place::Place;
+use super::place::ChartsOption;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::DesiredRelease;
@@ -21,7 +21,7 @@ use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
 
-/// Parts of values that hold no secrets, whatever their keys are called (`images.tags.keystone_credential_setup`).
+/// Parts of values without secrets, whatever their keys are named (`images.tags.keystone_credential_setup`).
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders releases.
@@ -32,8 +32,8 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// With the charts that were named, for no cluster in particular.
-    pub async fn open(place: &Place) -> anyhow::Result<Self> {
+    /// Opens the selected charts, for no cluster in particular.
+    pub async fn open(place: &ChartsOption) -> anyhow::Result<Self> {
         if place.source().is_none() {
             bail!("manifests are rendered from charts: name those of the operator with --charts");
         }
@@ -41,7 +41,7 @@ impl Renderer {
         Ok(Self { store, program, capabilities: Capabilities::default() })
     }
 
-    /// For this cluster: charts ask for its version, and for what it serves.
+    /// Sets the version and the APIs of this cluster, which charts may depend on.
     pub async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
         let version = client.apiserver_version().await.map_err(readable).context("reading the cluster's version")?;
         let groups =
@@ -50,7 +50,7 @@ impl Renderer {
         Ok(Self { capabilities, ..self })
     }
 
-    /// The objects of a release, in helm's order.
+    /// Returns the objects of a release in helm's order.
     pub async fn objects(
         &self,
         (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
@@ -64,12 +64,12 @@ impl Renderer {
         let (release, capabilities) = (&release.key, &self.capabilities);
         let template = Template { release, chart: &chart.path, values: &values, is_upgrade, capabilities };
         let manifest = template.render(&self.program, scrubber).await?;
-        let contents = contents(&manifest).map_err(|problem| anyhow::anyhow!("what helm renders: {problem}"))?;
+        let contents = contents(&manifest).map_err(|problem| anyhow::anyhow!("helm's output: {problem}"))?;
         Ok(objects(contents, release))
     }
 }
 
-/// A chart, which must have the digest that was added to the catalogue's lock, where one was.
+/// Obtains a chart and checks its digest, if one was added to the catalogue's lock.
 pub async fn obtain(store: &Store, wanted: &Wanted, digest: Option<&String>) -> anyhow::Result<Chart> {
     let chart = store.obtain(wanted).await?;
     let found = chart.digest.to_string();
@@ -83,7 +83,7 @@ pub async fn obtain(store: &Store, wanted: &Wanted, digest: Option<&String>) -> 
     Ok(chart)
 }
 
-/// Groups with their versions, and with each kind of theirs, as helm puts them into `.Capabilities.APIVersions` (its `GetVersionSet`): charts ask for either.
+/// Returns the API versions and kinds as helm lists them in `.Capabilities.APIVersions` (its `GetVersionSet`).
 fn served(groups: &[APIGroupDiscovery]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for group in groups {
@@ -101,25 +101,26 @@ fn served(groups: &[APIGroupDiscovery]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Knows the secrets that a release's manifest may show: `secrets` are all that the cloud has, `recorded` what the release was given before.
+/// Returns a scrubber for the manifest of a release: `secrets` are all secrets of the cloud, `recorded` the release's
+/// previous values.
 ///
-/// A cloud has hundreds and looking for each costs, so it is those that the release is given.
+/// Scrubbing is expensive and a cloud has hundreds of secrets, so only those in the release's values are included.
 pub fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    // What a later layer says in clear was a secret in the record, maybe.
+    // A value that is plain now may have been secret in the record.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
-        // Of a list of objects, or one that is a text, what is secret in it alone: it says `Secret`, too.
+        // Of objects in lists or texts only the secret parts count, not the whole object.
         let whole = brought(values);
         let marked = marks.iter().filter(|path| !whole.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(scalars).map(Into::into));
         found.extend(brought_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
-        // As it stands in JSON.
+        // Compare in JSON form.
         let holds = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
         found.extend(secrets.iter().filter(holds).cloned());
     }
-    // A record knows no marks.
+    // Records have no marks.
     for (path, value) in recorded.into_iter().flat_map(leaves) {
         let is_plain = path.keys().first().is_some_and(|top| PLAIN.contains(&top.as_str()));
         if !is_plain && secretive(&path, value) {
@@ -141,7 +142,7 @@ mod tests {
     use osdpl_operator::charts::{Lock, Source};
 
     #[test]
-    fn charts_can_ask_for_a_kind_and_not_for_its_group_alone() {
+    fn lists_kinds_and_group_versions() {
         let kind = |kind: &str| json!({"responseKind": {"kind": kind}});
         let mut scaler = kind("VerticalPodAutoscaler");
         scaler["subresources"] = json!([kind("Scale"), {"subresource": "status"}]);
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_secret_is_taken_out_of_what_helm_renders() {
+    fn scrubs_secret_numbers() {
         let mut release = osdpl_core::testing::world::release("keystone");
         let values = json!({"conf": {"admin": 12_345_678}, "pod": {"replicas": 3}});
         release.values = serde_json::from_value(values).unwrap();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_chart_has_the_digest_that_was_added_to_the_lock() {
+    async fn checks_the_digest_of_the_added_lock() {
         let cache = tempfile::tempdir().unwrap();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/charts");
         let store = Store::new(cache.path(), Source::Folder(folder), Lock::default(), Arc::new(NoPull));

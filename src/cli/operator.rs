@@ -1,4 +1,4 @@
-//! `osdpl operator`: the process in the cluster.
+//! `osdpl operator`: the operator process in the cluster.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::common::{CatalogOption, readable};
-use super::connect::speaks_to;
+use super::connect::remember_server;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::charts;
@@ -36,32 +36,32 @@ mod webhook;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// How many helm processes may run at once; each may take 150 MB while it renders.
+    /// The maximum number of concurrent helm processes; each may take 150 MB while it renders.
     #[arg(long, env = "OSDPL_SLOTS", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=64))]
     slots: u16,
-    /// The helm program; the one on PATH where unset.
+    /// The helm program; default: `helm` on PATH.
     #[arg(long, env = "OSDPL_HELM", value_name = "FILE")]
     helm: Option<PathBuf>,
-    /// Where charts come from: a folder of archives or chart directories, or a repository's URL.
+    /// The source of charts: a folder of archives or chart directories, or a repository's URL.
     #[arg(long, env = "OSDPL_CHARTS", default_value = charts::UPSTREAM)]
     charts: String,
-    /// Where charts and helm's own files are kept.
+    /// The folder for charts and helm's own files.
     #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
     cache: PathBuf,
-    /// Where probes and metrics are served.
+    /// The address for probes and metrics.
     #[arg(long, env = "OSDPL_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
-    /// How many seconds a node may be `NotReady` before it is named in the cloud's health.
+    /// Seconds that a node may be `NotReady` before the cloud's health names it.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
-    /// How many seconds pass until a node's maintenance looks again at what nobody tells.
+    /// Seconds between checks of a node's maintenance for changes without events.
     #[arg(long, env = "OSDPL_MAINTENANCE_POLL", value_name = "SECONDS", default_value_t = LOOK_AGAIN.as_secs(), hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     maintenance_poll: u64,
     #[command(flatten)]
     probes: Probes,
     #[command(flatten)]
     webhook: Webhook,
-    /// Plain log lines instead of JSON.
+    /// Log plain lines instead of JSON.
     #[arg(long)]
     plain_logs: bool,
     #[command(flatten)]
@@ -71,13 +71,13 @@ pub struct Arguments {
 impl Arguments {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::logs(!self.plain_logs);
-        // Before anything else: as PID 1 a signal without a handler is lost, not deadly.
+        // First of all: as PID 1, a signal without a handler is ignored.
         let mut signals = Signals::listen()?;
         let listener = web::listen(self.listen).await?;
         let book = Book::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = book.whole();
         let stop = CancellationToken::new();
-        let (client, asks_once) = clients().await.map_err(readable).context("no cluster to speak to")?;
+        let (client, asks_once) = clients().await.map_err(readable).context("no cluster to connect to")?;
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
@@ -87,8 +87,8 @@ impl Arguments {
         let fence = Fence::new(instance);
         fence.refresh(&client).await.map_err(readable).context("listing the operator's own pods")?;
         let poke = Arc::new(Notify::new());
-        // The first logs are read before the first pass, and shown as they were scrubbed then.
-        let secrets = secrets_beforehand(&client).await.context("finding out what must not show")?;
+        // Pod logs are read before the first reconcile pass and shown as scrubbed at that time.
+        let secrets = secrets_beforehand(&client).await.context("reading the secrets that must not be shown")?;
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let reach = self.probes.reach()?;
         let options = self.options((&catalog, &fence), &reach, scrubbing);
@@ -101,15 +101,16 @@ impl Arguments {
         let parts = Parts { cluster, book, tasks, runner: runner.clone(), charts, scrubber, metrics, secrets };
         let context = Arc::new(Context::new(parts, &poke));
         let webhook = self.webhook.serve(&context, &stop).await?;
-        let again = Duration::from_secs(self.maintenance_poll);
-        let maintaining = tokio::spawn(maintaining::run(Arc::clone(&context), Cloud::new(reach), again, stop.clone()));
+        let interval = Duration::from_secs(self.maintenance_poll);
+        let maintaining =
+            tokio::spawn(maintaining::run(Arc::clone(&context), Cloud::new(reach), interval, stop.clone()));
         let mut work = tokio::spawn(controller::run(context, poke, stop.clone()));
-        let told = until_told(&mut work, signals.next()).await;
-        tracing::info!("stopping: helm is told to end, then the last pass");
+        let stopped = wait_for_stop(&mut work, signals.next()).await;
+        tracing::info!("stopping: ending helm processes, then the last pass");
         stop.cancel();
         runner.shutdown().await;
         refreshing.abort();
-        told?;
+        stopped?;
         work.await?;
         maintaining.await?;
         web.await?.context("serving probes and metrics")?;
@@ -117,17 +118,17 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What is watched, and how.
+    /// Returns the options for what to watch, and how.
     fn options(
         &self,
         (catalog, fence): (&Catalog, &Fence),
         reach: &Reach,
         scrubber: watch::Receiver<Arc<Scrubber>>,
     ) -> Options {
-        let judge = fence.clone();
+        let owner_fence = fence.clone();
         Options {
             scope: Scope::All,
-            owner: Arc::new(move |instance: &str| judge.owner(instance)),
+            owner: Arc::new(move |instance: &str| owner_fence.owner(instance)),
             without: BTreeSet::new(),
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
@@ -154,37 +155,38 @@ impl Arguments {
         let store = charts::Store::new(self.cache.join("charts"), source, lock, Arc::new(puller));
         match store.prune() {
             Ok(removed) if removed.is_empty() => {}
-            Ok(removed) => tracing::info!(?removed, "archives that nothing names any more are removed from the cache"),
-            Err(error) => tracing::warn!(%error, "old archives stay in the cache"),
+            Ok(removed) => tracing::info!(?removed, "removed unused archives from the cache"),
+            Err(error) => tracing::warn!(%error, "could not remove old archives from the cache"),
         }
         Ok(store)
     }
 }
 
-/// Waits for the word to stop, beside the work that goes on until then.
+/// Waits for the signal to stop while the work runs.
 ///
 /// # Errors
-/// When the work ends by itself: a panic in one pass ends all of them, and a process that answers probes and does nothing would go on for ever.
-async fn until_told(work: &mut JoinHandle<()>, told: impl Future<Output = ()>) -> anyhow::Result<()> {
+/// If the work ends by itself: a panic in one pass ends all of them, and the process would otherwise keep answering
+/// probes without doing anything.
+async fn wait_for_stop(work: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
-        // What a panic says may hold anything; the hook has printed it already.
+        // The panic message may contain secrets; the hook has printed it already.
         _ = work => anyhow::bail!(
-            "no pass is made any more: one of them panicked, and what that said stands above; the operator ends with it, to be started anew; report it"
+            "reconciling has stopped: a pass panicked, see the message above; the operator exits and will be restarted; please report this"
         ),
-        () = told => Ok(()),
+        () = stop_signal => Ok(()),
     }
 }
 
-/// The client for everything, and one that takes "too many requests" for an answer.
+/// Returns the client for everything, and one that does not retry "too many requests".
 async fn clients() -> Result<(kube::Client, kube::Client), kube::Error> {
     let mut config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
-    speaks_to(&config, "KUBECONFIG, or the pod's own cluster");
+    remember_server(&config, "KUBECONFIG, or the pod's own cluster");
     let client = kube::Client::try_from(config.clone())?;
     config.default_retry = false;
     Ok((client, kube::Client::try_from(config)?))
 }
 
-/// Looks again from time to time at what no watch of ours tells: which pods of ours exist, and charts in a folder.
+/// Periodically refreshes what no watch reports: the operator's own pods, and charts in a folder.
 async fn refresh(fence: Fence, client: kube::Client, charts: Arc<Notify>) {
     let mut times = tokio::time::interval(Duration::from_secs(30));
     loop {
@@ -237,12 +239,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_operator_ends_with_its_passes_and_with_a_word_whatever_comes_first() {
+    async fn stops_on_a_panic_or_a_signal() {
         let mut panics = tokio::spawn(async { panic!("a pass") });
-        let error = until_told(&mut panics, std::future::pending()).await.unwrap_err().to_string();
-        assert!(error.starts_with("no pass is made any more: ") && !error.contains("a pass"), "{error}");
-        let mut goes_on = tokio::spawn(std::future::pending());
-        until_told(&mut goes_on, std::future::ready(())).await.unwrap();
-        goes_on.abort();
+        let error = wait_for_stop(&mut panics, std::future::pending()).await.unwrap_err().to_string();
+        assert!(error.starts_with("reconciling has stopped: ") && !error.contains("a pass"), "{error}");
+        let mut running = tokio::spawn(std::future::pending());
+        wait_for_stop(&mut running, std::future::ready(())).await.unwrap();
+        running.abort();
     }
 }

@@ -1,14 +1,15 @@
-//! Standard output. A reader that has read enough (`osdpl render … | head`) ends us, as it ends any other program, without a panic.
+//! Writes to standard output. If the reader closes the pipe (`osdpl render … | head`), the process exits without a
+//! panic.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// What a shell reports of a program that SIGPIPE ended: a command that did not get to its end must not look as if it had.
+/// The exit code that a shell reports for SIGPIPE: an interrupted command must not look successful.
 const BROKEN_PIPE: i32 = 141;
-/// Where nothing can be told: 1 would say something of the cloud, that it differs or that a case fails.
+/// The exit code if nothing can be written: 1 would mean that the cloud differs or a case fails.
 const UNWRITABLE: i32 = 2;
 
-/// Prints a text, and ends the process where nobody can read it.
+/// Prints a text and exits the process if that fails.
 pub fn print(text: impl Display) {
     let mut output = std::io::stdout().lock();
     if let Err(error) = write!(output, "{text}").and_then(|()| output.flush()) {
@@ -20,12 +21,12 @@ pub fn print(text: impl Display) {
     }
 }
 
-/// How something is printed.
+/// An output format.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 

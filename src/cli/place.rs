@@ -1,46 +1,46 @@
-//! Where the command line takes charts from.
+//! The options that select charts.
 
 #![allow(clippy::disallowed_methods, reason = "the command line reads what its user names")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::common::Unread;
+use super::common::ReadError;
 use osdpl_operator::charts::pull::NoPull;
 use osdpl_operator::charts::{Lock, Pull, Source, Store};
 use osdpl_operator::helm::Program;
 use osdpl_operator::helm::pull::Puller;
 
-/// Where charts come from, and what is needed to get them.
+/// The source of the charts, and what is needed to get them.
 #[derive(Debug, clap::Args)]
-pub struct Place {
-    /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); OpenStack-Helm's where unset
+pub struct ChartsOption {
+    /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); default: OpenStack-Helm's
     #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
     source: Option<Source>,
-    /// The lock; the built-in one where unset
+    /// The lock file; default: the built-in lock
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// Where pulled charts are kept
+    /// The cache folder of pulled charts
     #[arg(long, value_name = "FOLDER", env = "OSDPL_CHART_CACHE")]
     cache: Option<PathBuf>,
-    /// The helm program, for repositories; `helm` on PATH where unset
+    /// The helm program, for repositories; default: `helm` on PATH
     #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
     helm: Option<PathBuf>,
 }
 
-impl Place {
-    /// Where charts come from, where it was said.
+impl ChartsOption {
+    /// Returns the source of the charts, if one was given.
     pub fn source(&self) -> Option<&Source> {
         self.source.as_ref()
     }
 
-    /// The store of this source, by the lock that was named.
+    /// Returns a store with the selected source and this lock.
     pub async fn open(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, self.puller().await?))
     }
 
-    /// A store that says what would be pulled, and pulls nothing.
-    pub fn still(&self) -> anyhow::Result<Store> {
+    /// Opens a store that can describe what it would pull, but pulls nothing.
+    pub fn open_without_pull(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }
 
@@ -51,17 +51,17 @@ impl Place {
         }
     }
 
-    /// The helm program.
+    /// Finds the helm program.
     pub async fn program(&self) -> anyhow::Result<Program> {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
 
-    /// The store of this source, by another lock.
+    /// Opens the store with the selected source and another lock.
     pub fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
 
-    /// What pulls from a repository; a folder needs no helm.
+    /// Returns the puller for repositories; a folder needs no helm.
     pub async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));
@@ -77,9 +77,10 @@ impl Place {
     }
 }
 
-/// A lock out of a file.
+/// Reads a lock file.
 pub fn read_lock(file: &Path) -> anyhow::Result<Lock> {
     let shown = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| Unread::new(format_args!("the lock {shown}"), &error))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|error| ReadError::new(format_args!("the lock {shown}"), &error))?;
     Ok(Lock::parse(&shown, &text)?)
 }

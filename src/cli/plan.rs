@@ -1,4 +1,4 @@
-//! `osdpl plan`: what would be done now and why, against the cluster, or from a file alone.
+//! `osdpl plan`: shows what would be done now and why, against the cluster, or from a file only.
 
 pub(super) mod change;
 mod offline;
@@ -15,40 +15,40 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 
 use super::common::{CatalogOption, Document, Target, is_configured, readable};
-use super::offline::{Offline, Refused, report, shaped};
+use super::offline::{Offline, Refused, report, well_formed};
 use super::output;
-use super::place::Place;
-use super::said::Said;
+use super::place::ChartsOption;
+use super::said::FindingOutput;
 use super::site::SiteOptions;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::Finding;
 use osdpl_operator::controller::{ChartSource, preview};
-use shown::{Look, Shown};
+use shown::{DisplayOptions, PlanReport};
 
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// Judge this file's resource instead of the one in the cluster, as if it were applied; `-` for standard input.
+    /// Plan for this file's resource instead of the cluster's, as if it were applied; `-` for standard input.
     #[arg(long, short)]
     file: Option<PathBuf>,
     /// Plan a new cloud from the file, without a cluster.
     #[arg(long, requires = "file")]
     offline: bool,
-    /// Show the values that change, not their paths alone.
+    /// Show the changed values, not only their paths.
     #[arg(long)]
     values: bool,
-    /// Show credentials among the values too.
+    /// Show credentials among the values, too.
     #[arg(long, requires = "values")]
     credentials: bool,
-    /// How to print it.
+    /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: Place,
+    place: ChartsOption,
     #[command(flatten)]
     site: SiteOptions,
 }
@@ -69,12 +69,12 @@ impl Arguments {
             (Some(document), Some(file)) if self.is_offline() => {
                 let catalog = self.catalog.load_for(file, self.target.namespace.as_deref());
                 let catalog = catalog.inspect_err(|_| self.report())?;
-                self.alone(self.offline(document, &catalog).await, document)?
+                self.new_cloud_report(self.offline(document, &catalog).await, document)?
             }
             (document, _) => {
-                if self.site.is_told() {
+                if self.site.is_set() {
                     bail!(
-                        "what the cluster has is told (--nodes, --storage-class, --pod-network, --service-network) where none is asked: leave it out, or plan with --offline"
+                        "--nodes, --storage-class, --pod-network and --service-network describe a cluster that is not queried; leave them out, or plan with --offline"
                     );
                 }
                 self.cluster(document.as_ref()).await.or_else(|error| self.refused(error, document.as_ref()))?
@@ -87,30 +87,30 @@ impl Arguments {
         Ok(if shown.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// What the file alone means, with the charts that were named.
+    /// Resolves the file without a cluster, with the given charts.
     async fn offline(&self, document: &Document, catalog: &Catalog) -> anyhow::Result<Offline> {
-        let mut meant = Offline::meant(document, catalog, &self.site.site())?;
+        let mut resolved = Offline::resolve(document, catalog, &self.site.site())?;
         if self.place.source().is_some() {
             let charts = ChartSource::new(self.place.open().await?, &Arc::default());
-            let charts = charts.settled(&meant.deployment.spec, catalog, &meant.selection).await;
-            meant = meant.with_charts(catalog, charts);
+            let charts = charts.settled(&resolved.deployment.spec, catalog, &resolved.selection).await;
+            resolved = resolved.with_charts(catalog, charts);
         }
-        meant.told(document)
+        resolved.report_findings(document)
     }
 
-    /// The plan of a new cloud.
-    fn alone(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<Shown> {
+    /// Returns the plan of a new cloud.
+    fn new_cloud_report(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<PlanReport> {
         match offline {
             Ok(Offline { deployment, desired, .. }) => {
-                let findings = self.said(&desired.findings, document);
-                Ok(Shown { findings, ..offline::new_cloud(&deployment, &desired) })
+                let findings = self.json_findings(&desired.findings, document);
+                Ok(PlanReport { findings, ..offline::new_cloud(&deployment, &desired) })
             }
-            Err(error) => Ok(Shown { is_offline: true, ..self.refused(error, Some(document))? }),
+            Err(error) => Ok(PlanReport { is_offline: true, ..self.refused(error, Some(document))? }),
         }
     }
 
-    /// A file that is refused, which is said to programs as well; any other error.
-    fn refused(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<Shown> {
+    /// Returns a refused file as a report for JSON output; passes other errors on.
+    fn refused(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let Refused(findings) = error.downcast()?;
         let Some(document) = document.filter(|_| self.output == Format::Json) else {
             return Err(Refused(findings).into());
@@ -118,39 +118,48 @@ impl Arguments {
         let object = document.object();
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
         let (name, namespace) = (text("name"), text("namespace"));
-        Ok(Shown { name, namespace, refused: true, findings: self.said(&findings, document), ..Shown::default() })
+        Ok(PlanReport {
+            name,
+            namespace,
+            refused: true,
+            findings: self.json_findings(&findings, document),
+            ..PlanReport::default()
+        })
     }
 
-    /// Says to programs what is wrong with a file of which no plan can be made at all; people are told anyway.
+    /// Prints the findings as JSON for a file that no plan can be made for; the text form is printed anyway.
     fn report(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog, self.target.namespace.as_deref()) else { return };
-        let findings = report.findings.into_iter().map(Said::from).collect();
-        let shown = Shown { is_offline: self.offline, refused: true, findings, ..Shown::default() };
+        let findings = report.findings.into_iter().map(FindingOutput::from).collect();
+        let shown = PlanReport { is_offline: self.offline, refused: true, findings, ..PlanReport::default() };
         if let Ok(text) = serde_json::to_string_pretty(&shown) {
             output::line(text);
         }
     }
 
-    /// What is said to programs; people were told.
-    fn said(&self, findings: &[Finding], document: &Document) -> Vec<Said> {
-        let told = findings.iter().filter(|_| self.output == Format::Json);
-        told.map(|finding| Said::of(finding, Some(document))).collect()
+    /// Returns the findings for JSON output; the text form was printed already.
+    fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
+        let shown = findings.iter().filter(|_| self.output == Format::Json);
+        shown.map(|finding| FindingOutput::of(finding, Some(document))).collect()
     }
 
-    /// Where no cluster is configured at all a file can only be meant alone; one that is configured in a wrong way, or silent, is an error.
+    /// Whether to plan offline: requested, or no cluster is configured at all. A cluster that is misconfigured or does
+    /// not respond is an error.
     fn is_offline(&self) -> bool {
         if self.offline || self.target.cluster.is_named() {
             return self.offline;
         }
         let configured = is_configured();
         if !configured {
-            eprintln!("no cluster is configured: this is the plan of a new cloud (--offline says so beforehand)");
+            eprintln!(
+                "no cluster is configured: this is the plan of a new cloud (use --offline to request it explicitly)"
+            );
         }
         !configured
     }
 
-    async fn cluster(&self, document: Option<&Document>) -> anyhow::Result<Shown> {
+    async fn cluster(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let client = self.target.cluster.client().await?;
         let (deployment, live, catalog) = match document {
             None => {
@@ -160,8 +169,8 @@ impl Arguments {
             }
             Some(document) => {
                 let catalog = self.catalog.load_from(&client, &document.namespace(), self.file.as_deref()).await?;
-                let file = shaped(document, &catalog)?;
-                let live = standing(&client, &file).await?;
+                let file = well_formed(document, &catalog)?;
+                let live = find_live(&client, &file).await?;
                 (applied(&file, live.as_ref()), live, catalog)
             }
         };
@@ -171,18 +180,20 @@ impl Arguments {
         };
         let catalog = Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
-        let look = Look { values: self.values, credentials: self.credentials };
-        let mut shown = Shown::new(&deployment, live.as_ref(), &preview, document, look);
-        match older(&client, live.as_ref()).await {
-            Ok(rules) => shown.notes.extend(rules),
-            Err(error) => shown.unknown.push(format!("whether another OpenStackDeployment rules: {error:#}")),
+        let options = DisplayOptions { values: self.values, credentials: self.credentials };
+        let mut shown = PlanReport::new(&deployment, live.as_ref(), &preview, document, options);
+        match superseded_by(&client, live.as_ref()).await {
+            Ok(note) => shown.notes.extend(note),
+            Err(error) => {
+                shown.unknown.push(format!("whether another OpenStackDeployment takes precedence: {error:#}"))
+            }
         }
         Ok(shown)
     }
 }
 
-/// The resource in the cluster that the file would change.
-pub(super) async fn standing(
+/// Returns the cluster's resource that the file would change.
+pub(super) async fn find_live(
     client: &Client,
     file: &OpenStackDeployment,
 ) -> anyhow::Result<Option<OpenStackDeployment>> {
@@ -195,7 +206,7 @@ pub(super) async fn standing(
         .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
 }
 
-/// The resource as it would be after `kubectl apply --server-side`: the file's spec, and its annotations beside those that are there.
+/// Returns the resource as it would be after `kubectl apply --server-side`: with the file's spec and annotations.
 pub(super) fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
     let Some(live) = live else { return file.clone() };
     let mut applied = live.clone();
@@ -205,15 +216,18 @@ pub(super) fn applied(file: &OpenStackDeployment, live: Option<&OpenStackDeploym
     }
     let annotations = applied.annotations_mut();
     annotations.extend(file.annotations().clone());
-    // It speaks of the spec before.
+    // This annotation describes the previous spec.
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     applied
 }
 
-/// That another resource rules instead of this one, so that nothing at all is done for it: there is one cloud per cluster, the oldest.
-pub(super) async fn older(client: &Client, live: Option<&OpenStackDeployment>) -> anyhow::Result<Option<String>> {
+/// Returns a note if another, older resource takes precedence: there is one cloud per cluster, the oldest.
+pub(super) async fn superseded_by(
+    client: &Client,
+    live: Option<&OpenStackDeployment>,
+) -> anyhow::Result<Option<String>> {
     let all: Api<OpenStackDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
-    let rules = osdpl_decide::older(&all.items, live);
-    Ok(rules.map(|rules| format!("nothing is done for this one: {rules} is older, and there is one cloud per cluster")))
+    let older = osdpl_decide::older(&all.items, live);
+    Ok(older.map(|older| format!("nothing is done for this one: {older} is older, and there is one cloud per cluster")))
 }

@@ -1,4 +1,4 @@
-//! `osdpl preset diff A B`: what choosing other presets changes, no cluster needed.
+//! `osdpl preset diff A B`: shows what other presets would change, without a cluster.
 
 mod compare;
 
@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::common::{CatalogOption, Document};
-use super::offline::shaped;
+use super::offline::well_formed;
 use super::output::{self, Format};
 use compare::{Cloud, Comparison};
 use osdpl_core::api::OpenStackDeploymentSpec;
@@ -27,32 +27,32 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Say what choosing presets B instead of presets A changes: services, and the values of each release.
+    /// Show what presets B instead of presets A would change: services, and the values of each release.
     Diff(Diff),
 }
 
 #[derive(Args)]
 struct Diff {
-    /// Presets, with commas: `compute`.
+    /// Comma-separated presets: `compute`.
     #[arg(value_name = "A", value_parser = listed)]
     before: Presets,
-    /// Presets, with commas, in the order in which they are to be composed: `compute,ha`.
+    /// Comma-separated presets in the order of composition: `compute,ha`.
     #[arg(value_name = "B", value_parser = listed)]
     after: Presets,
-    /// The OpenStack release; the newest one, or the file's, where unset.
+    /// The OpenStack release; default: that of the file, or the newest one.
     #[arg(long)]
     release: Option<String>,
-    /// Compare for this file's resource, with its features and values, instead of an empty one; `-` for standard input.
+    /// Compare with the features and values of this file's resource instead of an empty one; `-` for standard input.
     #[arg(long, short)]
     file: Option<PathBuf>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
     catalog: CatalogOption,
 }
 
-/// Presets in the order in which they are composed.
+/// Presets in the order of composition.
 #[derive(Clone)]
 struct Presets(Vec<String>);
 
@@ -87,11 +87,11 @@ impl Diff {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What both have in common.
+    /// Returns the common spec of both clouds.
     fn spec(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
         let mut spec = match document {
-            Some(document) => shaped(document, catalog)?.spec,
+            Some(document) => well_formed(document, catalog)?.spec,
             None => serde_json::from_value(json!({"openstackRelease": newest()?}))?,
         };
         if let Some(release) = &self.release {
@@ -111,7 +111,7 @@ fn cloud(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) 
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
     let selection = select("cloud", "openstack", &spec, catalog);
-    // What is refused is told; whatever can be said is said all the same.
+    // Errors are reported among the findings; the rest is compared anyway.
     let desired = rule::resolve(&spec, catalog, &selection, &placeholder::facts(catalog, &selection));
     Ok(Cloud { presets: presets.to_vec(), selection, desired })
 }

@@ -1,7 +1,7 @@
-//! The catalogue told to people and programs: lists, descriptions of one thing, and the reference documentation.
+//! The reference of the catalogue: lists, descriptions of single items, and the reference documentation.
 //!
-//! Pure room: what stands in the files is told as it stands there, with the expressions in it, for every spec at once. What a single spec comes
-//! to is `render`'s and `explain`'s to say.
+//! Pure module. Files are shown as written, with their expressions, for all specs at once. The values for one spec are
+//! shown by `render` and `explain`.
 
 mod feature;
 mod openstack;
@@ -22,7 +22,7 @@ pub use pages::pages;
 use osdpl_core::catalog::{Files, did_you_mean, file};
 use osdpl_values::yaml;
 
-/// What kinds of things a catalogue holds.
+/// The kinds of items in a catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Services with their releases.
@@ -31,15 +31,15 @@ pub enum Kind {
     Presets,
     /// Features.
     Features,
-    /// Releases of OpenStack.
+    /// OpenStack releases.
     Releases,
 }
 
 impl Kind {
-    /// All of them, in the order in which they are told.
+    /// All kinds, in display order.
     pub const ALL: [Self; 4] = [Self::Services, Self::Presets, Self::Features, Self::Releases];
 
-    /// As it is asked for.
+    /// Returns the name in commands.
     pub fn name(self) -> &'static str {
         match self {
             Self::Services => "services",
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Of one thing.
+    /// Returns the singular name.
     fn one(self) -> &'static str {
         match self {
             Self::Services => "service",
@@ -69,45 +69,45 @@ impl Kind {
     }
 }
 
-/// One thing of the catalogue, in a line.
+/// A list entry.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Line {
-    /// Its name.
+    /// The name of the item.
     pub name: String,
-    /// What it is.
+    /// The one-line description.
     pub description: String,
 }
 
-/// One thing of the catalogue, whole.
+/// The full description of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Described {
-    /// For programs.
+    /// Structured data, for programs.
     pub facts: Value,
-    /// For people, as Markdown.
+    /// A Markdown page, for users.
     pub page: String,
 }
 
-/// Why something can't be told.
+/// The reason why an item can't be described.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file is not of its schema.
+    /// A file does not match its schema.
     #[error("{0}; correct the file")]
     Yaml(#[from] yaml::Error),
-    /// Nothing has that name.
+    /// There is no item of that name.
     #[error("there is no {kind} {name:?}{hint}; there are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The kind of the item.
         kind: &'static str,
         /// The name.
         name: String,
-        /// `, did you mean …?`, or nothing.
+        /// `, did you mean …?`, or empty.
         hint: String,
         /// The names that exist.
         known: String,
     },
 }
 
-/// A catalogue's files, read for telling.
+/// The parsed files of a catalogue.
 pub struct Reference {
     services: BTreeMap<String, file::Service>,
     presets: BTreeMap<String, file::Preset>,
@@ -117,10 +117,10 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads the files of a catalogue.
+    /// Parses the files of a catalogue.
     ///
     /// # Errors
-    /// For the first file that is not of its schema.
+    /// For the first file that does not match its schema.
     pub fn read(files: &Files) -> Result<Self, Error> {
         let lock: Option<file::Lock> =
             files.get("values/lock.yaml").map(|text| text.read("values/lock.yaml")).transpose()?;
@@ -133,7 +133,7 @@ impl Reference {
         })
     }
 
-    /// Everything of a kind, by name.
+    /// Lists all items of a kind, by name.
     pub fn list(&self, kind: Kind) -> Vec<Line> {
         let line = |name: &String, description: &String| Line { name: name.clone(), description: description.clone() };
         match kind {
@@ -144,10 +144,10 @@ impl Reference {
         }
     }
 
-    /// One thing, whole.
+    /// Describes one item.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// If there is no item of that name.
     pub fn describe(&self, kind: Kind, name: &str) -> Result<Described, Error> {
         let found = match kind {
             Kind::Services => self.services.get(name).map(|entry| self.service(entry)),
@@ -162,7 +162,7 @@ impl Reference {
         })
     }
 
-    /// The service that provides a component.
+    /// Returns the service that provides a component.
     fn provider(&self, component: &str) -> Option<&str> {
         let has = |entry: &file::Service| entry.releases.values().any(|own| own.components.contains_key(component));
         self.services.iter().find_map(|(name, entry)| has(entry).then_some(name.as_str()))

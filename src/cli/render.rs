@@ -1,4 +1,4 @@
-//! `osdpl render`: the values of each release, and the helm commands that take them.
+//! `osdpl render`: prints or writes the values of each release, and the helm commands that use them.
 
 mod chart;
 mod folder;
@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use super::common::{CatalogOption, Document, ResourceOption};
 use super::manifests::Renderer;
-use super::offline::{Offline, sound};
+use super::offline::{Offline, check_schema};
 use super::output;
-use super::place::Place;
+use super::place::ChartsOption;
 use folder::Folder;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, did_you_mean};
@@ -43,20 +43,22 @@ pub struct Arguments {
     file: Option<PathBuf>,
     /// Only these releases.
     releases: Vec<String>,
-    /// Put made-up credentials in place of `<redacted>`, the same at each call: for `helm template`. What you wrote yourself stays redacted.
+    /// Use placeholder credentials instead of `<redacted>`, the same in each run: for `helm template`. Secrets that you
+    /// wrote yourself stay redacted.
     #[arg(long, conflicts_with = "credentials")]
     placeholders: bool,
     /// Write `<release>.yaml` files and install.sh, which runs helm with them, into this folder instead of printing.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write the REAL credentials, as the cluster has them: passwords and keys in clear text. The folder must be yours alone (0700), its files
-    /// are (0600). The resource is the cluster's, or the file's as if it were applied.
+    /// Write the REAL credentials of the cluster: passwords and keys in clear text. The folder must be accessible only
+    /// to you (0700), its files get mode 0600. The resource is the cluster's, or the file's as if it were applied.
     #[arg(long, requires = "out")]
     credentials: bool,
-    /// Give what helm would render of the charts (--charts) as well: without --out instead of the values. Its secrets are always redacted.
+    /// Also render the manifests of the charts (--charts); without --out instead of the values. Secrets in them are
+    /// always redacted.
     #[arg(long)]
     manifests: bool,
-    /// Of which helm the commands are for, where the operator does not say it.
+    /// The major version of helm for the commands, if the operator does not report it.
     #[arg(long, value_name = "3|4", value_parser = clap::value_parser!(u32).range(3..=4), requires = "out")]
     helm_major: Option<u32>,
     #[command(flatten)]
@@ -64,54 +66,55 @@ pub struct Arguments {
     #[command(flatten)]
     catalog: CatalogOption,
     #[command(flatten)]
-    place: Place,
+    place: ChartsOption,
 }
 
-/// A cloud whose releases are written down.
+/// A cloud to render.
 struct Cloud {
     namespace: String,
     name: String,
     spec: OpenStackDeploymentSpec,
     catalog: std::sync::Arc<Catalog>,
     desired: Desired,
-    /// The Jobs that are deleted before an upgrade, by release.
+    /// The Jobs to delete before an upgrade, by release.
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
-    /// Where its credentials were read, where they are real.
+    /// The cluster of the credentials, if they are real.
     home: Option<script::Home>,
-    /// What must not show in manifests.
+    /// The secrets that must not be shown in manifests.
     secrets: Vec<String>,
-    /// Where the values of each release are secrets that someone wrote, and not made up.
-    written: BTreeMap<String, Vec<Path>>,
+    /// The paths of secrets written by users and not placeholders, by release.
+    user_secrets: BTreeMap<String, Vec<Path>>,
 }
 
-/// What stands where values are secret.
+/// How secret values are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrets {
     Redacted,
-    MadeUp,
+    Placeholders,
     Real,
 }
 
 impl Arguments {
     pub async fn run(&self) -> anyhow::Result<ExitCode> {
-        // No credential is read for a folder that may not have it.
+        // Check the folder before reading any credential.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
         };
-        let cloud = if self.credentials { Box::pin(self.standing()).await? } else { self.alone()? };
-        // Alone it was judged on the way.
+        let cloud = if self.credentials { Box::pin(self.from_cluster()).await? } else { self.from_file()? };
+        // Without --credentials the file was already validated.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
-            sound(&Document::read(file)?, &cloud.catalog)?;
+            check_schema(&Document::read(file)?, &cloud.catalog)?;
         }
         let chosen = self.chosen(&cloud.desired);
         let chosen = chosen.map_err(|error| anyhow!(Scrubber::new(&cloud.secrets).scrub(&error.to_string())))?;
         let renderer = if self.manifests { Some(Renderer::open(&self.place).await?) } else { None };
         match (&self.out, folder) {
             (Some(_), Some(folder)) => {
-                let written = self.write(&folder, &cloud, &chosen, renderer.as_ref()).await;
-                written.with_context(|| format!("{folder} is not whole, and may hold real credentials: remove it"))?;
+                let result = self.write(&folder, &cloud, &chosen, renderer.as_ref()).await;
+                result
+                    .with_context(|| format!("{folder} is incomplete and may contain real credentials: remove it"))?;
             }
             (Some(folder), None) => {
                 self.write(&Folder::open(folder, false)?, &cloud, &chosen, renderer.as_ref()).await?;
@@ -129,8 +132,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What the file alone comes to.
-    fn alone(&self) -> anyhow::Result<Cloud> {
+    /// Resolves the file without a cluster.
+    fn from_file(&self) -> anyhow::Result<Cloud> {
         let file = self.file.as_deref().context("name the resource's file with --file")?;
         let namespace = &self.resource.namespace;
         let catalog = self.catalog.load_for(file, namespace.as_deref())?;
@@ -138,12 +141,12 @@ impl Arguments {
         let Offline { deployment, selection, facts, desired } = Offline::of(&document, &catalog, &Site::default())?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
         let jobs = jobs.collect();
-        let written = |(name, release): (&String, &DesiredRelease)| {
+        let user_secrets = |(name, release): (&String, &DesiredRelease)| {
             let layers = layers(name, &deployment.spec, &catalog, &selection, &facts).unwrap_or_default();
             (name.clone(), layers.iter().flat_map(|layer| by_users(layer, &release.secret)).collect())
         };
         Ok(Cloud {
-            written: desired.releases.iter().map(written).collect(),
+            user_secrets: desired.releases.iter().map(user_secrets).collect(),
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
             jobs,
@@ -156,7 +159,7 @@ impl Arguments {
         })
     }
 
-    /// The releases that were asked for, those first that others need; each must have its values.
+    /// Returns the selected releases in dependency order; each must have its values.
     fn chosen<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
         if let Some(wanted) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);
@@ -181,7 +184,7 @@ impl Arguments {
     fn secrets(&self) -> Secrets {
         match (self.credentials, self.placeholders) {
             (true, _) => Secrets::Real,
-            (false, true) => Secrets::MadeUp,
+            (false, true) => Secrets::Placeholders,
             (false, false) => Secrets::Redacted,
         }
     }
@@ -189,13 +192,15 @@ impl Arguments {
     fn shown(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redacted(&release.values, &release.secret),
-            Secrets::MadeUp => without_secrets(&release.values, cloud.written.get(name).map_or(&[], Vec::as_slice)),
+            Secrets::Placeholders => {
+                without_secrets(&release.values, cloud.user_secrets.get(name).map_or(&[], Vec::as_slice))
+            }
             Secrets::Real => release.values.clone(),
         })
     }
 }
 
-/// The paths of what someone has written in a layer and may not be shown.
+/// Returns the secret paths that users wrote in a layer.
 fn by_users(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     match layer.origin {
         Origin::Field(_) | Origin::Object(_) => hidden(layer, secret),
@@ -203,13 +208,13 @@ fn by_users(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// The paths of what a layer sets and may not be shown, each by itself: what takes the place of a credential is secret like it.
+/// Returns the secret paths that a layer sets, each leaf separately: a value that replaces a credential is secret, too.
 fn hidden(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()
 }
 
-/// The values with every text and number below these paths replaced by another, so that templates find what they expect.
+/// Replaces every text and number below these paths, keeping the types that templates expect.
 fn without_secrets(values: &Values, paths: &[Path]) -> Values {
     let mut shown = values.clone();
     for path in paths {
@@ -238,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_what_users_write_only_secrets_are_hidden_and_each_by_itself() {
+    fn hides_only_secret_leaves_of_user_layers() {
         let values = json!({"conf": {"password": "hunter2", "debug": true}, "other": 1});
         let layer = Layer::new(Origin::Field("spec".into()), values.as_object().unwrap().clone());
         let secret = [Path::parse("conf").unwrap()];
@@ -246,11 +251,11 @@ mod tests {
         assert_eq!(paths(&layer), ["conf.debug", "conf.password"]);
         let file = Origin::File { file: "values/features/volumes.yaml".into(), field: "fragments[0]".into() };
         let clear = vec![Path::parse("conf.password").unwrap()];
-        assert_eq!(paths(&Layer { origin: file, clear, ..layer }), ["conf.password"], "what a feature passes on");
+        assert_eq!(paths(&Layer { origin: file, clear, ..layer }), ["conf.password"], "a feature passes it on");
     }
 
     #[test]
-    fn texts_that_someone_wrote_are_hidden_and_keep_their_shape() {
+    fn hidden_values_keep_their_types() {
         let values = json!({"a": {"password": "hunter2", "port": 1, "list": ["x", ""]}, "b": "y"});
         let paths = [Path::parse("a").unwrap(), Path::parse("c.d").unwrap()];
         let shown = Value::Object(without_secrets(values.as_object().unwrap(), &paths));

@@ -1,4 +1,4 @@
-//! A finding as programs are told it, in the words of `osdpl validate`.
+//! Findings in CLI output, in the form of `osdpl validate`.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use osdpl_lint::rule::{Reported, keys_of};
 
 /// A finding about the spec.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Said {
-    /// The resource's file, where it is in one.
+pub struct FindingOutput {
+    /// The file of the resource, if it is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line in it, from 1, of the field or of what is nearest above it.
+    /// The line, from 1, of the field or of its nearest parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     pub level: &'static str,
-    /// The field of the resource; empty for the whole.
+    /// The field of the resource; empty for the whole resource.
     pub field: String,
     pub message: String,
 }
 
-impl Said {
-    /// What is said of a resource; `document` is its own, where it was read from a file.
+impl FindingOutput {
+    /// Converts a finding about a resource; `document` is the resource's, if it was read from a file.
     pub fn of(finding: &Finding, document: Option<&Document>) -> Self {
         let keys = keys_of(&finding.field);
         Self {
@@ -36,24 +36,24 @@ impl Said {
         }
     }
 
-    /// The same with another text in the place of what must not be shown.
+    /// Scrubs the message.
     #[must_use]
     pub fn scrubbed(self, scrub: impl Fn(&str) -> String) -> Self {
         Self { message: scrub(&self.message), ..self }
     }
 }
 
-impl From<Reported> for Said {
+impl From<Reported> for FindingOutput {
     fn from(Reported { file, line, level, field, message, .. }: Reported) -> Self {
         Self { file: Some(file), line: Some(line), level, field, message }
     }
 }
 
-/// For people, without its place.
-impl fmt::Display for Said {
+/// Without file and line.
+impl fmt::Display for FindingOutput {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { level, field, message, .. } = self;
-        // A message that begins with its field needs it no second time.
+        // Avoid repeating the field if the message starts with it.
         let field = if message.starts_with(field.as_str()) { String::new() } else { format!("{field}: ") };
         write!(formatter, "{level}: {field}{message}")
     }

@@ -1,4 +1,4 @@
-//! What is told of the cluster that a resource is meant for, where none is asked.
+//! Options that describe the target cluster if none is queried.
 
 use clap::Args;
 
@@ -6,24 +6,24 @@ use osdpl_core::observed::{Census, Class, Range, Site};
 use osdpl_lint::rule::check_network;
 
 #[derive(Args)]
-#[command(next_help_heading = "The cluster that it is meant for")]
+#[command(next_help_heading = "Target cluster")]
 pub struct SiteOptions {
-    /// How many nodes the cluster has, each for every role: servers that need a node each are counted.
+    /// The number of nodes of the cluster, each with every role: servers that need a node each are checked against it.
     #[arg(long, value_name = "NUMBER")]
     nodes: Option<usize>,
-    /// A StorageClass of the cluster, or NAME=PROVISIONER; name all of them, one each.
+    /// A StorageClass of the cluster, or NAME=PROVISIONER; repeat for each class.
     #[arg(long = "storage-class", value_name = "NAME", value_parser = class)]
     classes: Vec<Class>,
-    /// A network that the cluster's pods get addresses from, such as 10.244.0.0/16.
+    /// A network of the cluster's pods, such as 10.244.0.0/16.
     #[arg(long = "pod-network", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     pods: Vec<String>,
-    /// A network that its Services get addresses from, such as 10.96.0.0/12.
+    /// A network of its Services, such as 10.96.0.0/12.
     #[arg(long = "service-network", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     services: Vec<String>,
 }
 
 impl SiteOptions {
-    /// What rules are told of the cluster.
+    /// Returns the description of the cluster for rules.
     pub fn site(&self) -> Site {
         let range = |what: &str, is_of_pods, cidr: &String| Range { what: what.into(), is_of_pods, cidr: cidr.clone() };
         let pods = self.pods.iter().map(|cidr| range("the cluster's pods (--pod-network)", true, cidr));
@@ -35,8 +35,8 @@ impl SiteOptions {
         }
     }
 
-    /// Whether anything is told.
-    pub fn is_told(&self) -> bool {
+    /// Whether any option is set.
+    pub fn is_set(&self) -> bool {
         self.site() != Site::default()
     }
 }
@@ -47,11 +47,11 @@ fn network(text: &str) -> Result<String, String> {
 
 fn class(text: &str) -> Result<Class, String> {
     let (name, provisioner) = text.split_once('=').unwrap_or((text, ""));
-    // A name of an object (RFC 1123).
+    // The name of an object (RFC 1123).
     let fits = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter);
     if name.is_empty() || !name.chars().all(fits) {
         return Err(
-            "this is no name of a StorageClass; write one as `kubectl get storageclass` shows it, such as general or general=rook-ceph.rbd.csi.ceph.com"
+            "this is not the name of a StorageClass; write one as `kubectl get storageclass` shows it, such as general or general=rook-ceph.rbd.csi.ceph.com"
                 .into(),
         );
     }
@@ -63,12 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_name_of_a_class_is_refused_with_what_is_wanted() {
+    fn rejects_invalid_class_names() {
         let taken = class("general=rook-ceph.rbd.csi.ceph.com").unwrap();
         assert_eq!((taken.name.as_str(), taken.provisioner.as_str()), ("general", "rook-ceph.rbd.csi.ceph.com"));
         for text in ["", "=x", "a,b", "General"] {
             let refused = class(text).unwrap_err();
-            assert!(refused.contains("this is no name of a StorageClass; write one as"), "{text}: {refused}");
+            assert!(refused.contains("this is not the name of a StorageClass; write one as"), "{text}: {refused}");
         }
     }
 }

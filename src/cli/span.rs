@@ -1,35 +1,35 @@
-//! Spans of time, as kubectl takes them.
+//! Durations in kubectl's notation.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A span of time: `90`, `90s`, `5m`, `1h30m`.
+/// A duration: `90`, `90s`, `5m`, `1h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(Duration);
 
-/// The units by how many seconds they have, the longest first.
+/// The units with their seconds, the longest first.
 const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
 
 impl Span {
-    /// So many seconds.
+    /// Returns a number of seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// The same as the runtime takes it.
+    /// Returns the duration.
     pub fn duration(self) -> Duration {
         self.0
     }
 }
 
-/// Reads a span.
+/// Parses a duration.
 pub fn span(text: &str) -> Result<Span, String> {
     parse(text).map(Span::seconds).ok_or_else(|| {
-        "this is no span of time; write hours, minutes and seconds such as 60s, 5m or 1h30m, or seconds alone such as 60".to_owned()
+        "this is not a duration; write hours, minutes and seconds such as 60s, 5m or 1h30m, or only seconds such as 60".to_owned()
     })
 }
 
-/// The seconds of a text; each unit stands there once at most, the longer one first.
+/// Returns the seconds of a text; each unit may occur once, the longer one first.
 fn parse(text: &str) -> Option<u64> {
     if let Ok(seconds) = text.parse() {
         return Some(seconds);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read_as_kubectl_takes_them_and_shown_so() {
+    fn parses_and_prints_durations() {
         for (text, seconds, shown) in [
             ("60", 60, "1m"),
             ("60s", 60, "1m"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_span_is_refused_with_the_form() {
+    fn rejects_invalid_durations() {
         for text in
             ["", "x", "5 m", "m", "-1", "1.5h", "30m1h", "5m5", "5d", "99999999999999999999s", "9999999999999999999h"]
         {

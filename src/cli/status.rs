@@ -1,4 +1,4 @@
-//! `osdpl status`: the cloud as a tree, readable without colour; `--watch` follows it live.
+//! `osdpl status`: prints the cloud as a tree, readable without colour; `--watch` follows it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,10 +25,10 @@ use osdpl_core::status::rollout_line;
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// How to print it: JSON has the resource's status as it is, with its name, its generation and whether it is ready.
+    /// The output format: JSON has the resource's status, with its name, its generation and whether it is ready.
     #[arg(long, short, value_enum, default_value_t = Format::Text, conflicts_with = "watch")]
     output: Format,
-    /// Follow it live, until it is Ready or interrupted.
+    /// Follow the status until the cloud is Ready or the command is interrupted.
     #[arg(long, short)]
     watch: bool,
 }
@@ -63,7 +63,7 @@ impl Arguments {
     }
 }
 
-/// Without a terminal: a line for each release that changed.
+/// Prints a line for each changed release, for output without a terminal.
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let children = status.children.iter().map(|(name, child)| line(name, child));
@@ -88,7 +88,7 @@ fn line(name: &str, child: &ChildStatus) -> String {
     format!("{} {name:<14} {:<16} {revision:<7} {}", mark(child), child.status, child.message).trim_end().to_owned()
 }
 
-/// The whole cloud for programs.
+/// Returns the status as JSON.
 fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
     serde_json::json!({
         "namespace": deployment.namespace(),
@@ -99,10 +99,10 @@ fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
     })
 }
 
-/// The whole cloud as text.
+/// Returns the status as text.
 pub fn tree(deployment: &OpenStackDeployment) -> String {
     let status = deployment.status.clone().unwrap_or_default();
-    let unseen = unseen(deployment).map(|told| format!("{told}; what follows was said before"));
+    let unseen = unseen(deployment).map(|message| format!("{message}; the status below is older"));
     let phase = match (&unseen, status.phase) {
         (Some(_), _) => "Unseen".to_owned(),
         (None, phase) => phase.map(|phase| format!("{phase:?}")).unwrap_or_default(),
@@ -143,7 +143,7 @@ pub fn tree(deployment: &OpenStackDeployment) -> String {
     text
 }
 
-/// Who plays which role.
+/// Returns the roles and their nodes.
 fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     let mut text = String::new();
     for (name, role) in roles {
@@ -160,31 +160,31 @@ fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     text
 }
 
-/// What is being made anew, or is to be.
+/// Returns the active rollouts.
 fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
-    let on = rollouts.iter().filter(|(_, said)| said.phase.is_on());
-    let lines = on.map(|(name, said)| format!("  {}\n", rollout_line(name, said)));
+    let active = rollouts.iter().filter(|(_, rollout)| rollout.phase.is_on());
+    let lines = active.map(|(name, rollout)| format!("  {}\n", rollout_line(name, rollout)));
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { format!("\nRollouts:\n{lines}") }
 }
 
-/// How tests went last.
+/// Returns the last results of tests.
 fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
-    let line = |(name, told): (&String, &TestStatus)| {
-        let result = match told.passed {
+    let line = |(name, test): (&String, &TestStatus)| {
+        let result = match test.passed {
             None => "has not run yet".to_owned(),
             Some(true) => "passed".to_owned(),
-            Some(false) => format!("failed ({})", told.reason),
+            Some(false) => format!("failed ({})", test.reason),
         };
-        let time = told.time.as_ref().map(|time| format!(" at {:.0}", time.0)).unwrap_or_default();
-        let job = told.job.as_ref().map(|job| format!("log of Job {job}, ")).unwrap_or_default();
-        format!("  {name:<22} {result}{time}\n      see {job}{}\n", told.results)
+        let time = test.time.as_ref().map(|time| format!(" at {:.0}", time.0)).unwrap_or_default();
+        let job = test.job.as_ref().map(|job| format!("log of Job {job}, ")).unwrap_or_default();
+        format!("  {name:<22} {result}{time}\n      see {job}{}\n", test.results)
     };
     let lines: String = tests.iter().map(line).collect();
     if lines.is_empty() { lines } else { format!("\nTests:\n{lines}") }
 }
 
-/// The nodes that are being taken out or given back; nothing where they can't be listed: it is no part of the cloud's own status.
+/// Returns the node maintenances; empty if they can't be listed, since they are not part of the cloud's own status.
 async fn maintenances(client: &kube::Client) -> String {
     let all = Api::<NodeMaintenance>::all(client.clone()).list(&ListParams::default()).await;
     let mut text = String::new();
@@ -197,11 +197,11 @@ async fn maintenances(client: &kube::Client) -> String {
     text
 }
 
-/// What is to be mended, with where to look and who waits for it.
+/// Returns the root causes, with the objects to inspect and what waits for them.
 fn causes(causes: &[CauseStatus]) -> String {
     let mut text = String::new();
     if !causes.is_empty() {
-        text.push_str("\nCauses (`osdpl why` tells the whole chains):\n");
+        text.push_str("\nCauses (`osdpl why` shows the whole chains):\n");
     }
     for cause in causes {
         let _ = writeln!(text, "  {}", cause.message);
@@ -229,12 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_an_older_spec_is_not_told_as_if_it_were_of_this_one() {
+    fn marks_the_status_of_an_older_spec() {
         let (current, older) = (tree(&cloud(5)), tree(&cloud(4)));
         assert!(current.starts_with("n/cloud  Ready  ") && current.contains("all 1 releases are ready"), "{current}");
         assert!(older.starts_with("n/cloud  Unseen  "), "{older}");
         assert!(
-            older.contains("\nnot yet seen by the operator: generation 5, seen 4; what follows was said before\n"),
+            older.contains("\nnot yet seen by the operator: generation 5, seen 4; the status below is older\n"),
             "{older}"
         );
         assert!(!older.contains("Ready") && !older.contains("are ready") && older.contains("keystone"), "{older}");

@@ -1,4 +1,4 @@
-//! `osdpl test`: what users assert of their clouds' values, in their own CI; no cluster needed.
+//! `osdpl test`: checks users' assertions about the values of their clouds, in their own CI; no cluster needed.
 
 mod case;
 mod judge;
@@ -15,21 +15,21 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::added::in_file;
-use super::common::{CatalogOption, Document, called, read};
-use super::offline::misshapen;
+use super::common::{CatalogOption, Document, display_name, read};
+use super::offline::shape_errors;
 use super::output;
 use case::{Case, Suite, Wrong};
 use judge::{Basis, Cloud, Subject};
 use osdpl_core::catalog::Addition;
 use osdpl_lint::rule::Schemas;
-use shown::{Outcome, Shown};
+use shown::{Outcome, TestReport};
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Files with cases, `-` for standard input.
+    /// Files with test cases, `-` for standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
@@ -38,29 +38,30 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
-    /// For CI systems: `JUnit`'s XML.
+    /// `JUnit` XML for CI systems.
     Junit,
 }
 
-/// The exit code where a file of cases, or a case, is wrong.
+/// The exit code if a file of cases, or a case, is invalid.
 const WRONG: u8 = 2;
 
 impl Arguments {
-    /// 0 where every case holds, 1 where one does not, 2 where a file can't be read, or it or a case of it is wrong: the others are told all the same.
+    /// Returns 0 if every case passes, 1 if one fails, 2 if a file can't be read, or if it or one of its cases is
+    /// invalid. The other cases are reported anyway.
     pub fn run(&self) -> ExitCode {
-        self.told().unwrap_or_else(|error| {
+        self.run_files().unwrap_or_else(|error| {
             eprintln!("osdpl: {error:#}");
             ExitCode::from(WRONG)
         })
     }
 
-    fn told(&self) -> anyhow::Result<ExitCode> {
+    fn run_files(&self) -> anyhow::Result<ExitCode> {
         let mut bases = Bases::new(&self.catalog)?;
-        let shown = Shown::new(self.files.iter().flat_map(|file| outcomes(file, &mut bases)).collect());
+        let shown = TestReport::new(self.files.iter().flat_map(|file| outcomes(file, &mut bases)).collect());
         match self.output {
             Format::Text => output::print(shown.text()),
             Format::Json => output::line(serde_json::to_string_pretty(&shown)?),
@@ -74,7 +75,8 @@ impl Arguments {
     }
 }
 
-/// What clouds are judged by: a whole catalogue takes longer to read than a case to judge, and most cases add nothing to it, or the same.
+/// Loaded catalogues by their additions: loading one takes longer than checking a case, and most cases have the same
+/// additions.
 struct Bases<'a> {
     option: &'a CatalogOption,
     known: Vec<(Vec<Addition>, Rc<Basis>)>,
@@ -82,7 +84,7 @@ struct Bases<'a> {
 
 impl<'a> Bases<'a> {
     /// # Errors
-    /// Where the catalogue itself is wrong.
+    /// If the catalogue itself is invalid.
     fn new(option: &'a CatalogOption) -> anyhow::Result<Self> {
         let mut bases = Self { option, known: Vec::new() };
         bases.with(Vec::new())?;
@@ -99,19 +101,19 @@ impl<'a> Bases<'a> {
         Ok(basis)
     }
 
-    /// The cloud that a case in this file is about.
+    /// Returns the cloud of a case in this file.
     fn cloud(&mut self, file: &Path, suite: &Suite, case: &Case) -> anyhow::Result<Cloud> {
         let named = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
         let Some(named) = named else {
-            let spec = case.spec.clone().context("it names no cloud: give it `spec`, or `file`")?;
-            return Ok(Cloud::new(Subject::written(&case.apply(spec)), self.with(Vec::new())?));
+            let spec = case.spec.clone().context("it names no cloud: add `spec` or `file`")?;
+            return Ok(Cloud::new(Subject::from_spec(&case.apply(spec)), self.with(Vec::new())?));
         };
-        // Beside the file of cases, wherever that is called from.
+        // The path is relative to the file of cases, not to the working directory.
         let path = file.parent().unwrap_or(Path::new("")).join(named);
         let document = Document::read(&path)?;
         let basis = self.with(in_file(&path)?)?;
-        if let Some(said) = misshapen(&document, &basis.catalog, &basis.schemas) {
-            bail!("{said}");
+        if let Some(errors) = shape_errors(&document, &basis.catalog, &basis.schemas) {
+            bail!("{errors}");
         }
         let mut object = document.object();
         if let Some(Value::Object(spec)) = object.get("spec").cloned() {
@@ -122,9 +124,9 @@ impl<'a> Bases<'a> {
     }
 }
 
-/// What becomes of the cases of a file.
+/// Returns the outcomes of the cases of a file.
 fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
-    let place = called(file);
+    let place = display_name(file);
     let suite = match read(file).map_err(anyhow::Error::from).and_then(|text| Suite::parse(&place, &text)) {
         Ok(suite) => suite,
         Err(error) => return vec![Outcome::wrong(place.clone(), place, &error)],
@@ -138,16 +140,16 @@ fn outcomes(file: &Path, bases: &mut Bases) -> Vec<Outcome> {
         };
         let mut cloud = || bases.cloud(file, &suite, case).with_context(|| suite.place(index, None));
         let outcome =
-            suite.check(index, case).and_then(|()| cloud()).and_then(|cloud| judged(&cloud, &suite, index, case));
+            suite.check(index, case).and_then(|()| cloud()).and_then(|cloud| run_case(&cloud, &suite, index, case));
         outcome.unwrap_or_else(|error| Outcome::wrong(suite.place(index, None), case.name.clone(), &error))
     };
     suite.cases.iter().enumerate().map(outcome).collect()
 }
 
-/// What becomes of one case.
-fn judged(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Result<Outcome> {
+/// Returns the outcome of one case.
+fn run_case(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Result<Outcome> {
     let mut failures = Vec::new();
-    // A cloud that is refused has no values; whoever does not expect that is told why first.
+    // A refused cloud has no values; report the reason first unless the case expects it.
     if !case.expect.iter().any(|expectation| expectation.refused.is_some()) {
         failures.extend(
             cloud.refusals().map(|refused| (suite.place(index, None), format!("the resource is refused: {refused}"))),
@@ -156,7 +158,7 @@ fn judged(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Re
     if failures.is_empty() {
         for (number, expectation) in case.expect.iter().enumerate() {
             let place = suite.place(index, Some(number));
-            let failed = cloud.judge(expectation).with_context(|| place.clone())?;
+            let failed = cloud.check(expectation).with_context(|| place.clone())?;
             failures.extend(failed.map(|failed| (place, failed)));
         }
     }

@@ -1,4 +1,4 @@
-//! `osdpl validate`: everything that is wrong with resources, at once, before they are applied; no cluster needed.
+//! `osdpl validate`: reports all problems of resources before they are applied; no cluster needed.
 
 mod files;
 mod sarif;
@@ -20,13 +20,13 @@ use osdpl_lint::rule::{Report, Schemas, report};
 
 #[derive(Args)]
 pub struct Arguments {
-    /// Files, folders (their .yaml, .yml and .json files), or `-` for standard input, which is read where none is named.
+    /// Files, folders (their .yaml, .yml and .json files), or `-` for standard input, which is the default.
     #[arg(value_name = "FILE|FOLDER|-")]
     paths: Vec<PathBuf>,
-    /// How to print it.
+    /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// End with code 1 where there are warnings, too.
+    /// Exit with code 1 for warnings, too.
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
@@ -37,20 +37,20 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
-    /// For code reviews: SARIF 2.1.0.
+    /// SARIF 2.1.0 for code reviews.
     Sarif,
 }
 
 impl Arguments {
-    /// 0 without errors (with `--strict`: without findings), 1 with, 2 where something can't be read.
+    /// Exits with 0 without errors (with `--strict`: without findings), 1 with errors, 2 if something can't be read.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let stdin = [PathBuf::from("-")];
         let found = Found::read(if self.paths.is_empty() { &stdin[..] } else { &self.paths });
-        let report = match self.judged(&found) {
+        let report = match self.validate(&found) {
             Ok(report) => report,
             Err(error) => {
                 eprintln!("osdpl: {error:#}");
@@ -70,7 +70,7 @@ impl Arguments {
         })
     }
 
-    fn judged(&self, found: &Found) -> anyhow::Result<Report> {
+    fn validate(&self, found: &Found) -> anyhow::Result<Report> {
         let added = in_texts(found.texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
         let Extended { catalog, refused, .. } = self.catalog.with(&added)?;
         let schemas = Schemas::new(&catalog)?;
@@ -81,7 +81,7 @@ impl Arguments {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the clock of the command line: what has run out by now")]
+#[allow(clippy::disallowed_methods, reason = "the command line checks expiry against the system clock")]
 pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }

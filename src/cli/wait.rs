@@ -1,4 +1,5 @@
-//! `osdpl wait`: wait until the cloud is Ready, saying what it waits for; ends at once with code 2 where a person is needed.
+//! `osdpl wait`: waits until the cloud is Ready and prints its progress; exits at once with code 2 if manual
+//! intervention is needed.
 
 use std::process::ExitCode;
 
@@ -14,14 +15,14 @@ use super::output;
 use super::span::{Span, span};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
-/// The exit code where it can't go on without a person.
+/// The exit code if manual intervention is needed.
 const STALLED: u8 = 2;
 
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or seconds alone.
+    /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or a number of seconds.
     #[arg(long, value_name = "SPAN", default_value_t = Span::seconds(1800), value_parser = span)]
     timeout: Span,
 }
@@ -42,11 +43,11 @@ impl Arguments {
                     return ExitCode::SUCCESS;
                 }
                 if let Some(message) = stalled(&deployment) {
-                    output::line(format_args!("{name} can't go on without help: {message}"));
+                    output::line(format_args!("{name} needs manual intervention: {message}"));
                     return ExitCode::from(STALLED);
                 }
-                let said = || deployment.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
-                let message = unseen(&deployment).unwrap_or_else(said);
+                let current = || deployment.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
+                let message = unseen(&deployment).unwrap_or_else(current);
                 if message != last && !message.is_empty() {
                     output::line(&message);
                     last = message;
@@ -59,12 +60,13 @@ impl Arguments {
     }
 }
 
-/// Whether the status speaks of the current spec and says Ready.
+/// Whether the cloud is Ready according to a status for the current spec.
 pub fn is_ready(deployment: &OpenStackDeployment) -> bool {
-    holding(deployment, condition::READY).is_some()
+    true_condition(deployment, condition::READY).is_some()
 }
 
-/// What is to be said instead of a status that does not speak of the current spec yet: the operator has just started, is busy, or does not run.
+/// Returns the message to show instead of a status that is not for the current spec yet: the operator has just started,
+/// is busy, or does not run.
 pub fn unseen(deployment: &OpenStackDeployment) -> Option<String> {
     if current(deployment).is_some() {
         return None;
@@ -78,18 +80,18 @@ pub fn unseen(deployment: &OpenStackDeployment) -> Option<String> {
     ))
 }
 
-/// Why it can't go on without a person, where the status of the current spec says so.
+/// Returns why manual intervention is needed, according to a status for the current spec.
 fn stalled(deployment: &OpenStackDeployment) -> Option<&str> {
-    holding(deployment, condition::STALLED).map(|condition| condition.message.as_str())
+    true_condition(deployment, condition::STALLED).map(|condition| condition.message.as_str())
 }
 
-/// The condition, if the status speaks of the current spec and says that it holds.
-fn holding<'a>(deployment: &'a OpenStackDeployment, kind: &str) -> Option<&'a Condition> {
+/// Returns the condition if it is true in a status for the current spec.
+fn true_condition<'a>(deployment: &'a OpenStackDeployment, kind: &str) -> Option<&'a Condition> {
     let mut conditions = current(deployment)?.conditions.iter();
     conditions.find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-/// The status, if it speaks of the current spec.
+/// Returns the status if it is for the current spec.
 fn current(deployment: &OpenStackDeployment) -> Option<&OpenStackDeploymentStatus> {
     deployment.status.as_ref().filter(|status| status.observed_generation == deployment.metadata.generation)
 }
@@ -110,20 +112,20 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_person_ends_the_wait_once_it_is_said_of_the_current_spec() {
+    fn stalled_counts_only_for_the_current_spec() {
         assert_eq!(stalled(&cloud(2, "Stalled", "True")), Some("why"));
         assert_eq!(stalled(&cloud(1, "Stalled", "True")), None);
         assert_eq!(stalled(&cloud(2, "Stalled", "False")), None);
-        assert!(current(&cloud(1, "Ready", "True")).is_none(), "what was said of the spec before is no news");
+        assert!(current(&cloud(1, "Ready", "True")).is_none(), "the status is for an older spec");
         assert!(is_ready(&cloud(2, "Ready", "True")) && !is_ready(&cloud(1, "Ready", "True")));
     }
 
     #[test]
-    fn a_spec_that_no_operator_has_looked_at_is_told_as_that() {
+    fn reports_a_spec_not_yet_observed() {
         assert_eq!(unseen(&cloud(2, "Ready", "True")), None);
-        let told = |cloud: &OpenStackDeployment| unseen(cloud).unwrap();
-        assert_eq!(told(&cloud(1, "Ready", "True")), "not yet seen by the operator: generation 2, seen 1");
+        let message_of = |cloud: &OpenStackDeployment| unseen(cloud).unwrap();
+        assert_eq!(message_of(&cloud(1, "Ready", "True")), "not yet seen by the operator: generation 2, seen 1");
         let new = OpenStackDeployment { status: None, ..cloud(1, "Ready", "True") };
-        assert_eq!(told(&new), "not yet seen by the operator: generation 2, seen none");
+        assert_eq!(message_of(&new), "not yet seen by the operator: generation 2, seen none");
     }
 }

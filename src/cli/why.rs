@@ -1,4 +1,4 @@
-//! `osdpl why`: from what is not ready along what it waits for to what has to be mended, with the objects to look at.
+//! `osdpl why`: explains what is not ready: what it waits for, the root cause, and the objects to inspect.
 
 mod answer;
 mod asked;
@@ -13,17 +13,18 @@ use kube::{Api, Client, ResourceExt};
 
 use super::common::{CatalogOption, Target, readable};
 use super::output::{self, Format};
-use answer::Answer;
+use answer::Explanation;
 use asked::Names;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_operator::controller::{Preview, preview};
-use shown::Shown;
+use shown::WhyReport;
 
 #[derive(Args)]
 pub struct Arguments {
-    /// A service, a release, a component (nova/compute), a workload, a Job, a CronJob or a pod; all that is not ready where unset.
+    /// A service, a release, a component (nova/compute), a workload, a Job, a CronJob or a pod; default: everything
+    /// that is not ready.
     what: Option<String>,
-    /// How to print it; the README has the shape of the JSON.
+    /// The output format; the README describes the JSON.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
@@ -41,17 +42,17 @@ impl Arguments {
         let catalog = std::sync::Arc::new(catalog);
         let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
         for unseen in &preview.unseen {
-            eprintln!("not seen: {unseen}");
+            eprintln!("unknown: {unseen}");
         }
         let names = Names::new(&catalog, &preview);
-        let answer = match &self.what {
-            None => Answer::of_all(&preview),
+        let explanation = match &self.what {
+            None => Explanation::of_all(&preview),
             Some(word) => match names.find(word) {
-                Some(asked) => Answer::of(&asked, &preview),
+                Some(subject) => Explanation::of(&subject, &preview),
                 None => match of_pod(&client, &preview, &names, word).await? {
-                    Some(answer) => answer,
+                    Some(explanation) => explanation,
                     None => bail!(
-                        "nothing of {}/{} is called {word:?}, no service, release, component, workload, Job, CronJob or pod{}; see `osdpl status`",
+                        "{}/{} has no service, release, component, workload, Job, CronJob or pod named {word:?}{}; see `osdpl status`",
                         deployment.namespace().unwrap_or_default(),
                         deployment.name_any(),
                         did_you_mean(word, names.all().iter().map(String::as_str))
@@ -60,23 +61,28 @@ impl Arguments {
             },
         };
         match self.output {
-            Format::Text => output::print(answer.text()),
-            Format::Json => output::line(serde_json::to_string_pretty(&Shown::from(&answer))?),
+            Format::Text => output::print(explanation.text()),
+            Format::Json => output::line(serde_json::to_string_pretty(&WhyReport::from(&explanation))?),
         }
-        Ok(if answer.is_ready() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+        Ok(if explanation.is_ready() { ExitCode::SUCCESS } else { ExitCode::from(2) })
     }
 }
 
-/// The answer for a pod of a release, if there is one with this name.
-async fn of_pod(client: &Client, preview: &Preview, names: &Names<'_>, word: &str) -> anyhow::Result<Option<Answer>> {
+/// Returns the explanation for a pod of a release, if there is one with this name.
+async fn of_pod(
+    client: &Client,
+    preview: &Preview,
+    names: &Names<'_>,
+    word: &str,
+) -> anyhow::Result<Option<Explanation>> {
     for namespace in names.namespaces() {
         if let Some(chain) = preview.tasks.of_pod(namespace, word) {
-            return Ok(Some(Answer::of_pod(namespace, word, &chain)));
+            return Ok(Some(Explanation::of_pod(namespace, word, &chain)));
         }
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
         if let Some(pod) = pods.get_opt(word).await.map_err(readable)? {
             let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
-            return Ok(Some(Answer::of_quiet_pod(word, &phase)));
+            return Ok(Some(Explanation::of_quiet_pod(word, &phase)));
         }
     }
     Ok(None)

@@ -1,8 +1,9 @@
-//! Releases that someone else made: how they stand to what is wanted, and the spec that describes a cloud of them.
+//! Adoption of releases that osdpl did not install: how they compare with the desired state, and the spec that
+//! describes such a cloud.
 //!
-//! Pure room. A revision that was made by hand, by Ansible or by another operator is as good as one of ours when an upgrade of ours would change
-//! nothing: the same chart, and the same values once the chart's defaults are below them. How the values are spelt, and which of them are the chart's
-//! own defaults, makes no difference to a template.
+//! Pure module (no I/O). A revision made by hand, by Ansible or by another operator is as good as one made by osdpl if
+//! an upgrade would change nothing: the same chart, and the same values once the chart's defaults are added. The
+//! notation of values does not matter to templates, nor whether a default is written out.
 
 mod candidates;
 mod ceph;

@@ -1,6 +1,7 @@
-//! The custom resource: what a user may ask for ([`OpenStackDeploymentSpec`]) and what the operator answers ([`OpenStackDeploymentStatus`]).
+//! The custom resource: the desired state ([`OpenStackDeploymentSpec`]) and the observed state
+//! ([`OpenStackDeploymentStatus`]).
 //!
-//! Pure room. The CRD in `crds/` is generated from these types by `osdpl crd` and diffed by a test.
+//! Pure module. The CRD in `crds/` is generated from these types by `osdpl crd`, and a test compares them.
 
 mod cause;
 mod choice;
@@ -31,26 +32,31 @@ pub use status::{
     RoleStatus, TestStatus, condition, reason,
 };
 
-/// The annotation by which a person lets a waiting plan go; its value is the hash that status and `osdpl plan` print.
+/// The annotation that approves a waiting plan. The value is the hash that the status and `osdpl plan` show.
 pub const APPROVE: &str = "osdpl.dev/approve";
-/// The annotation by which a person has releases taken over that run and were made by others. A release's name, several separated by commas, or `all`.
+/// The annotation that adopts running releases which others installed: names of releases separated by commas, or `all`.
 pub const ADOPT: &str = "osdpl.dev/adopt";
-/// The annotation by which a person has a release repaired: foreign revisions are overwritten, edited and deleted objects put back, and what had
-/// failed for a reason that only a hand mends is tried soon. A release's name, several separated by commas, or `all`.
+/// The annotation that repairs a release: names of releases separated by commas, or `all`.
+///
+/// Foreign revisions are overwritten, edited and deleted objects are restored, and failures that need a manual fix are
+/// retried soon.
 pub const REPAIR: &str = "osdpl.dev/repair";
-/// The annotation with nodes, separated by commas, that are gone for good: what Nova and Neutron know of their hosts is removed.
+/// The annotation with nodes, separated by commas, that are permanently removed. Their hosts are deleted from Nova and
+/// Neutron.
 pub const FORGET: &str = "osdpl.dev/forget-nodes";
-/// The annotation that lets a deletion skip hooks that can never end: a release's name, several separated by commas, or `all`.
+/// The annotation that lets a deletion skip hooks that can never finish: names of releases separated by commas, or
+/// `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
-/// The finalizer that keeps the resource until its releases are gone.
+/// The finalizer that keeps the resource until its releases are uninstalled.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation on a node that names the labels which it has from its roles: `openstack-compute-node=enabled,openvswitch=enabled`.
+/// The annotation on a node with the labels that its roles have set:
+/// `openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
-/// The annotation on a node that names the NodeMaintenance that has cordoned it.
+/// The annotation on a node with the name of the NodeMaintenance that cordoned it.
 pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";
-/// The annotation by which a person has instances of a NodeMaintenance tried again that could not be migrated; its value does not matter.
+/// The annotation that retries instances of a NodeMaintenance that could not be migrated. The value is ignored.
 pub const RETRY: &str = "osdpl.dev/retry";
-/// The finalizer that keeps a NodeMaintenance until its node is given back; it is there from the first thing that is done.
+/// The finalizer that keeps a NodeMaintenance until its node is returned. It is set before the first action.
 pub const MAINTENANCE_FINALIZER: &str = "osdpl.dev/maintenance";
-/// The label on every Secret, Service and Endpoints that the operator itself creates.
+/// The label on every Secret, Service and Endpoints object that the operator creates.
 pub const MANAGED: &str = "osdpl.dev/deployment";

@@ -1,6 +1,6 @@
-//! Run by cargo before the library is built: the catalogue's files as the program has them, each as it is written and, as JSON, as it is read.
+//! Build script: writes the catalogue's files as a Rust table, each with its text and, as JSON, its parsed content.
 //!
-//! Reading YAML takes several times as long as reading JSON, and was most of what a load of the catalogue took.
+//! Parsing YAML takes several times as long as parsing JSON, and was most of the time to load the catalogue.
 
 #[path = "../values/yaml/read.rs"]
 mod read;
@@ -15,7 +15,7 @@ const FOLDERS: [&str; 2] = ["values", "presets"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..");
-    let made = PathBuf::from(env::var("OUT_DIR")?);
+    let output = PathBuf::from(env::var("OUT_DIR")?);
     let mut list = String::from("&[\n");
     for folder in FOLDERS {
         println!("cargo::rerun-if-changed={}", root.join(folder).display());
@@ -32,10 +32,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     list += "]\n";
-    Ok(fs::write(made.join("catalogue.rs"), list)?)
+    Ok(fs::write(output.join("catalogue.rs"), list)?)
 }
 
-/// The files below a folder, in order, as paths from the root.
+/// Returns the files below a folder, sorted, as paths relative to the root.
 fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root.join(below))? {
@@ -52,7 +52,7 @@ fn files(root: &Path, below: &str) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// What is JSON already stays as it is.
+/// Converts YAML to JSON. JSON files are kept as they are.
 fn json(name: &str, text: &str) -> Result<String, Box<dyn Error>> {
     if Path::new(name).extension().is_some_and(|extension| extension == "json") {
         return Ok(text.to_owned());

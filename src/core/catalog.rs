@@ -1,7 +1,8 @@
-//! The catalogue: services and their releases, presets, features and OpenStack releases, parsed from YAML into types that cannot be wrong.
+//! The catalogue: services and their releases, presets, features and OpenStack releases, parsed from YAML into typed
+//! and validated structs.
 //!
-//! Pure room: it is given the texts of the files ([`Files`]) and knows nothing of disks. Adding a service, preset, feature or OpenStack
-//! release is adding a file; `src/catalog/file.rs` is the schema of those files.
+//! Pure module: it gets the texts of the files ([`Files`]) and reads no disk. To add a service, preset, feature or
+//! OpenStack release, add a file; `src/catalog/file.rs` is the schema of those files.
 
 mod added;
 mod check;
@@ -40,7 +41,7 @@ use crate::drift::Tolerated;
 use osdpl_values::expr::Expression;
 use osdpl_values::{Path, Values};
 
-/// Everything the operator knows about OpenStack-Helm.
+/// The parsed catalogue.
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// Services by name.
@@ -56,17 +57,18 @@ pub struct Catalog {
     /// The chart lock.
     pub lock: BTreeMap<String, file::Pin>,
     reach: Arc<Reach>,
-    /// Services and releases by what they provide.
+    /// The service and release that provide each component.
     providers: BTreeMap<Component, (String, String)>,
-    /// What others may write into releases' objects.
+    /// Managers and fields that may deviate in the releases' objects.
     pub tolerated: Tolerated,
-    /// The roles that nodes can play, by name.
+    /// The roles of nodes, by name.
     pub roles: BTreeMap<String, Role>,
-    /// The releases whose `DaemonSets` the operator rolls in batches, in this order, where their strategy is `OnDelete`.
+    /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in this order.
     pub rollout: Vec<String>,
-    /// What is judged between the values of releases.
+    /// The checks across the values of releases.
     pub judgements: Judgements,
-    /// The files in it that someone added ([`extend`]), each with where it stands: `ConfigMap openstack/edge, key presets.edge.yaml`.
+    /// The files that users added ([`extend`]), each with its source: `ConfigMap openstack/edge, key
+    /// presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
 }
 
@@ -75,15 +77,15 @@ pub struct Catalog {
 pub struct Service {
     /// The file it was read from.
     pub file: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
-    /// Which common values it takes.
+    /// The group of common values that it takes.
     pub group: Group,
-    /// Its releases by name, unique over all services.
+    /// Its releases by name. Names are unique across all services.
     pub releases: BTreeMap<String, Release>,
     /// The credentials it owns, by name.
     pub credentials: BTreeMap<String, file::Credential>,
-    /// How it can live outside of the cluster, where it can.
+    /// The connection data if the service can run outside the cluster.
     pub external: Option<file::External>,
 }
 
@@ -92,35 +94,37 @@ pub struct Service {
 pub struct Release {
     /// The chart's name.
     pub chart: String,
-    /// The namespace that it is usually in; the resource's where `None`.
+    /// The namespace that it is usually installed in; that of the custom resource if `None`.
     pub namespace: Option<String>,
-    /// Whether the release is part of the service, given the features.
+    /// The condition under which the release is part of the service.
     pub when: Option<Expression>,
-    /// The components that must be available before it may be submitted.
+    /// The components that must be available before the release may be installed.
     pub needs: Vec<Need>,
-    /// The components that its pods wait for by themselves.
+    /// The components that its own pods wait for.
     pub awaits: Vec<Need>,
-    /// The components without which it is of no use, in no order.
+    /// The components without which it is of no use, in no particular order.
     pub alongside: Vec<Need>,
-    /// What it provides.
+    /// The components it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
-    /// Its API, which is asked whether it answers.
+    /// Its API, which is probed.
     pub endpoint: Option<Endpoint>,
     /// Components of which more than half of the pods must be ready.
     pub quorum: Vec<Component>,
-    /// The `CronJobs` that are tests, each with where its results are kept.
+    /// The `CronJobs` that are tests, each with the place of its results.
     pub tests: BTreeMap<Component, String>,
-    /// The nodes that its API knows as hosts of instances.
+    /// The nodes that its API knows as hypervisors.
     pub hosts: Option<file::Hosts>,
-    /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
+    /// The `DaemonSets` that accept values for some nodes, by their name in the chart's overrides without the chart's
+    /// own name.
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// Jobs that are no hooks: immutable, deleted before an upgrade.
+    /// Jobs that are not hooks. They are immutable and deleted before an upgrade.
     pub plain_jobs: Vec<String>,
-    /// The `ConfigMap` in which its own Job writes down what it has made.
+    /// The `ConfigMap` in which the release's own Job records what it created.
     pub facts: Option<String>,
-    /// Secrets that an uninstall leaves behind: removed by Purge alone.
+    /// Secrets that an uninstall leaves behind. Only Purge removes them.
     pub kept_secrets: Vec<String>,
-    /// The digest of what running guests hold on to: when it changes, the upgrade waits for approval.
+    /// An expression for a digest of everything that running instances depend on. An upgrade that changes it waits for
+    /// approval.
     pub guests: Option<Expression>,
     /// Helm's `--timeout`, per hook, in seconds.
     pub timeout: u32,
@@ -128,103 +132,103 @@ pub struct Release {
     pub server_side: bool,
     /// Its base values.
     pub base: Body,
-    /// What is known to be wrong with the chart, as values with the reason beside them.
+    /// Fixes for known errors of the chart, as values with the reason beside them.
     pub fragments: Vec<Fragment>,
 }
 
 /// The API of a release.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// The component that answers.
+    /// The component that serves the API.
     pub component: Component,
-    /// Its name below the charts' `endpoints`, which is its type in Keystone's catalogue.
+    /// Its name below the charts' `endpoints`, which is the service type in Keystone's catalogue.
     pub endpoint: String,
-    /// The Service, as the chart calls it.
+    /// The name of the Service in the chart.
     pub service: String,
     /// The port's name below `endpoints.<endpoint>.port`.
     pub port_name: String,
-    /// The chart's TCP port of the internal endpoint.
+    /// The TCP port of the internal endpoint in the chart.
     pub port: u16,
-    /// What is asked for.
+    /// The path of the probe.
     pub path: String,
-    /// The HTTP codes that are accepted.
+    /// The accepted HTTP status codes.
     pub accept: Vec<u16>,
     /// Whether it is Keystone.
     pub keystone: bool,
 }
 
-/// A `DaemonSet` that takes values for some nodes alone.
+/// A `DaemonSet` that accepts values for some nodes.
 #[derive(Debug)]
 pub struct DaemonSet {
-    /// How its chart takes them.
+    /// The format in which its chart accepts them.
     pub form: Form,
-    /// Its pods' component.
+    /// The component of its pods.
     pub component: Component,
-    /// Whether it is part of the cloud, given the features.
+    /// The condition under which it is part of the cloud.
     pub when: Option<Expression>,
-    /// Paths that can't differ by node.
+    /// Paths that can't differ between nodes.
     pub shared: Vec<Path>,
 }
 
-/// A component that must be available before a release may be submitted.
+/// A component that must be available before a release may be installed.
 #[derive(Debug)]
 pub struct Need {
     /// The component.
     pub component: Component,
-    /// Whether it is needed, given the features.
+    /// The condition under which it is needed.
     pub when: Option<Expression>,
 }
 
-/// A kind of cloud.
+/// A preset: a kind of cloud.
 #[derive(Debug)]
 pub struct Preset {
     /// The file it was read from.
     pub file: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
-    /// The services it has.
+    /// The services it enables.
     pub services: Vec<String>,
-    /// The defaults of features that it changes.
+    /// The feature defaults that it changes.
     pub features: Values,
     /// The values it sets.
     pub fragments: Vec<Fragment>,
-    /// Presets that can't be beside it: why, and what to do.
+    /// Presets that can't be combined with it, each with the reason and the remedy.
     pub excludes: BTreeMap<String, String>,
-    /// What else can't be with it.
+    /// Further checks of the spec.
     pub checks: Vec<Check>,
 }
 
-/// Something that can be turned on and configured.
+/// A feature that can be enabled and configured.
 #[derive(Debug)]
 pub struct Feature {
     /// The file it was read from.
     pub file: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
     /// The JSON schema of `spec.features.<name>`, without defaults.
     pub schema: Late,
-    /// What holds where the spec and the presets say nothing.
+    /// The value if neither the spec nor the presets set one.
     pub default: Value,
     /// The values it sets.
     pub fragments: Vec<Fragment>,
-    /// The certificates that it has taken out of Secrets.
+    /// The certificates that pods take from Secrets.
     pub certificates: Vec<Certificates>,
-    /// What can't be with it.
+    /// Checks of the spec.
     pub checks: Vec<Check>,
 }
 
-/// Secrets with certificates of one kind, and what they are to be good for.
+/// Secrets with certificates of one kind, and the requirements for them.
 #[derive(Debug)]
 pub struct Certificates {
-    /// The condition; always where `None`.
+    /// The condition; unconditional if `None`.
     pub when: Option<Expression>,
-    /// The field of the spec to look at.
+    /// The field of the spec to report.
     pub field: String,
-    /// The Secrets, as the list `secrets`.
+    /// The Secrets, as a list with the key `secrets`.
     pub secrets: Body,
-    /// Under which keys they hold what.
+    /// The keys of the Secrets.
     pub keys: CertificateKeys,
-    /// Whether somebody has to bring them.
+    /// Whether users have to provide them.
     pub brought: bool,
 }
 
@@ -233,49 +237,49 @@ pub struct Certificates {
 pub struct OpenStackRelease {
     /// The file it was read from.
     pub file: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
-    /// What expressions see as `openstack`.
+    /// The content of the variable `openstack` in expressions.
     pub variables: Values,
-    /// The releases from which one may come.
+    /// The releases from which an upgrade is possible.
     pub upgrades_from: Vec<String>,
     /// The values it sets.
     pub fragments: Vec<Fragment>,
 }
 
-/// A rule over the whole spec: where `when` holds, `message` is said.
+/// A rule over the whole spec: reports `message` if `when` holds.
 #[derive(Debug)]
 pub struct Check {
-    /// When it speaks.
+    /// The condition for the message.
     pub when: Expression,
-    /// Whether it refuses or warns.
+    /// Whether the rule is an error or a warning.
     pub level: Level,
-    /// The field of the spec to look at.
+    /// The field of the spec to report.
     pub field: String,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub message: String,
 }
 
 impl Catalog {
-    /// Where a release's values are, whole, what Ceph says.
+    /// Returns the paths in a release's values that are completely taken from Ceph's settings.
     pub fn of_ceph(&self, release: &str) -> BTreeSet<Path> {
         let whole = self.bodies(release).flat_map(Body::whole);
         whole.filter(|(_, expression)| crate::ceph::is_of_ceph(expression)).map(|(path, _)| path).collect()
     }
 
-    /// The keys of Secrets that these features name, in the order of their fields.
+    /// Returns the Secret keys that these features reference, in the order of their fields.
     pub fn secrets(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.mentions(SECRET_MARK));
         marked.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
     }
 
-    /// What keys each chart knows.
+    /// Returns the known keys of the charts.
     pub fn keys(&self) -> &Keys {
         &self.reach.keys
     }
 
-    /// Whether `chart` is known to have a key at `path`; `true` for charts whose keys are not known.
+    /// Whether `chart` has a key at `path`; `true` if the chart's keys are unknown.
     pub fn knows(&self, chart: &str, path: &Path) -> bool {
         self.keys().get(chart).is_none_or(|tree| tree.knows(path))
     }

@@ -1,14 +1,14 @@
-//! The root cause: from what is not ready along what it waits for to what has to be mended.
+//! Root causes: follows the dependencies of objects that are not ready.
 //!
 //! ```text
 //! nova/compute waits for neutron/neutron-ovs-agent on n3 ← openvswitch/server on n3: ImagePullBackOff quay.io/…
-//! victim                 link                              root                      why
+//! affected object        link                              root cause                reason
 //!
-//! facts   what the cluster says beside pods: claims, classes, nodes, logs     claim   why a claim has no volume
-//! follow  from a victim to its root                                           roots   each root once, with its victims
+//! facts   cluster state besides pods: claims, classes, nodes, logs     claim   why a claim has no volume
+//! follow  from an affected object to its root cause                    roots   each root cause once
 //! ```
 //!
-//! Pure: plain data in, chains out. Texts hold no ages and no counts, so that what goes on failing in the same way is no news.
+//! Pure module (no I/O). Messages contain no ages and counts, so that a repeated failure does not change the status.
 
 mod claim;
 mod facts;
@@ -27,19 +27,19 @@ use crate::catalog::WorkloadKind;
 use crate::health::pod::{OwnerKind, Unready};
 use crate::observed::{JobSeen, Key, Workload};
 
-/// Between what waits and what it waits for.
-const BECAUSE: &str = " ← ";
+/// Separates an object from its dependency.
+const ARROW: &str = " ← ";
 
-/// An object that pods belong to: its namespace, kind and name.
+/// The owner of pods: its namespace, kind and name.
 pub type Place<'a> = (&'a str, OwnerKind, &'a str);
 
-/// The pods of each owner that are not ready, the one most worth telling first.
+/// The pods of each owner that are not ready, most relevant first.
 pub type Pods<'a> = BTreeMap<Place<'a>, Vec<&'a Unready>>;
 
 /// The selector of each Service, by namespace and name.
 pub type Services<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, String>>;
 
-/// What is looked at for causes.
+/// The input of the search for causes.
 pub struct Scene<'a> {
     /// Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub workloads: Vec<&'a Workload>,
@@ -47,50 +47,50 @@ pub struct Scene<'a> {
     pub jobs: Vec<&'a JobSeen>,
     /// The pods that are not ready.
     pub pods: &'a Pods<'a>,
-    /// All Services; `None` where they may not be read.
+    /// All Services; `None` if they cannot be read.
     pub services: Option<Services<'a>>,
-    /// What else is known.
+    /// Further cluster state.
     pub facts: &'a Facts<'a>,
 }
 
 /// An object in a chain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
-    /// What people call it: `neutron/neutron-ovs-agent on n3`, `Job nova-db-sync`.
+    /// Its display name: `neutron/neutron-ovs-agent on n3`, `Job nova-db-sync`.
     pub label: String,
-    /// The object to look at.
+    /// The object to inspect.
     pub object: CauseObject,
 }
 
-/// From a victim to its root, which may be the same.
+/// The path from an affected object to its root cause, which may be the same object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// The victim first, the root last; never empty.
+    /// The affected object first, the root cause last; never empty.
     pub links: Vec<Link>,
-    /// Why the root is as it is, where that is known.
+    /// The reason of the root cause, if it is known.
     pub why: Option<String>,
-    /// Whether the root can't go on without help.
+    /// Whether the root cause cannot recover without help.
     pub stuck: bool,
-    /// What else to look at to see why: the root's pod, its claim, its node.
+    /// Further objects to inspect: the pod of the root cause, its claim, its node.
     pub look: Vec<CauseObject>,
-    /// The release that the root belongs to, where there is one.
+    /// The release of the root cause, if any.
     pub release: Option<Key>,
 }
 
 impl Chain {
-    /// What is to be mended, with why: the same for all its victims.
+    /// Describes the root cause with its reason. The text is the same for all affected objects.
     pub fn root(&self) -> String {
         let label = self.links.last().map(|link| link.label.as_str()).unwrap_or_default();
         self.why.as_ref().map_or_else(|| format!("{label} is not ready yet"), |why| format!("{label}: {why}"))
     }
 
-    /// Whether the victim waits for something else.
+    /// Whether the object waits for something else.
     pub fn is_victim(&self) -> bool {
         self.links.len() > 1
     }
 }
 
-/// What is told of the victim, without its own name: `waits for … ← …: why`.
+/// Formats the chain without the affected object: `waits for … ← …: why`.
 impl fmt::Display for Chain {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [_, rest @ ..] = self.links.as_slice() else { return Ok(()) };
@@ -99,7 +99,7 @@ impl fmt::Display for Chain {
             return formatter.write_str(why);
         }
         let labels: Vec<&str> = rest.iter().map(|link| link.label.as_str()).collect();
-        write!(formatter, "waits for {}", labels.join(BECAUSE))?;
+        write!(formatter, "waits for {}", labels.join(ARROW))?;
         if why.is_empty() { Ok(()) } else { write!(formatter, ": {why}") }
     }
 }

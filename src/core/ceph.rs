@@ -1,7 +1,7 @@
-//! What is known of a Ceph cluster, read out of a Secret, and what the charts consume, made of it.
+//! Settings of a Ceph cluster, read from a Secret or from Rook, and the objects for the charts derived from them.
 //!
-//! Pure room: text in, text out. Nothing half-right leaves it: a Secret is read whole or is a [`Problem`], which names object and key and never
-//! quotes what stands there, because a key pasted in the wrong place must not show either.
+//! Pure module: text in, text out. A Secret is either read completely or is a [`Problem`]. A problem names object and
+//! key and never quotes the value, because a key pasted in the wrong place must not be shown either.
 
 mod admin;
 mod declared;
@@ -40,16 +40,16 @@ use problem::Source;
 /// The ConfigMap that every chart mounts `ceph.conf` from; upstream's default of `ceph_client.configmap`.
 pub const CONFIG_MAP: &str = "ceph-etc";
 
-/// Who speaks to Ceph.
+/// A service that uses Ceph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consumer {
     /// Images.
     Glance,
-    /// Volumes; libvirt attaches them with the same key.
+    /// Volumes. Libvirt attaches them with the same key.
     Cinder,
     /// Backups of volumes.
     CinderBackup,
-    /// Instances' disks.
+    /// Disks of instances.
     Nova,
     /// Shares.
     Manila,
@@ -58,11 +58,11 @@ pub enum Consumer {
 }
 
 impl Consumer {
-    /// All of them.
+    /// All consumers.
     pub const ALL: [Self; 6] =
         [Self::Glance, Self::Cinder, Self::CinderBackup, Self::Nova, Self::Manila, Self::Gnocchi];
 
-    /// Its name in the keys of a Secret: `cinder-backup.key`.
+    /// Returns the name in the keys of a Secret: `cinder-backup.key`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glance => "glance",
@@ -74,7 +74,7 @@ impl Consumer {
         }
     }
 
-    /// Its name in expressions: `ceph.backup.pool`.
+    /// Returns the name in expressions: `ceph.backup.pool`.
     pub fn variable(self) -> &'static str {
         match self {
             Self::CinderBackup => "backup",
@@ -82,7 +82,7 @@ impl Consumer {
         }
     }
 
-    /// The role that Mirantis' layout gives to the pool that it keeps its data in.
+    /// Returns the role of its main pool in Mirantis' layout.
     fn role(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -94,7 +94,7 @@ impl Consumer {
         }
     }
 
-    /// Its user where none is named: the default of upstream's chart.
+    /// Returns the default of its user: that of upstream's chart.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -102,8 +102,8 @@ impl Consumer {
         }
     }
 
-    /// The Secret that its chart mounts its key from: upstream's default (`secrets.rbd` of glance, cinder, manila and gnocchi). Nova's chart
-    /// knows no such Secret: that name is ours.
+    /// Returns the Secret that its chart mounts its key from: upstream's default (`secrets.rbd` of glance, cinder,
+    /// manila and gnocchi). Nova's chart has no such Secret, so the name is the operator's own.
     pub fn keyring(self) -> &'static str {
         match self {
             Self::Glance => "images-rbd-keyring",
@@ -121,13 +121,13 @@ impl Consumer {
 pub struct Pool {
     /// Its name in Ceph.
     pub name: String,
-    /// What it is for: `volumes`, `images`, `vms`, `backup`; none where the source does not say.
+    /// The role: `volumes`, `images`, `vms`, `backup`; `None` if the source does not contain it.
     pub role: Option<String>,
-    /// The device class its data lies on; none where the source does not say.
+    /// The device class of its data; `None` if the source does not contain it.
     pub device_class: Option<String>,
 }
 
-/// A user of Ceph and what it may use.
+/// A Ceph user and its pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Its name, without `client.`.
@@ -138,74 +138,74 @@ pub struct User {
     pub pools: Vec<Pool>,
 }
 
-/// How a Secret describes a Ceph.
+/// The format in which a Ceph is described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Ours, see [`external()`].
+    /// The documented layout of a Secret, see [`external()`].
     Documented,
-    /// That of `openstack-ceph-keys`, see [`mirantis()`].
+    /// The layout of `openstack-ceph-keys`, see [`mirantis()`].
     Mirantis,
-    /// Not in one Secret: by Rook's own objects, see [`Rook`].
+    /// Rook's own objects instead of one Secret, see [`Rook`].
     Rook,
 }
 
-/// A Ceph cluster as the cloud must know it.
+/// The settings of a Ceph cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceph {
-    /// The Secret that describes it: `namespace/name`.
+    /// The object that describes it: `namespace/name`.
     pub object: String,
-    /// How it does.
+    /// The format of the description.
     pub layout: Layout,
-    /// Where its monitors listen.
+    /// The addresses of its monitors.
     pub monitors: Monitors,
-    /// Its identity, a UUID in lower case; none where the source does not say.
+    /// Its UUID in lower case; `None` if the source does not contain it.
     pub fsid: Option<String>,
-    /// Who may speak to it.
+    /// The users, by consumer.
     pub users: BTreeMap<Consumer, User>,
-    /// `client.admin`, where the charts make pools and users themselves: there are no `users` then.
+    /// `client.admin`, if the charts create pools and users themselves. `users` is empty then.
     pub admin: Option<Admin>,
 }
 
 impl Ceph {
-    /// `ceph.conf` for [`CONFIG_MAP`]; it holds no key.
+    /// Returns `ceph.conf` for [`CONFIG_MAP`]. It contains no key.
     pub fn configuration(&self) -> String {
         let fsid = self.fsid.as_ref().map(|fsid| format!("fsid = {fsid}\n")).unwrap_or_default();
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
     }
 
-    /// What describes it, for people.
+    /// Returns the description's object, for messages.
     pub fn source(&self) -> String {
         let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
         format!("{kind} {}", self.object)
     }
 
-    /// Every key.
+    /// Returns every key.
     pub fn keys(&self) -> impl Iterator<Item = &CephxKey> {
         self.users.values().map(|user| &user.key).chain(self.admin.iter().map(|admin| &admin.key))
     }
 
-    /// Whether a consumer has a user, or its chart makes one.
+    /// Whether a consumer has a user, or its chart creates one.
     pub fn serves(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
-    /// A consumer's user. Nova is cinder's user where it has none of its own.
+    /// Returns a consumer's user. Nova uses cinder's user if it has none of its own.
     pub fn user(&self, consumer: Consumer) -> Option<&User> {
         self.users.get(&consumer)
     }
 
-    /// The consumer whose key libvirt keeps for volumes: what cinder hands out names cinder's user.
+    /// Returns the consumer whose key libvirt uses for volumes. The connection data from cinder names cinder's user.
     pub fn volumes(&self) -> Option<Consumer> {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether instances' disks are reached as another user than volumes, so that libvirt needs two keys.
+    /// Whether disks of instances have another user than volumes, so that libvirt needs two keys.
     pub fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volumes().and_then(name) != name(Consumer::Nova)
     }
 
-    /// What to say where a release needs a consumer that the Secret does not speak of.
+    /// Returns the problem of a consumer without a user that a release needs.
     pub fn missing(&self, consumer: Consumer) -> Problem {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
@@ -215,7 +215,7 @@ impl Ceph {
         Problem { object: self.object.clone(), key, complaint: Complaint::Missing }
     }
 
-    /// One user has one key, whoever speaks as that user.
+    /// Checks that every user has only one key.
     fn consistent(self) -> Result<Self, Problem> {
         for (consumer, user) in &self.users {
             let differs = |other: &&User| other.name == user.name && other.key != user.key;
@@ -228,23 +228,24 @@ impl Ceph {
 }
 
 impl User {
-    /// The pool for a consumer's own data: the first whose role says so, else the first.
+    /// Returns the pool for a consumer's own data: the first with its role, else the first.
     pub fn pool(&self, consumer: Consumer) -> &str {
         let fits = |pool: &&Pool| pool.role.as_deref() == Some(consumer.role());
         self.pools.iter().find(fits).or(self.pools.first()).map_or("", |pool| pool.name.as_str())
     }
 }
 
-/// The Ceph that a `ceph.conf` is of.
+/// Returns the fsid in a `ceph.conf`.
 pub fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }
 
-/// What a `ceph.conf` says of an option, in whatever section: Ceph takes spaces and dashes in its name for underscores.
+/// Returns the value of an option in a `ceph.conf`, in any section. Ceph treats spaces and dashes in its name as
+/// underscores.
 pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
-    let is = |name: &str| name.trim().replace([' ', '-'], "_") == option;
-    let said = configuration.lines().filter_map(|line| line.split_once('='));
-    said.filter(|(name, _)| is(name)).map(|(_, value)| value.trim()).find(|value| !value.is_empty())
+    let is_option = |name: &str| name.trim().replace([' ', '-'], "_") == option;
+    let settings = configuration.lines().filter_map(|line| line.split_once('='));
+    settings.filter(|(name, _)| is_option(name)).map(|(_, value)| value.trim()).find(|value| !value.is_empty())
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -252,7 +253,8 @@ fn is_uuid(text: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
-/// Names of users and pools go into ini files and shell scripts of the charts, so less is allowed than Ceph itself would take.
+/// Names of users and pools are used in ini files and shell scripts of the charts, so fewer characters are allowed than
+/// in Ceph.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }

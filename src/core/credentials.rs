@@ -1,7 +1,8 @@
-//! Which credentials must exist, where each stands in the values, and how one is made.
+//! Credentials: which ones a cloud needs, where they are in the values, and how they are generated.
 //!
-//! Pure room: randomness is an argument. A credential comes from a Secret that the user names, else from our own Secret, else from the values
-//! of a release that already runs with it, and only then is it made, once.
+//! Pure module (no I/O); randomness is an argument. A credential comes from a Secret that the user names, else from
+//! osdpl's own Secret, else from the values of a running release; only if all of these are missing it is generated,
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ use osdpl_values::{Path, Values, get};
 /// A credential's identity: the service that owns it and its name there.
 pub type Name = (String, String);
 
-/// Every credential that the selection's releases use, with its recipe.
+/// Returns every credential that the selection's releases use, with its recipe.
 pub fn needed<'a>(catalog: &'a Catalog, selection: &Selection) -> BTreeMap<Name, &'a file::Credential> {
     let mut names: BTreeSet<Name> = BTreeSet::new();
     for service in selection.services.iter().chain(selection.external.keys()) {
@@ -37,24 +38,24 @@ fn owned<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Name> {
     names.map(|(service, name)| (service.to_owned(), name.to_owned())).collect()
 }
 
-/// The Secret that the user names for a credential.
+/// Returns the Secret that the user names for a credential.
 pub fn given<'a>(spec: &'a OpenStackDeploymentSpec, (service, name): &Name) -> Option<&'a SecretKey> {
     spec.services.get(service)?.credentials.get(name)
 }
 
-/// The name of our Secret with the credentials of a service.
+/// Returns the name of osdpl's Secret with the credentials of a service.
 pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret of ours that someone edited and that was put back to what releases run with.
+/// A Secret of osdpl that someone edited and that was restored to the values in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The service.
     pub service: String,
     /// The Secret, in the resource's namespace.
     pub secret: String,
-    /// The keys that were put back.
+    /// The keys that were restored.
     pub keys: Vec<String>,
 }
 
@@ -63,28 +64,28 @@ impl std::fmt::Display for Restored {
         let Self { service, secret, keys } = self;
         write!(
             formatter,
-            "Secret {secret} was edited and releases run with other values: {} put back; to rotate a credential, name a Secret of your own in spec.services.{service}.credentials",
+            "Secret {secret} was edited, but releases run with other values: {} restored; to rotate a credential, name a Secret of your own in spec.services.{service}.credentials",
             keys.join(", ")
         )
     }
 }
 
-/// Where a credential stands, whole, in a release's values: from there it can be read back.
+/// Returns the paths at which a release's values consist of only this credential, so that it can be read back.
 pub fn places(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
     let whole = catalog.bodies(release).flat_map(Body::whole);
     whole.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 
-/// The credential as a release's recorded values have it.
+/// Reads a credential from a release's recorded values.
 pub fn read_back(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
     places(catalog, release, name).iter().find_map(|path| Some(get(recorded, path)?.as_str()?.to_owned()))
 }
 
-/// Makes a credential; `random` fills a buffer with random bytes.
+/// Generates a credential; `random` fills a buffer with random bytes.
 ///
 /// # Errors
-/// What `random` returns.
+/// Returns the errors of `random`.
 pub fn generate<E>(recipe: &file::Credential, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
     let mut bytes = vec![0; recipe.length.max(16)];
     let mut hex = |length: usize| -> Result<String, E> {
@@ -110,7 +111,8 @@ pub fn generate<E>(recipe: &file::Credential, mut random: impl FnMut(&mut [u8]) 
     }
 }
 
-/// `[A-Za-z0-9]`, a letter first; bytes over the last whole multiple of 62 are thrown away, so that every character is as likely.
+/// Generates `[A-Za-z0-9]`, starting with a letter. Bytes above the largest multiple of 62 are dropped, so that all
+/// characters are equally likely.
 fn password<E>(length: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
     const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut text = String::with_capacity(length);
@@ -137,7 +139,7 @@ mod tests {
         file::Credential { kind, length, description: String::new(), rotation: String::new(), external: false }
     }
 
-    fn made(kind: CredentialKind, length: usize) -> String {
+    fn generated(kind: CredentialKind, length: usize) -> String {
         let mut state = 7_u8;
         let random = |buffer: &mut [u8]| {
             for byte in buffer {
@@ -151,17 +153,17 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_alphabet_and_length() {
-        let password = made(CredentialKind::Password, 32);
+        let password = generated(CredentialKind::Password, 32);
         assert!(password.len() == 32 && password.chars().all(|c| c.is_ascii_alphanumeric()), "{password}");
-        let hex = made(CredentialKind::Hex, 33);
+        let hex = generated(CredentialKind::Hex, 33);
         assert!(hex.len() == 33 && hex.chars().all(|c| c.is_ascii_hexdigit()), "{hex}");
-        let uuid = made(CredentialKind::Uuid, 0);
+        let uuid = generated(CredentialKind::Uuid, 0);
         assert!(uuid.len() == 36 && uuid.as_bytes()[14] == b'4', "{uuid}");
-        assert_eq!(made(CredentialKind::Base64, 32).len(), 44);
+        assert_eq!(generated(CredentialKind::Base64, 32).len(), 44);
     }
 
     #[test]
-    fn a_credential_is_found_where_the_catalogue_puts_it() {
+    fn reads_back_a_credential_from_values() {
         let catalog = Catalog::load(&crate::testing::files(&[])).unwrap();
         let name = ("store".to_owned(), "admin".to_owned());
         let recorded = serde_json::from_str(r#"{"auth": {"admin": "s3cret"}}"#).unwrap();
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_releases_use_is_needed_whoever_owns_it() {
+    fn needs_all_credentials_that_releases_use() {
         let catalog = Catalog::load(&crate::testing::files(&[])).unwrap();
         let spec = serde_json::from_str(r#"{"openstackRelease": "2026.1", "services": {"front": {"enabled": true}}}"#)
             .unwrap();

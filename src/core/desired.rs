@@ -1,8 +1,9 @@
-//! What is wanted: `select` says which services, features and releases a spec means, `resolve` merges the layers into each release's values.
+//! The desired state: `select` picks the services, features and releases of a spec, `resolve` merges the layers into
+//! the values of each release.
 //!
-//! Pure room. Layers, low to high (each overrides the ones before, folded one by one):
+//! Pure module (no I/O). Layers, low to high (each overrides the ones before):
 //! 1. the catalogue: shared fragments, the release's base values and corrections, the OpenStack release;
-//! 2. presets, in the order named; 3. features; then `spec.images`, which rewrites what came before;
+//! 2. presets, in the order named; 3. features; then `spec.images`, which rewrites the images set so far;
 //! 4. `spec.common`: all charts, then the group; 5. the release's `valuesFrom`, then its `values` and `unset`;
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands.
 
@@ -51,20 +52,20 @@ use crate::observed::{Key, Site};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Path, Values};
 
-/// Something about the spec that a person should know.
+/// A problem or remark about the spec.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Whether it is refused.
+    /// The severity; an error refuses the spec.
     pub level: Level,
     /// The field: `spec.services.nova`.
     pub field: String,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub message: String,
 }
 
 impl std::fmt::Display for Finding {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A message that begins with its field needs it no second time.
+        // Avoid repeating the field if the message already begins with it.
         if self.message.starts_with(&self.field) {
             return formatter.write_str(&self.message);
         }
@@ -72,7 +73,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// What a spec means, before any value is merged.
+/// The services, features and releases that a spec selects, before any value is merged.
 #[derive(Debug)]
 pub struct Selection {
     /// The resource's name.
@@ -81,30 +82,30 @@ pub struct Selection {
     pub namespace: String,
     /// The features: defaults, presets and spec merged.
     pub features: Values,
-    /// The keys of Secrets that the features name.
+    /// The keys of Secrets that the features refer to.
     pub secrets: Vec<SecretField>,
-    /// The certificates that it takes out of Secrets; none of what is refused.
+    /// The certificates that the cloud reads from Secrets; empty if the spec is refused.
     pub certificates: Vec<Certificate>,
-    /// The enabled services that run in the cluster.
+    /// The enabled services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// The enabled services that run outside, with what pods wait for.
+    /// The enabled services that run outside of the cluster, with the Service that pods wait for.
     pub external: BTreeMap<String, ExternalService>,
-    /// The wanted releases by catalogue name, with their identity.
+    /// The desired releases by catalogue name, with their identity.
     pub releases: BTreeMap<String, Key>,
-    /// What is wrong, or should be known; any of [`Level::Error`] forbids to go on.
+    /// Problems and remarks; any [`Level::Error`] refuses the spec.
     pub findings: Vec<Finding>,
-    /// What expressions see, without credentials.
+    /// The variables of expressions, without credentials.
     pub scope: Scope<'static>,
 }
 
-/// A service outside of the cluster, reached through a Service of ours.
+/// A service outside of the cluster, reached through a Service that osdpl creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalService {
     /// The name of the Service that pods wait for.
     pub service: String,
     /// The namespace of that Service.
     pub namespace: String,
-    /// The host outside.
+    /// The external host.
     pub host: String,
     /// The TCP port.
     pub port: u16,
@@ -113,45 +114,45 @@ pub struct ExternalService {
 }
 
 impl Selection {
-    /// Whether anything forbids to go on.
+    /// Whether any finding is an error.
     pub fn is_refused(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Error)
     }
 }
 
-/// What must be known from outside to resolve.
+/// Inputs from outside of the spec that resolving needs.
 #[derive(Clone, Default, PartialEq)]
 pub struct Facts {
     /// Credentials by service and name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
-    /// The Ceph that the spec declares; none where it declares none.
+    /// The Ceph that the spec declares, if any.
     pub ceph: Option<Declared>,
-    /// What the objects named by `valuesFrom` hold, or why they can't be read.
+    /// The contents of the objects named by `valuesFrom`, or why they can't be read.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
     /// The keys of Secrets that features name, by name and key, or why they can't be read.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
-    /// What releases' own Jobs have written down, by release, or why it can't be read.
+    /// The facts that the releases' own Jobs have stored, by release, or why they can't be read.
     pub written: BTreeMap<String, Result<Written, Unavailable>>,
-    /// Credentials that can't be had, by service and name, and what to do.
+    /// Credentials that are not available, by service and name, with the remedy.
     pub missing: BTreeMap<(String, String), String>,
-    /// What the spec asks of releases that can't be done to them, by release.
+    /// Changes of releases that the spec requests and that are impossible, by release.
     pub refused: BTreeMap<String, Blocked>,
-    /// Charts by release, or why they can't be had.
+    /// Charts by release, or why they are not available.
     pub charts: BTreeMap<String, Result<ChartFact, Blocked>>,
-    /// The classes of the volume claims that releases have already: they stay, whatever `spec.storageClass` says by now.
+    /// The storage classes of the volume claims that releases already have; they win over `spec.storageClass`.
     pub claim_classes: ClaimClasses,
-    /// The cluster that the cloud runs in, as far as rules ask about it; no value depends on it.
+    /// The cluster that the cloud runs in, as far as rules need it; no value depends on it.
     pub site: Site,
     /// Helm's major version.
     pub helm_major: u64,
 }
 
-/// Why what an object holds is not at hand.
+/// Why the contents of an object are not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The API server says that the object, or the key in it, is not there: what `optional` forgives.
+    /// The API server reports that the object, or the key in it, does not exist; `optional` tolerates this.
     Missing(String),
-    /// It may be there and can't be read, or can't be understood: nothing may be concluded from that.
+    /// It may exist but can't be read or understood, so nothing may be concluded from it.
     Unusable(String),
 }
 
@@ -163,31 +164,31 @@ impl fmt::Display for Unavailable {
     }
 }
 
-/// A chart that is at hand.
+/// A chart that is available.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartFact {
     /// The chart's version.
     pub version: String,
     /// The digest over its entries.
     pub digest: String,
-    /// What helm's records tell the chart by (see [`crate::release::imprint`]); empty where that is not known.
+    /// The fingerprint of the chart in helm's records (see [`crate::release::imprint`]); empty if unknown.
     pub imprint: String,
     /// The chart's default `images.tags`.
     pub images: BTreeMap<String, String>,
-    /// The chart's default `manifests.job_*`: which Jobs it is made of.
+    /// The chart's default `manifests.job_*` switches: the Jobs that it renders.
     pub jobs: BTreeMap<String, bool>,
 }
 
-/// Why a release can't be submitted, whatever its needs.
+/// Why a release can't be submitted, independent of its needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// A condition's reason.
     pub reason: String,
-    /// What, where, why, and what to do.
+    /// The message: what happened, why, and what to do.
     pub message: String,
 }
 
-/// What is wanted.
+/// The desired state of a cloud.
 #[derive(Debug, Default)]
 pub struct Desired {
     /// Releases by catalogue name.
@@ -196,42 +197,44 @@ pub struct Desired {
     pub findings: Vec<Finding>,
 }
 
-/// One wanted release.
+/// One desired release.
 #[derive(Debug)]
 pub struct DesiredRelease {
     /// Its identity.
     pub key: Key,
     /// The chart's name.
     pub chart: String,
-    /// The service it belongs to.
+    /// The service that it belongs to.
     pub service: String,
     /// The group whose common values it takes.
     pub group: Group,
-    /// The final values; secrets inside.
+    /// The final values; they contain secrets.
     pub values: Values,
     /// Paths that must never be shown.
     pub secret: Vec<Path>,
-    /// Those too of which a later layer says something in clear: what the release was given before may be the secret.
+    /// Secret paths, plus those that a later layer sets in clear: an earlier revision may still have the secret there.
     pub marked: Vec<Path>,
     /// The digest of everything helm is given, 63 hexadecimal digits.
     pub inputs: String,
     /// The digest of the catalogue's part, 16 hexadecimal digits.
     pub catalog: String,
-    /// The digest of the images that its pods and Jobs are given, 16 hexadecimal digits.
+    /// The digest of the images of its pods and Jobs, 16 hexadecimal digits.
     pub images: String,
-    /// The digest of what running guests hold on to, where there is such a thing: when it changes, the upgrade waits for approval.
+    /// The digest of the values that running instances depend on, if any. When it changes, the upgrade waits for
+    /// approval.
     pub guests: Option<String>,
-    /// How its `DaemonSets` are split by node, where they can be: when that changes, their pods are made anew, and the upgrade waits for approval.
+    /// The split of its `DaemonSets` by node, if they can be split. When it changes, their pods are recreated, so the
+    /// upgrade waits for approval.
     pub split: Option<Split>,
     /// The components that must be available before it may be submitted, each with its provider.
     pub needs: BTreeMap<Component, Provider>,
-    /// The other wanted releases that its pods wait for by themselves, by catalogue name.
+    /// The other desired releases that its own pods wait for, by catalogue name.
     pub awaits: BTreeSet<String>,
-    /// What it provides.
+    /// The components that it provides.
     pub components: BTreeMap<Component, WorkloadKind>,
-    /// The `CronJobs` of it that are tests, each with where its results are kept.
+    /// Its `CronJobs` that are tests, each with the place of its results.
     pub tests: BTreeMap<Component, String>,
-    /// How many Jobs it is made of.
+    /// The number of its Jobs.
     pub jobs: usize,
     /// Jobs deleted before an upgrade.
     pub plain_jobs: Vec<String>,
@@ -239,42 +242,42 @@ pub struct DesiredRelease {
     pub timeout: u32,
     /// Helm 4's `--server-side`.
     pub server_side: bool,
-    /// The chart, where it is at hand.
+    /// The chart's version, if the chart is available.
     pub version: Option<String>,
-    /// The digest of the chart, where it is known.
+    /// The digest of the chart, if known.
     pub chart_digest: Option<String>,
-    /// What helm's records tell the chart by, where that is known.
+    /// The fingerprint of the chart in helm's records, if known.
     pub imprint: Option<String>,
     /// Whether the spec pauses it.
     pub paused: bool,
-    /// Whether it is ours to look after; else it is let go.
+    /// Whether osdpl manages it; if not, it is unmanaged.
     pub managed: bool,
-    /// What is done about objects that others changed.
+    /// The drift policy of its objects.
     pub drift: DriftPolicy,
-    /// Why it can't be submitted.
+    /// Why it can't be submitted, if so.
     pub blocked: Option<Blocked>,
 }
 
 impl DesiredRelease {
-    /// Whether the spec asks for what can't be done to it: it stays as it is then, in sync or not.
+    /// Whether the spec requests an impossible change; the release then stays as it is, in sync or not.
     pub fn is_refused(&self) -> bool {
         self.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::INVALID)
     }
 }
 
-/// Who provides a component.
+/// The provider of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// A wanted release, by catalogue name.
+    /// A desired release, by catalogue name.
     Release(String),
-    /// A service outside.
+    /// A service outside of the cluster.
     External(String),
 }
 
 /// The origin and layer list of one release, for provenance.
 pub type Layers = Vec<Layer>;
 
-/// What the spec says of one release.
+/// Returns the overrides that the spec has for one release.
 pub(crate) fn overrides<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     service: &str,
@@ -283,7 +286,9 @@ pub(crate) fn overrides<'a>(
     spec.services.get(service)?.releases.get(release)
 }
 
-/// The version of its chart that the spec names for a release, where that is another than the lock's: what is known of the locked one does not hold.
+/// Returns the chart version that the spec sets for a release, if it is not the locked one.
+///
+/// Facts about the locked chart do not apply to it.
 pub fn other_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

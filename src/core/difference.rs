@@ -1,13 +1,13 @@
-//! Two manifests of a release, before and after an upgrade: which objects come and go, which change and in which fields, whose pods are made anew,
-//! and what Kubernetes refuses to change, so that it must be recreated.
+//! Compares two manifests of a release, before and after an upgrade: added, removed and changed objects, changed
+//! fields, pods that are recreated, and fields that Kubernetes refuses to change, so that the object must be recreated.
 //!
-//! Pure room. Both sides are what a chart rendered, so nothing is compared with what the API server fills in, but for fields that can't be changed:
-//! there its defaults decide. What is secret never leaves this room: contents of Secrets are said to change and not how, and everything else goes
-//! through a scrubber.
+//! Pure module (no I/O). Both sides are rendered by a chart, so the defaults of the API server do not matter, except
+//! for immutable fields, where they decide. Secrets never leave this module: changed contents of Secrets are reported
+//! without values, and everything else passes a scrubber.
 //!
 //! ```text
-//! object   one object, as a manifest has it       fields   the fields in which two values differ
-//! fixed    fields that can't be changed           lines    texts of several lines, side by side
+//! object   one object of a manifest               fields   the fields in which two values differ
+//! fixed    immutable fields                       lines    line-based comparison of texts
 //! ```
 
 mod fields;
@@ -26,35 +26,35 @@ pub use object::{Id, Object, objects};
 
 use crate::scrub::Scrubber;
 
-/// What becomes of an object.
+/// The effect of an upgrade on an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum Effect {
-    /// It is made.
+    /// It is created.
     Added,
     /// It is deleted.
     Removed,
-    /// No manifest names it any more, and it stays: `helm.sh/resource-policy: keep`.
+    /// It is no longer in the manifest but stays in the cluster: `helm.sh/resource-policy: keep`.
     Kept,
-    /// It is changed in place, and no pod is made anew for that.
+    /// It is changed in place without recreating pods.
     Changed,
-    /// It is changed, and its pods are made anew, as its strategy says.
+    /// It is changed, and its pods are recreated by its update strategy.
     RestartsPods,
-    /// It is changed, and its pods stay as they are until someone deletes them: `updateStrategy: OnDelete`.
+    /// It is changed, but its pods stay until someone deletes them: `updateStrategy: OnDelete`.
     RestartsPodsOnDelete,
-    /// A hook that runs anew at each upgrade does it in another way now.
+    /// It is a changed hook that runs again at each upgrade.
     RunsAnew,
     /// Kubernetes refuses to change these fields: it must be deleted first.
     Recreated {
-        /// `spec.selector` and the like.
+        /// Such as `spec.selector`.
         fields: Vec<String>,
-        /// Whether it is of a kind that has pods, which go with it.
+        /// Whether it is of a kind with pods, which are deleted with it.
         pods: bool,
     },
 }
 
 impl Effect {
-    /// Whether pods that run are ended by it, now or when someone deletes them.
+    /// Whether running pods are terminated, now or when someone deletes them.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Effect {
             Self::RestartsPodsOnDelete => {
                 formatter.write_str("changes, and its pods restart when they are deleted (updateStrategy OnDelete)")
             }
-            Self::RunsAnew => formatter.write_str("runs anew, changed"),
+            Self::RunsAnew => formatter.write_str("runs again, changed"),
             Self::Recreated { fields, pods: _ } => {
                 write!(formatter, "must be recreated: {} can't be changed", fields.join(", "))
             }
@@ -81,15 +81,15 @@ impl fmt::Display for Effect {
     }
 }
 
-/// One object that is not the same on both sides.
+/// One object that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Which one.
+    /// The object.
     #[serde(flatten)]
     pub id: Id,
-    /// What becomes of it.
+    /// The effect of the upgrade.
     pub effect: Effect,
-    /// The fields that change, of one that is on both sides.
+    /// The changed fields, if the object is on both sides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldChange>,
 }
@@ -100,13 +100,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What an upgrade from one manifest to another does, by object; `scrubber` knows the secrets that either holds.
+/// Returns the effect of an upgrade from one manifest to another by object; `scrubber` must know the secrets in both.
 pub fn differences(before: &[Object], after: &[Object], scrubber: &Scrubber) -> Vec<Difference> {
     let (before, after) = (by_id(before), by_id(after));
     let mut found = Vec::new();
     for (id, old) in &before {
         let (effect, fields) = match after.get(id) {
-            // A hook that a manifest no longer has stays behind, as helm leaves all of them.
+            // helm leaves hooks in the cluster when they are removed from the manifest.
             None if old.is_hook() => continue,
             None if old.is_kept() => (Effect::Kept, Vec::new()),
             None => (Effect::Removed, Vec::new()),
@@ -126,17 +126,18 @@ pub fn differences(before: &[Object], after: &[Object], scrubber: &Scrubber) -> 
     found
 }
 
-/// What takes part in an upgrade: helm leaves hooks of other moments alone. Of two with one identity the last counts, as for helm.
+/// Returns the objects that take part in an upgrade, without hooks of other events. As in helm, the last of several
+/// objects with one identity counts.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
     taking_part.map(|object| (object.id(), object)).collect()
 }
 
-/// What becomes of an object that differs.
+/// Returns the effect on an object that differs.
 fn effect(old: &Object, new: &Object) -> Effect {
     let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {
-        // helm makes hooks anew, whatever differs, and waits for those that end.
+        // helm always recreates hooks, and waits for those that complete.
         return if matches!(kind, "Job" | "Pod") { Effect::RunsAnew } else { Effect::Changed };
     }
     let keeps_pods = matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");

@@ -1,22 +1,26 @@
-//! What others did to the objects of a release since helm was there: edits and deletions, by whom and when.
+//! Detects drift: edits and deletions of a release's objects by others since the last helm operation.
 //!
-//! Pure room. Nothing is rendered and nothing remembered: an object's own `managedFields` say who wrote which fields when (Kubernetes:
-//! server-side apply tracks every writer, those that do not apply as well), helm's record which objects there must be. So a verdict is the
-//! same after a restart.
+//! Pure module (no I/O). Nothing is rendered or kept in memory: an object's `managedFields` contain who wrote which
+//! fields when (server-side apply tracks every writer, including those that do not use it), and helm's record contains
+//! which objects must exist. So the result is the same after a restart.
 //!
 //! ```text
-//! kind    the kinds of object that are looked after     fields   which fields a writer holds
-//! trace   what an object's writers left on it           seen     what was found, by release
+//! kind    the kinds of objects that are watched      fields   the fields that a writer owns
+//! trace   the traces of writers on an object         seen     the results by release
 //! ```
 //!
-//! What counts:
+//! Rules:
 //!
-//! * Fields below `metadata` and `status` are nobody's business: labels, annotations and finalizers are how other tools remember things.
-//! * Writers that are part of the cluster, and a few fields that people write on purpose, are named in `values/drift.yaml` ([`Tolerated`]).
-//! * A write counts when it is no older than helm's own last write to the object, and no older than the newest operation: an operation takes
-//!   back what it sets, and what it leaves standing it has accepted.
-//! * What is taken *out* of an object leaves no writer behind, and what goes through a subresource (`kubectl scale`) no time. Both tell by what
-//!   the manifest sets and nobody holds any more.
+//! * Fields below `metadata` and `status` are ignored: other tools store their state in labels, annotations and
+//!   finalizers.
+//! * Writers that are part of the cluster, and a few fields that people set on purpose, are tolerated
+//!   (`values/drift.yaml`, [`Tolerated`]).
+//! * A write counts if it is not older than helm's own last write to the object and not older than the newest
+//!   operation: an operation reverts the fields that it
+//!   sets, and accepts everything else.
+//! * *Removing* a field leaves no writer, and writing through a subresource (`kubectl scale`) leaves no time. Both are
+//!   detected by fields that the manifest sets
+//!   and that have no owner any more.
 
 mod fields;
 mod kind;
@@ -32,15 +36,15 @@ pub use kind::{KINDS, Kind, kind};
 pub use seen::{DriftSeen, Left, left};
 pub use trace::{Entry, HELM, Tolerated, Trace, Write};
 
-/// What `kubectl scale` writes.
+/// The field that `kubectl scale` writes.
 const SCALE: &str = "spec.replicas";
 
-/// One object.
+/// The identity of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     /// Its kind.
     pub kind: &'static Kind,
-    /// Its namespace; empty for a kind without namespaces.
+    /// Its namespace; empty for cluster-scoped kinds.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -52,23 +56,23 @@ impl fmt::Display for Id {
     }
 }
 
-/// What was done to an object.
+/// A change of an object by others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is not there. The API server tells nobody who deleted it.
+    /// It does not exist. The API server does not record who deleted it.
     Deleted,
     /// Someone wrote to it after helm.
     Edited(Write),
-    /// These fields that helm set are gone from it: they were taken out, and whoever did it left no name.
+    /// Fields that helm set were removed; it is unknown by whom.
     Stripped(String),
 }
 
-/// One object that is not as the release left it.
+/// One object that others changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drifted {
     /// The object.
     pub id: Id,
-    /// What was done to it.
+    /// The change.
     pub change: Change,
 }
 
@@ -77,7 +81,7 @@ impl fmt::Display for Drifted {
         let Self { id, change } = self;
         match change {
             Change::Deleted => write!(formatter, "{id} was deleted"),
-            Change::Stripped(fields) => write!(formatter, "{id} was edited ({fields} taken out)"),
+            Change::Stripped(fields) => write!(formatter, "{id} was edited ({fields} removed)"),
             Change::Edited(Write { manager, at, fields }) => {
                 let at = at.map_or_else(String::new, |at| format!(" at {at:.0}"));
                 write!(formatter, "{id} was edited by {manager}{at} ({fields})")
@@ -86,25 +90,27 @@ impl fmt::Display for Drifted {
     }
 }
 
-/// What was done to an object of a release: `began` is when the newest operation began, `left` what its manifest says of the object, `trace`
-/// what is on it now, `None` where it is not there.
+/// Returns how others changed an object of a release.
+///
+/// `began` is the start of the newest operation, `left` the fields in its manifest, `trace` the current state; `None`
+/// if the object does not exist.
 pub fn verdict(began: Option<Timestamp>, left: &Left, trace: Option<&Trace>) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = began.max(trace.helm);
-    // Times are whole seconds: of two writes in one second the other one may be the later.
+    // Times have a resolution of one second, so a foreign write in the same second may be later.
     let later = |write: &&Write| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }
     let lost = trace.lost(left);
-    // Whoever cleared the writers left nothing to judge by.
+    // If someone cleared `managedFields`, there is nothing to compare.
     if trace.helm.is_none() || lost.is_empty() {
         return None;
     }
     if lost != [SCALE] {
-        return Some(Change::Stripped(trace::told(&lost, 0)));
+        return Some(Change::Stripped(trace::summarize(&lost, 0)));
     }
-    // A scale of 0 leaves no writer at all.
+    // Scaling to 0 leaves no writer at all.
     let nameless = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(nameless, |write| Change::Edited(write.clone())))

@@ -1,15 +1,15 @@
-//! Whether a service's API answers: who is asked, and what an answer is worth.
+//! Probes of OpenStack APIs: which ones to probe, and how to interpret the responses.
 //!
 //! ```text
-//! target      catalogue, wish and what is → which APIs are asked: of those whose component is available
-//! answer      what came back → what is wrong with it
-//! keystone    its versions, a token, the catalogue that comes with it
+//! target      catalogue, desired and observed state → the APIs to probe: those whose component is available
+//! answer      a response → the problem
+//! keystone    API version, token and service catalogue
 //! ```
 //!
-//! Done means more than pods, but nothing is concluded from what the operator cannot reach at all: outside of the cluster's network, as a
-//! developer's machine is, no Service answers, and that is nobody's fault.
+//! A release is only ready if its API responds. An unreachable API is ignored, because the operator may run outside of
+//! the cluster's network, such as on a developer's machine.
 //!
-//! Pure: no client, no clock.
+//! Pure module (no I/O, no clock).
 
 mod answer;
 mod keystone;
@@ -24,10 +24,10 @@ pub use target::{Target, Url, internal, targets};
 use crate::api::{CauseObject, ComponentStatus, ComponentVerdict};
 use crate::observed::{Cause, EndpointSeen, Key};
 
-/// What the component that stands for an API is called.
+/// The component name of an API in the status.
 pub const COMPONENT: &str = "endpoint";
 
-/// The verdict on an API.
+/// The health of an API.
 pub fn verdict(seen: &EndpointSeen) -> ComponentStatus {
     let (status, ready) = match seen.trouble {
         None => (ComponentVerdict::Ready, "1/1"),
@@ -36,7 +36,7 @@ pub fn verdict(seen: &EndpointSeen) -> ComponentStatus {
     ComponentStatus { status, generation: None, ready: ready.into(), reason: seen.trouble.clone().unwrap_or_default() }
 }
 
-/// APIs that do not answer as they should are roots: all that is known of is ready.
+/// The root causes of failing APIs. Their workloads are ready, so there is no deeper cause.
 pub fn causes(found: &BTreeMap<Key, EndpointSeen>) -> Vec<Cause> {
     let cause = |(key, seen): (&Key, &EndpointSeen)| {
         let (namespace, name) = (key.namespace.clone(), seen.service.clone());

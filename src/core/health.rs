@@ -1,20 +1,20 @@
-//! Verdicts on workloads and Jobs: what is available, what is on its way, what can't get on, and why.
+//! Health of workloads, Jobs, pods and nodes.
 //!
-//! Two questions are asked of a workload, and their answers differ on purpose. *May a dependent start?* ([`available`]) is
-//! what upstream's own init containers ask: one ready pod is enough. *Is it as wanted?* ([`verdict`]) is kstatus' question:
-//! the newest generation seen, every pod of the newest template, all of them ready, none of an older template left.
+//! A workload has two results, which differ on purpose. [`available`] tells whether dependents may start, like
+//! upstream's init containers: one ready pod is enough. [`verdict`] tells whether the rollout is complete, like
+//! kstatus: the newest generation is observed, all pods are ready and of the newest template.
 //!
 //! ```text
-//! workload  a Deployment, StatefulSet or DaemonSet as the API server shows it → observed::Workload
+//! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
 //! job       a Job → observed::JobSeen
-//! cron      a CronJob, and a Job that it made → observed::CronSeen, observed::Run
-//! pod       a pod that is not ready → why, and for whom
-//! refused   what a controller says that can make no pod
-//! storage   a volume claim, a StorageClass → observed::Claim, observed::Class
-//! node      whether a node is there, and how long it is waited for
+//! cron      a CronJob and its Jobs → observed::CronSeen, observed::Run
+//! pod       a pod that is not ready → the reason and its owner
+//! refused   a controller's error when it cannot create pods
+//! storage   a volume claim or StorageClass → observed::Claim, observed::Class
+//! node      whether a node is ready, and how long to wait for it
 //! ```
 //!
-//! Pure: no client, no clock.
+//! Pure module (no I/O, no clock).
 
 pub mod cron;
 pub mod job;
@@ -28,22 +28,22 @@ use crate::api::{ComponentStatus, ComponentVerdict};
 use crate::catalog::WorkloadKind;
 use crate::observed::{JobSeen, Workload};
 
-/// The reason of a component of which no workload was seen.
-pub const NOT_SEEN: &str = "none of its workloads is there yet";
+/// The reason of a component without any observed workload.
+pub const NOT_SEEN: &str = "none of its workloads exists yet";
 
-/// Whether dependents may start: at least one pod is ready, as upstream's init containers have it.
+/// Whether dependents may start: at least one pod is ready, like upstream's init containers require.
 pub fn available(workload: &Workload) -> bool {
     workload.desired > 0 && workload.ready > 0
 }
 
-/// Whether it is a `DaemonSet` that no node has a place for, said by a controller that has seen its newest generation.
+/// Whether it is a `DaemonSet` without matching nodes, once its controller observed the newest generation.
 pub fn has_no_nodes(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0 && is_observed(workload)
 }
 
-/// The verdict on one workload.
+/// The health of one workload.
 pub fn verdict(workload: &Workload) -> ComponentStatus {
-    let (status, reason) = judge(workload);
+    let (status, reason) = assess(workload);
     ComponentStatus {
         status,
         generation: Some(workload.generation),
@@ -52,13 +52,13 @@ pub fn verdict(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// The verdict on one component from all its workloads: the worst of them, and their counts together.
+/// The health of one component: the worst result of its workloads, with summed counts.
 ///
-/// A `DaemonSet` without nodes counts only when the component has nothing else: upstream splits a `DaemonSet` by per-node
-/// overrides, and the default one is left with no node when the others cover all.
+/// A `DaemonSet` without nodes counts only if the component has no other workload: with per-node overrides upstream
+/// splits the `DaemonSet` and leaves the default one without nodes if the others cover all.
 pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
-    let somewhere: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
-    let counted = if somewhere.is_empty() { workloads } else { &somewhere };
+    let with_nodes: Vec<&Workload> = workloads.iter().copied().filter(|workload| !has_no_nodes(workload)).collect();
+    let counted = if with_nodes.is_empty() { workloads } else { &with_nodes };
     let Some(worst) = counted.iter().map(|workload| verdict(workload)).reduce(worse) else {
         return ComponentStatus {
             status: ComponentVerdict::Unknown,
@@ -72,7 +72,7 @@ pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
 }
 
-/// The verdict on a workload that someone scaled to 0 beside helm, and the ways back.
+/// The health of a workload that was scaled to 0 outside of helm, with the ways to fix it.
 pub fn scaled_away(workload: &Workload) -> ComponentStatus {
     let Workload { kind, namespace, name, generation, .. } = workload;
     let kind = format!("{kind:?}").to_lowercase();
@@ -81,12 +81,12 @@ pub fn scaled_away(workload: &Workload) -> ComponentStatus {
         generation: Some(*generation),
         ready: "0/0".into(),
         reason: format!(
-            "{name} was scaled to 0; scale it back (`kubectl -n {namespace} scale {kind} {name} --replicas=…`), or ask for 0 in the release's values"
+            "{name} was scaled to 0; scale it back (`kubectl -n {namespace} scale {kind} {name} --replicas=…`), or set 0 replicas in the release's values"
         ),
     }
 }
 
-/// The first of two equally bad ones stays.
+/// Returns the worse result, or the first one if both are equal.
 fn worse(left: ComponentStatus, right: ComponentStatus) -> ComponentStatus {
     if right.status > left.status { right } else { left }
 }
@@ -95,15 +95,15 @@ fn is_observed(workload: &Workload) -> bool {
     workload.observed_generation >= workload.generation
 }
 
-fn judge(workload: &Workload) -> (ComponentVerdict, String) {
+fn assess(workload: &Workload) -> (ComponentVerdict, String) {
     let Workload { generation, desired, ready, updated, outdated, .. } = *workload;
     let missing = desired.saturating_sub(ready);
     if !is_observed(workload) {
-        return (ComponentVerdict::Progressing, format!("its controller has not seen generation {generation} yet"));
+        return (ComponentVerdict::Progressing, format!("its controller has not observed generation {generation} yet"));
     }
     if has_no_nodes(workload) {
-        let told = workload.trouble.as_ref().map(|trouble| trouble.message.clone());
-        return (ComponentVerdict::Unknown, told.unwrap_or_else(|| no_nodes(workload, None)));
+        let message = workload.trouble.as_ref().map(|trouble| trouble.message.clone());
+        return (ComponentVerdict::Unknown, message.unwrap_or_else(|| no_nodes(workload, None)));
     }
     if missing <= 0 && updated >= desired && outdated <= 0 {
         return (ComponentVerdict::Ready, String::new());
@@ -116,29 +116,29 @@ fn judge(workload: &Workload) -> (ComponentVerdict, String) {
         let status = if lost { ComponentVerdict::Unhealthy } else { ComponentVerdict::Progressing };
         return (status, trouble.message.clone());
     }
-    // Where pods are missing, `ready` says so already.
+    // `ready` already contains the number of missing pods.
     if workload.was_available && missing > 0 {
-        return (ComponentVerdict::Unhealthy, "not all of its pods are ready any more".into());
+        return (ComponentVerdict::Unhealthy, "some of its pods are no longer ready".into());
     }
     if missing > 0 {
         return (ComponentVerdict::Progressing, String::new());
     }
-    let what = if updated < desired {
+    let reason = if updated < desired {
         format!("{updated} of {desired} pods are of the newest template")
     } else {
-        format!("{outdated} pods of an older template are still there")
+        format!("{outdated} pods of an older template still exist")
     };
-    (ComponentVerdict::Progressing, what)
+    (ComponentVerdict::Progressing, reason)
 }
 
-/// Whether it runs everywhere but on nodes that are not there: nothing of it is wrong then.
+/// Whether only pods on nodes that are not ready are missing.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);
     kind == WorkloadKind::DaemonSet && lost > 0 && ready > 0 && desired - ready <= lost && desired - updated <= lost
 }
 
-/// `node n3 is NotReady`, in one line however many there are.
+/// Formats the nodes: `node n3 is NotReady`, shortened if there are many.
 pub fn lost_nodes(nodes: &[String]) -> String {
     const NAMED: usize = 3;
     match nodes {
@@ -148,29 +148,29 @@ pub fn lost_nodes(nodes: &[String]) -> String {
     }
 }
 
-/// Why a `DaemonSet` runs nowhere, with how many nodes there are, where that is known.
+/// Why a `DaemonSet` has no pods, with the number of nodes if it is known.
 pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
     match workload.selects.as_str() {
-        "" => format!("{of} is one that its DaemonSet selects"),
+        "" => format!("{of} is selected by its DaemonSet"),
         labels => format!("{of} has {labels}, which its DaemonSet selects"),
     }
 }
 
-/// How far a Job is.
+/// The state of a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobVerdict {
     /// It is complete.
     Complete,
     /// It runs, or its pod waits or starts.
     Running(String),
-    /// Its pods fail, and Kubernetes goes on trying.
+    /// Its pods fail and Kubernetes retries.
     Failing(String),
-    /// Kubernetes has given up on it.
+    /// It failed for good.
     Failed(String),
 }
 
-/// The verdict on a Job; the text says why it is not complete.
+/// The state of a Job, with the reason why it is not complete.
 pub fn job(job: &JobSeen) -> JobVerdict {
     let message = |otherwise: String| job.trouble.as_ref().map_or(otherwise, |trouble| trouble.message.clone());
     let stuck = job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);

@@ -1,16 +1,16 @@
-//! Maintenance of nodes: from a wish and what is to the next step, and to what a person reads of it.
+//! Maintenance of nodes: decides the next action and the status.
 //!
 //! ```text
 //! there   turn → disable the compute service → instances → quorum → cordon: ready to drain
-//! back    uncordon → node, daemons and agents are up → enable the compute service; agents says when they are
-//! turn    windows, limits by role, who came first      guests  which instance is moved next, and which does not move
-//! guard   quorums and disruption budgets               report  the status
-//! setting what the cloud says of it
+//! back    uncordon → node, DaemonSet pods and agents are up → enable the compute service
+//! turn    windows and limits by role               guests  which instances to migrate, and which cannot be migrated
+//! guard   quorums and disruption budgets           report  the status
+//! setting the settings of the cloud                agents  checks on the way back
 //! ```
 //!
-//! Pure room. The next step follows from what is (nova's word on the compute service with its `disabled_reason`, the instances on the host, the
-//! node with our annotation), so that it goes on after a restart where it was, and what others did stays theirs: a compute service that someone
-//! else has disabled and a node that someone else has cordoned are left as they are.
+//! Pure module (no I/O). The next action follows from the observed state (the compute service with its
+//! `disabled_reason`, the instances on the host, our annotation on the node), so it continues after a restart. A
+//! compute service or node that someone else disabled or cordoned is left unchanged.
 
 mod agents;
 mod back;
@@ -30,92 +30,93 @@ pub use setting::{Setting, UNREAD, setting};
 
 use crate::api::{MaintenanceStep, NodeMaintenanceSpec, NodeMaintenanceStatus, StepState, maintenance_condition};
 
-/// A maintenance, and all that is known around it.
+/// A maintenance with its observed state.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// The resource's name.
     pub name: &'a str,
-    /// What is asked for.
+    /// The spec.
     pub spec: &'a NodeMaintenanceSpec,
-    /// The status as it stands.
+    /// The current status.
     pub status: &'a NodeMaintenanceStatus,
     /// The spec's generation.
     pub generation: Option<i64>,
-    /// Whether something was begun: our finalizer is there.
+    /// Whether it has started, which our finalizer marks.
     pub begun: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Whether what failed is to be tried again.
+    /// Whether failed steps are to be retried.
     pub retry: bool,
-    /// What the cloud says; `None` before that was read.
+    /// The settings of the cloud; `None` before they were read.
     pub setting: Option<&'a Setting>,
-    /// What is.
+    /// The observed state.
     pub facts: &'a Facts,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What is to be done.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
-    /// The finalizer is put on.
+    /// Add the finalizer.
     Begin,
-    /// The compute service is disabled.
+    /// Disable the compute service.
     Disable {
         /// Its UUID.
         id: String,
-        /// What nova is told as the reason: it carries our mark.
+        /// The reason stored in nova, which contains our mark.
         reason: String,
     },
-    /// These instances are migrated.
+    /// Live-migrate these instances.
     Migrate(Vec<String>),
-    /// The annotation that asks for another try is taken away.
+    /// Remove the annotation that requested a retry.
     Forgive,
-    /// The node is cordoned, with our mark.
+    /// Cordon the node, with our mark.
     Cordon,
-    /// The node is uncordoned.
+    /// Uncordon the node.
     Uncordon,
-    /// The compute service is enabled.
+    /// Enable the compute service.
     Enable {
         /// Its UUID.
         id: String,
     },
-    /// The finalizer is taken away.
+    /// Remove the finalizer.
     Finish,
 }
 
-/// How long it waits until it looks again at what nobody tells.
+/// The requeue delay for state that no watch reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Again {
-    /// Something is moving.
+    /// While an operation is in progress.
     Soon,
-    /// Something is awaited.
+    /// While waiting for something.
     Later,
 }
 
-/// What is to be done, and what is told.
+/// The next action and the status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What is to be done now.
+    /// The action to execute now.
     pub act: Option<Act>,
-    /// When to look again, where it waits for what nobody tells.
+    /// The requeue delay, if it waits for state that no watch reports.
     pub again: Option<Again>,
-    /// When to look again, because of its window.
+    /// When to requeue for its window or a periodic check.
     pub wake: Option<Timestamp>,
-    /// What is told.
+    /// The next status.
     pub status: NodeMaintenanceStatus,
 }
 
-/// How seldom nova is asked about a node that can be drained: someone may enable its compute service, or move an instance there by force.
-const LOOK_AT_READY: SignedDuration = SignedDuration::from_secs(60);
+/// How often nova is queried for a node that is ready to drain: someone may enable its compute service or force an
+/// instance onto it.
+const READY_CHECK_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a step comes to.
+/// The result of a step.
 #[derive(Debug)]
 enum Now {
     Done(String),
     Skipped(String),
     Act(Act, String),
-    /// It waits, and whether for a person.
+    /// It waits; the flag states whether a person is needed.
     Wait(String, Again, bool),
 }
 
@@ -123,50 +124,51 @@ fn awaits(message: String) -> Now {
     Now::Wait(message, Again::Later, false)
 }
 
-/// Whether a maintenance may be carried out at this time.
+/// Whether the window permits the maintenance at this time.
 pub fn is_open(spec: &NodeMaintenanceSpec, now: Timestamp) -> bool {
     turn::start(spec).is_none_or(|start| start <= now) && turn::end(spec).is_none_or(|end| end > now)
 }
 
-/// The next step.
+/// Decides the next action.
 pub fn decide(case: &Case<'_>) -> Decision {
     if case.is_returning() { back::decide(case) } else { there::decide(case) }
 }
 
 impl Case<'_> {
-    /// Whether it leads back: it is deleted, or its window ended before the node could be drained.
+    /// Whether it returns the node: it is being deleted, or its window ended before the node was ready to drain.
     pub fn is_returning(&self) -> bool {
         self.deleting || self.has_expired()
     }
 
-    /// Whether all is done that is to be done, and only the node has to be looked at: of a compute nova is asked from time to time.
+    /// Whether only the node must be checked, because everything is done and it is no compute node.
     pub fn is_at_rest(&self) -> bool {
-        self.rests() && !self.is_known_compute()
+        self.is_settled() && !self.is_known_compute()
     }
 
-    /// Until when nova need not be asked, where the node can be drained and nova was asked a moment ago.
+    /// When to query nova next, if the node is ready to drain and nova was queried recently.
     pub fn rests_until(&self) -> Option<Timestamp> {
-        let looked: Timestamp = self.status.instances.as_ref()?.looked.as_ref()?.parse().ok()?;
-        let until = looked.checked_add(LOOK_AT_READY).ok()?;
-        (self.rests() && until > self.now).then_some(until)
+        let last_check: Timestamp = self.status.instances.as_ref()?.looked.as_ref()?.parse().ok()?;
+        let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;
+        (self.is_settled() && until > self.now).then_some(until)
     }
 
-    fn rests(&self) -> bool {
+    fn is_settled(&self) -> bool {
         let known = self.status.observed_generation == self.generation;
-        known && !self.deleting && self.is_ready() && self.holds_node()
+        known && !self.deleting && self.is_ready() && self.is_node_cordoned()
     }
 
-    /// Whether nova is to be asked: always on the way back of what was begun, because nova's own word says whether anything is ours there.
+    /// Whether to query nova. On the way back nova must always be queried if the maintenance has started, because only
+    /// nova knows whether we disabled the service.
     pub fn asks_nova(&self) -> bool {
         !self.is_returning() || self.begun
     }
 
-    /// Whether nova has told of a compute before: it is one though nova may not say so now.
+    /// Whether nova reported a compute service before, which counts even if nova is unreachable now.
     pub fn is_known_compute(&self) -> bool {
         self.status.compute.is_some() || self.status.instances.is_some()
     }
 
-    /// Whether it has its turn, as far as nova has no say in that: before, nova is not asked.
+    /// Whether it may start as far as it does not depend on nova. Nova is not queried before.
     pub fn has_its_turn(&self) -> bool {
         !matches!(turn::turn(self), Now::Wait(..))
     }
@@ -176,7 +178,7 @@ impl Case<'_> {
         late && !self.was_ready()
     }
 
-    /// Whether the node could be drained once: it may be half drained since, whatever the last look could not tell.
+    /// Whether the node was ready to drain once. It may be partly drained since.
     fn was_ready(&self) -> bool {
         self.status.ready_since.is_some() || self.is_ready()
     }
@@ -188,7 +190,7 @@ impl Case<'_> {
         self.status.conditions.iter().any(|condition| ready(&condition))
     }
 
-    fn holds_node(&self) -> bool {
+    fn is_node_cordoned(&self) -> bool {
         self.facts.node.as_ref().is_some_and(|node| node.cordoned)
     }
 
@@ -196,25 +198,25 @@ impl Case<'_> {
         self.status.steps.iter().find(|known| known.name == step).map(|known| known.state)
     }
 
-    /// Whether a step was done, or may have been: what is told is written before anything is done.
-    fn touched(&self, step: MaintenanceStep) -> bool {
+    /// Whether a step was or may have been executed: the status is written before each action.
+    fn was_started(&self, step: MaintenanceStep) -> bool {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
     }
 
-    /// Whether the compute service may have been disabled by this maintenance, whatever its steps tell now.
+    /// Whether this maintenance may have disabled the compute service, whatever its steps report now.
     fn may_have_disabled(&self) -> bool {
-        // Begin is told before it is done: a status without steps is one that was lost.
+        // The status is written before the maintenance starts, so a status without steps was lost.
         let lost = self.begun && self.status.steps.is_empty();
-        self.status.compute.is_some() || self.touched(MaintenanceStep::DisableCompute) || lost
+        self.status.compute.is_some() || self.was_started(MaintenanceStep::DisableCompute) || lost
     }
 
-    /// What nova is told as the reason.
+    /// The reason stored in nova.
     fn mark(&self) -> String {
         let mark = format!("osdpl: maintenance {}", self.name);
         if self.spec.reason.is_empty() { mark } else { format!("{mark}: {}", self.spec.reason) }
     }
 
-    /// Whether a reason is ours.
+    /// Whether a reason contains our mark.
     fn is_ours(&self, reason: Option<&str>) -> bool {
         let rest = reason.and_then(|reason| reason.strip_prefix("osdpl: maintenance ")?.strip_prefix(self.name));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))

@@ -1,9 +1,9 @@
-//! Roles of nodes: from the spec and the nodes that are there to the labels that each is to have, and what a person should know of that and of
-//! the values for some nodes alone.
+//! Node roles: computes the labels of each node from the spec and the existing nodes, and warns about roles and
+//! per-node values.
 //!
-//! Pure room. Each label is the operator's only where it set it: a label of another's hand with another value is respected and told, and taking a
-//! role away takes what the operator gave. The API server keeps the account of who set what (server-side apply with a field manager of its own);
-//! an annotation on the node is the index to it.
+//! Pure module (no I/O). The operator owns a label only if it set it: labels with other values by other writers are
+//! respected and reported, and removing a role removes only the operator's labels. The API server records the owner of
+//! each label (server-side apply with a separate field manager); an annotation on the node lists the operator's labels.
 
 mod reach;
 mod roles;
@@ -18,53 +18,53 @@ use crate::catalog::Catalog;
 use crate::desired::Finding;
 use crate::observed::{Census, Labels, Node};
 
-/// The nodes that are there, by name.
+/// The existing nodes, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// What the spec means for the nodes that are there.
+/// The node labels and role statuses that follow from a spec.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// The nodes whose labels are to change.
+    /// The nodes whose labels must change.
     pub changes: BTreeMap<String, Change>,
-    /// Who plays which role.
+    /// The status of each role.
     pub roles: BTreeMap<String, RoleStatus>,
-    /// What a person should know.
+    /// Problems and remarks.
     pub findings: Vec<Finding>,
 }
 
-/// What is to change of a node.
+/// The change of a node's labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The node's uid.
     pub uid: String,
-    /// Every label that it is to have from the operator.
+    /// All labels that the node must have from the operator.
     pub labels: Labels,
-    /// Labels that it does not have yet: `openvswitch=enabled`.
+    /// Labels that the node does not have yet: `openvswitch=enabled`.
     pub gains: Vec<String>,
-    /// Labels from the operator that it is to have no more.
+    /// Labels from the operator that must be removed.
     pub losses: Vec<String>,
 }
 
 impl Change {
-    /// Whether a label comes or goes, and not only our account of them.
+    /// Whether a label is added or removed, and not only the annotation changed.
     pub fn is_seen(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
     }
 }
 
-/// Looks through the nodes.
+/// Computes the labels of all nodes and the findings.
 pub fn survey(spec: &OpenStackDeploymentSpec, catalog: &Catalog, nodes: &Inventory) -> Survey {
     let mut survey = Survey::default();
     roles::survey(&spec.nodes, catalog, nodes, &mut survey);
     if !spec.nodes.overrides.is_empty() {
-        // Which nodes are reached is judged by the labels that they are about to have.
-        let labelled = nodes.iter().map(|(name, node)| (name.clone(), after(node, survey.changes.get(name))));
+        // Match the entries against the new labels of the nodes.
+        let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, survey.changes.get(name))));
         reach::survey(&spec.nodes, catalog, &labelled.collect(), &mut survey.findings);
     }
     survey
 }
 
-fn after(node: &Node, change: Option<&Change>) -> Node {
+fn apply(node: &Node, change: Option<&Change>) -> Node {
     let mut node = node.clone();
     if let Some(change) = change {
         node.labels.retain(|key, value| node.ours.get(key) != Some(value));
@@ -73,7 +73,7 @@ fn after(node: &Node, change: Option<&Change>) -> Node {
     node
 }
 
-/// How many nodes carry each of these labels once `changes` are made.
+/// Counts the nodes with each of these labels after applying `changes`.
 pub fn census(
     nodes: &Inventory,
     changes: &BTreeMap<String, Change>,
@@ -91,7 +91,7 @@ pub fn census(
     Census::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
 }
 
-/// The labels that nodes are to lose when there are no roles any more.
+/// Returns the labels to remove from nodes when there are no roles any more.
 pub fn farewell(nodes: &Inventory) -> BTreeMap<String, Change> {
     survey(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes).changes
 }
@@ -100,13 +100,13 @@ impl std::fmt::Display for Change {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let gains = (!self.gains.is_empty()).then(|| format!("gets {}", self.gains.join(", ")));
         let losses = (!self.losses.is_empty()).then(|| format!("loses {}", self.losses.join(", ")));
-        let told: Vec<_> = gains.into_iter().chain(losses).collect();
-        formatter.write_str(if told.is_empty() { "is written down as ours" } else { "" })?;
-        formatter.write_str(&told.join(", "))
+        let parts: Vec<_> = gains.into_iter().chain(losses).collect();
+        formatter.write_str(if parts.is_empty() { "is recorded as ours" } else { "" })?;
+        formatter.write_str(&parts.join(", "))
     }
 }
 
-/// Names for a sentence, the first few of `count`: `n1, n2 and 47 more`.
+/// Formats the first few of `count` names: `n1, n2 and 47 more`.
 pub fn several<'a>(names: impl IntoIterator<Item = &'a str>, count: usize) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names.into_iter().take(SHOWN).collect();

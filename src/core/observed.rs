@@ -1,6 +1,6 @@
-//! What is: helm's release records, the workloads and Jobs in the cluster, the children that run now.
+//! The observed state: helm's release records, workloads and Jobs in the cluster, and running helm processes.
 //!
-//! Pure room: plain data, gathered by the shell (`tasks`, `helm`, `cluster`) and read by `plan` and `status`.
+//! Pure module (no I/O): plain data, collected by `tasks`, `helm` and `cluster`, read by `plan` and `status`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,10 +32,10 @@ pub use rollout::{DaemonPod, Daemons, OnDelete, PodState, Rolling};
 pub use site::{Census, Range, Site};
 pub use storage::{Claim, ClaimPhase, Class};
 
-/// Everything that `plan` and `status` may look at.
+/// The input of `plan` and `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// What helm recorded, by release.
+    /// Helm's records by release.
     pub releases: BTreeMap<Key, ReleaseSeen>,
     /// Deployments, `StatefulSets` and `DaemonSets` of releases.
     pub workloads: Vec<Workload>,
@@ -43,67 +43,67 @@ pub struct Observed {
     pub jobs: Vec<JobSeen>,
     /// `CronJobs` of releases.
     pub crons: Vec<CronSeen>,
-    /// What is to be mended of workloads and Jobs, each root once, the gravest first.
+    /// The root causes of workloads and Jobs that are not ready, each once, the most severe first.
     pub causes: Vec<Cause>,
-    /// The children that run now.
+    /// The helm processes that run now.
     pub running: BTreeMap<Key, RunningSeen>,
-    /// Operations of ours that failed and were not followed by a success, by release.
+    /// Failed operations of ours without a later success, by release.
     pub failures: BTreeMap<Key, Failed>,
-    /// How often a release was applied again because of what others did to its objects, without a pause long enough to call it settled.
+    /// Consecutive drift repairs by release.
     pub repairs: BTreeMap<Key, Repaired>,
-    /// External services whose addresses are published: needs on their components are met.
+    /// External services with published addresses: needs for their components are met.
     pub external_ready: BTreeSet<String>,
-    /// What others did to the objects of releases, by release, where they are looked after and their newest revision is ours and deployed.
+    /// Drift by release, for releases that are watched and whose newest revision is ours and deployed.
     pub drift: Arc<BTreeMap<Key, DriftSeen>>,
-    /// What services' APIs answered, by release, of those that are asked and can be reached.
+    /// The API probes by release, for services that are probed and reachable.
     pub endpoints: Arc<BTreeMap<Key, EndpointSeen>>,
-    /// How the newest revisions that others made stand to what is wanted, by release.
+    /// The comparisons of foreign newest revisions with the desired state, by release.
     pub likeness: BTreeMap<Key, Likeness>,
     /// Namespaces that are being deleted: nothing can start in them.
     pub terminating: BTreeSet<String>,
-    /// Daemons that a batch is being made anew of: on so many nodes their pods may be missing for now.
+    /// `DaemonSets` with a batch of pods being replaced: pods may be missing on so many nodes.
     pub renewed: BTreeMap<Daemons, i32>,
 }
 
-/// What helm recorded of one release: its newest record, and whether one is deployed.
+/// Helm's newest record of a release.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReleaseSeen {
-    /// The status of the newest record (highest revision), in helm's words: `deployed`, `pending-upgrade` …
+    /// Helm's status of the newest record (highest revision): `deployed`, `pending-upgrade` …
     pub status: String,
     /// The newest revision.
     pub revision: i64,
-    /// When the newest record was made.
+    /// When the newest record was created.
     pub since: Option<Timestamp>,
     /// Whether any revision was ever deployed.
     pub was_deployed: bool,
-    /// The label that digests the inputs, as it stands on the newest record.
+    /// The newest record's label with the digest of the inputs.
     pub inputs: Option<String>,
-    /// The label that digests the catalogue's part, as it stands on the newest record.
+    /// The newest record's label with the digest of the catalogue's part.
     pub catalog: Option<String>,
-    /// The release's name in the catalogue: by the label on the newest record, or where that is missing by what else is known of it.
+    /// The catalogue name, from the label of the newest record or, without that label, derived from other data.
     pub release: Option<String>,
-    /// The label that digests the images, as it stands on the newest record.
+    /// The newest record's label with the digest of the images.
     pub images: Option<String>,
-    /// The label that digests what running guests hold on to, as it stands on the newest record.
+    /// The newest record's label with the digest of settings that running instances depend on.
     pub guests: Option<String>,
-    /// The label that digests how its `DaemonSets` are split by node, as it stands on the newest record.
+    /// The newest record's label with the digest of the split of its `DaemonSets` by node.
     pub split: Option<String>,
-    /// Every revision that helm has a record of, lowest first.
+    /// All revisions that helm has a record of, lowest first.
     pub history: Vec<Past>,
-    /// The inputs of the newest record that an operator of ours made for that very revision: what we last applied.
+    /// The inputs of the newest revision that we made: the last applied inputs.
     pub own_inputs: Option<String>,
-    /// The newest revision that an operator of ours made, of those that helm has a record of.
+    /// The newest revision that we made, if helm still has its record.
     pub own_revision: Option<u32>,
-    /// Who made the newest record, as it stands on its label.
+    /// The maker of the newest record, from its label.
     pub attempt: Option<AttemptSeen>,
-    /// What is known from the record's body, once it was read.
+    /// The content of the record's body, once it was read.
     pub body: Option<BodySeen>,
-    /// Why the newest record can't be read.
+    /// Why the newest record cannot be decoded.
     pub undecodable: Option<String>,
 }
 
 impl Observed {
-    /// Whether it runs and is nobody's of ours: nothing of it is touched.
+    /// Whether the release exists and is not managed by us.
     pub fn is_others(&self, key: &Key) -> bool {
         self.releases.get(key).is_some_and(|seen| !seen.is_ours())
     }
@@ -115,8 +115,9 @@ impl Observed {
         found.map_or(&[], |found| found.objects.as_slice())
     }
 
-    /// Whether someone scaled it to 0 beside helm. What was asked for is what the applied manifest says: values may say 0 pods on purpose, in as
-    /// many places as there are charts, and all of them end there.
+    /// Whether someone scaled the workload to 0 outside of helm.
+    ///
+    /// It is compared with the applied manifest, because the values of each chart set 0 replicas in other places.
     pub fn is_scaled_away(&self, workload: &Workload) -> bool {
         if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
             return false;
@@ -128,70 +129,71 @@ impl Observed {
     }
 }
 
-/// Repairs of a release in a row.
+/// Consecutive repairs of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// How many.
+    /// The number of repairs.
     pub count: u32,
-    /// When the last one began.
+    /// When the last repair started.
     pub at: Timestamp,
 }
 
 impl ReleaseSeen {
-    /// Whether an operator of ours made any of its revisions.
+    /// Whether we made any of its revisions.
     pub fn is_ours(&self) -> bool {
         self.attempt.is_some() || self.own_inputs.is_some()
     }
 }
 
-/// Who made a record.
+/// The maker of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptSeen {
     /// The operator process.
     pub instance: String,
-    /// The revision it was made for: where it differs from the record's own, the label was inherited or revived.
+    /// The revision that the label was made for. If it differs from the record's revision, the label was inherited or
+    /// restored by a rollback.
     pub revision: i64,
-    /// Whether the process that made it lives.
+    /// Whether the operator process is still running.
     pub owner: Owner,
 }
 
-/// Whether the maker of a record lives.
+/// The liveness of the process that made a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// This process.
     Us,
-    /// A process of the operator that is gone: its helm is gone with it.
+    /// An operator process that ended, together with its helm process.
     Dead,
-    /// A process of the operator that lives.
+    /// An operator process that is still running.
     Alive,
-    /// Nobody can tell, such as a process on another machine.
+    /// Unknown, such as for a process on another machine.
     Unknown,
 }
 
-/// What a record's body says.
+/// The content of a record's body.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BodySeen {
     /// The chart's name.
     pub chart: String,
     /// The chart's version.
     pub chart_version: String,
-    /// Helm's own description of the last operation.
+    /// Helm's description of the last operation.
     pub description: String,
-    /// The hook that runs now, or that the operation failed with.
+    /// The hook that runs now, or that failed the operation.
     pub hook: Option<HookSeen>,
-    /// The workloads in the manifest: what must become available.
+    /// The workloads in the manifest, which must become available.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
-    /// Those of them for which the manifest itself asks no pods.
+    /// The workloads with 0 replicas in the manifest.
     pub at_rest: BTreeSet<(WorkloadKind, String, String)>,
-    /// The plain Jobs and post-hook Jobs of this revision, as (namespace, name): what must be complete.
+    /// The plain Jobs and post-hook Jobs of this revision, as (namespace, name), which must complete.
     pub jobs: BTreeSet<(String, String)>,
-    /// The Jobs that every upgrade makes anew after it has changed the workloads (post-upgrade hooks), as (namespace, name).
+    /// The post-upgrade hook Jobs, as (namespace, name): every upgrade recreates them after it changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether every pre-install hook was satisfied: decides how a pending install is recovered.
+    /// Whether all pre-install hooks completed: decides how to recover a pending install.
     pub pre_install_satisfied: bool,
-    /// The objects of the manifest that are looked after, with what it says of them.
+    /// The objects in the manifest that are watched for drift, with their applied state.
     pub left: Arc<BTreeMap<drift::Id, drift::Left>>,
-    /// How big the record is as it is stored, in bytes; see [`crate::release::RECORD_LIMIT`].
+    /// The size of the stored record in bytes; see [`crate::release::RECORD_LIMIT`].
     pub stored: usize,
 }
 
@@ -200,11 +202,11 @@ pub struct BodySeen {
 pub struct HookSeen {
     /// `post-upgrade Job keystone-db-sync`.
     pub name: String,
-    /// The name of its Job, where it is one.
+    /// The name of its Job, if it is a Job.
     pub job: Option<String>,
-    /// Since when.
+    /// When it started.
     pub since: Option<Timestamp>,
-    /// Whether it ended with a failure: then it does not run any more, and the record says `failed`.
+    /// Whether it failed. It then does not run any more and the record's status is `failed`.
     pub failed: bool,
 }
 
@@ -217,42 +219,42 @@ pub struct Workload {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Helm's release that owns it.
+    /// The helm release that owns it.
     pub release: String,
-    /// Its labels `application` and `component` (of its pods, where it has none).
+    /// The labels `application` and `component`, from its pods if it has none itself.
     pub component: Component,
     /// `metadata.generation`.
     pub generation: i64,
     /// `status.observedGeneration`.
     pub observed_generation: i64,
-    /// How many pods should be there; for a `DaemonSet` on how many nodes.
+    /// The desired number of pods; for a `DaemonSet` the number of nodes.
     pub desired: i32,
-    /// How many are ready.
+    /// The number of ready pods.
     pub ready: i32,
-    /// How many are of the newest template; equal to `desired` for update strategy `OnDelete`.
+    /// The number of pods of the newest template; equal to `desired` with the update strategy `OnDelete`.
     pub updated: i32,
-    /// What counts of a `DaemonSet` with that strategy.
+    /// The state of a `DaemonSet` with the update strategy `OnDelete`.
     pub on_delete: Option<OnDelete>,
-    /// How many pods of an older template are still there, of a Deployment: they may be the ones that are ready.
+    /// The number of pods of older templates of a Deployment. They may be the ready ones.
     pub outdated: i32,
-    /// Whether this template's pods were all available once: what is missing now was lost, not yet to come.
+    /// Whether all pods of this template were available once: missing pods were lost then.
     pub was_available: bool,
-    /// The labels that a `DaemonSet` asks of nodes, where it asks for any: `openvswitch=enabled`.
+    /// The node selector of a `DaemonSet`, if it has one: `openvswitch=enabled`.
     pub selects: String,
-    /// On how many nodes pods of this `DaemonSet` run on without being wanted there: such as those of nodes that are `NotReady`.
+    /// The number of nodes with a pod of this `DaemonSet` that should not run there, such as `NotReady` nodes.
     pub misscheduled: i32,
-    /// The nodes that are `NotReady` and have a pod of this `DaemonSet` which is not ready either.
+    /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready.
     pub lost_nodes: Vec<String>,
-    /// Why pods are not ready, the first cause: `neutron-server-abc: ImagePullBackOff quay.io/…`.
+    /// Why pods are not ready, first cause only: `neutron-server-abc: ImagePullBackOff quay.io/…`.
     pub trouble: Option<Trouble>,
 }
 
 /// Why a pod is not ready.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trouble {
-    /// Whether it can't go on without help (image pull, crash loop, failed); else it waits or starts.
+    /// Whether it cannot recover without help (image pull, crash loop, failed). Otherwise it waits or starts.
     pub stuck: bool,
-    /// One line, scrubbed.
+    /// One line, without secrets.
     pub message: String,
 }
 
@@ -263,30 +265,30 @@ pub struct JobSeen {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Helm's release, by ownership annotation or the label `release_group`.
+    /// The helm release, from the ownership annotation or the label `release_group`.
     pub release: String,
     /// Whether it is complete.
     pub complete: bool,
-    /// Whether it has failed for good.
+    /// Whether it failed for good.
     pub failed: bool,
-    /// How many of its pods have failed.
+    /// The number of failed pods.
     pub failures: i32,
-    /// Why it does not get on, with the last lines of its log, scrubbed.
+    /// Why it makes no progress, with the last log lines, without secrets.
     pub trouble: Option<Trouble>,
 }
 
-/// A child that runs now.
+/// A running helm process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningSeen {
     /// `upgrade` or `uninstall`.
     pub verb: String,
-    /// The digest of the inputs it was started with; empty for an uninstall.
+    /// The digest of its inputs; empty for an uninstall.
     pub inputs: String,
-    /// Since when.
+    /// When it started.
     pub since: Timestamp,
-    /// Whether it was told to stop.
+    /// Whether it was asked to stop.
     pub stopping: bool,
-    /// Whether it waits for its turn.
+    /// Whether it waits for a free slot.
     pub queued: bool,
     /// Whether it was started without hooks.
     pub skips_hooks: bool,

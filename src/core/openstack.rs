@@ -1,15 +1,16 @@
-//! What is said to the cloud's own APIs, and what their answers mean.
+//! Requests to the cloud's own APIs and their responses.
 //!
 //! ```text
-//! access   where they are, and as whom they are asked: out of what is wanted
-//! call     a request as data, with the way its answer is read
+//! access   URLs and credentials, from the desired state
+//! call     a request as data, with the parser of its response
 //! nova     compute services, instances, migrations, hypervisors (microversion 2.53)
 //! neutron  agents
-//! hosts    which of Nova's hosts are new, and which have lost their node
-//! error    what can go wrong, with what to do about it
+//! hosts    Nova hosts that are new, and those whose node was deleted
+//! error    errors, with what to do
 //! ```
 //!
-//! Pure room: [`osdpl_operator::http::Cloud`] carries the calls. Neither the password nor a token is part of a call, an error or anything's `Debug`.
+//! Pure module (no I/O): [`osdpl_operator::http::Cloud`] sends the requests. Calls, errors and `Debug` output contain neither
+//! the password nor tokens.
 
 mod access;
 mod call;

@@ -1,7 +1,7 @@
-//! What to do now, and for every release that waits the typed reason why.
+//! Decides the next step of each release, and why a release waits.
 //!
-//! Pure room: `plan(Desired, Observed, Policy)` classifies each release into few states (see [`State`]) and has one exhaustive match from
-//! state to step. Nothing is remembered between passes: helm's records say what was done, the policy what is allowed.
+//! Pure module (no I/O): `plan(Desired, Observed, Policy)` classifies each release into one [`State`] and maps each
+//! state to one step. Nothing is remembered between reconcile passes: helm's release records contain the history.
 
 mod adopt;
 mod agree;
@@ -31,47 +31,47 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Key, Observed};
 use osdpl_values::digest;
 
-/// What is allowed.
+/// The operations that the spec and the annotations permit.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Whether changes that the spec did not ask for wait for a person.
+    /// Whether changes that the spec did not request need a person's approval.
     pub approval: Approval,
-    /// The hash that a person approved.
+    /// The plan hash that a person approved.
     pub approved: Option<String>,
-    /// Releases that run already and are to be taken over; `all` for every one.
+    /// Existing releases to adopt; `all` for every release.
     pub adopt: BTreeSet<String>,
     /// Releases whose foreign revisions may be overwritten; `all` for every one.
     pub repair: BTreeSet<String>,
     /// Releases whose uninstall skips hooks; `all` for every one.
     pub skip_hooks: BTreeSet<String>,
-    /// Whether nothing may be started.
+    /// Whether the whole resource is paused.
     pub paused: bool,
-    /// Releases that stay as they are, wanted or not.
+    /// Releases that are paused, including those that are no longer desired.
     pub paused_releases: BTreeSet<String>,
-    /// Whether everything is to be taken down: uninstalls need no approval then.
+    /// Whether the resource is being deleted. Uninstalls need no approval then.
     pub deleting: bool,
 }
 
 impl Policy {
-    /// Whether an annotation of these names means a release: by its name, or with all.
+    /// Whether an annotation value selects the release, by its name or with `all`.
     pub fn names(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
 }
 
-/// What to do now, and why the rest waits.
+/// The decision for every release.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// By the release's name in the catalogue (helm's name, for one that the catalogue does not know).
+    /// The decisions by catalogue name, or by helm's name for releases that are not in the catalogue.
     pub decisions: BTreeMap<String, Decision>,
-    /// Identifies the target: approving it approves every step to it.
+    /// Identifies the target. An approval of this hash covers every step to the target.
     pub hash: String,
-    /// When to look again, where only time has to pass.
+    /// When to requeue for waits that only need time.
     pub wake: Option<Timestamp>,
 }
 
 impl Plan {
-    /// The releases that wait for a person's approval, with what would be done.
+    /// The releases that wait for approval, with the reason.
     pub fn awaiting(&self) -> impl Iterator<Item = (&str, &Why)> {
         self.decisions.iter().filter_map(|(name, decision)| match &decision.step {
             Step::Wait(Wait::Approval(why)) => Some((name.as_str(), why)),
@@ -79,7 +79,7 @@ impl Plan {
         })
     }
 
-    /// Whether nothing is left to do: what is not ready yet only needs time.
+    /// Whether nothing is left to start: releases that are not ready only need time.
     pub fn is_at_rest(&self) -> bool {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settle(_)))
     }
@@ -90,15 +90,15 @@ impl Plan {
     }
 }
 
-/// Decides for every release that is wanted or was made by us.
+/// Decides for every release that is desired or owned by the operator.
 pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &Policy, now: Timestamp) -> Plan {
     let mut plan = Plan { hash: hash(desired), ..Plan::default() };
     let context = Context { desired, observed, catalog, policy, now, hash: &plan.hash };
     let mut decisions = BTreeMap::new();
     for (name, release) in &desired.releases {
         let state = classify(Some(release), &release.key, observed, now);
-        let step = context.wanted(name, release, state);
-        let sweep = context.sweep(&state, &step).filter(|_| !release.paused);
+        let step = context.desired_step(name, release, state);
+        let sweep = context.cleanup(&state, &step).filter(|_| !release.paused);
         let mending = context.mending(name, release).filter(|_| matches!(state, State::InSync(_)));
         decisions.insert(name.clone(), Decision { key: release.key.clone(), step, sweep, mending });
     }
@@ -107,8 +107,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     for (key, name) in unwanted {
         let state = classify(None, key, observed, now);
         let label = if decisions.contains_key(&name) { key.to_string() } else { name.clone() };
-        let step = context.unwanted(&name, key, state);
-        let sweep = context.sweep(&state, &step);
+        let step = context.removal_step(&name, key, state);
+        let sweep = context.cleanup(&state, &step);
         decisions.insert(label, Decision { key: key.clone(), step, sweep, mending: None });
     }
     plan.wake = decisions.values().filter_map(Decision::wake).min();
@@ -116,7 +116,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     plan
 }
 
-/// Stays the same while a plan is carried out: it names where to, not the way.
+/// Returns the hash of the target.
+///
+/// It stays the same while a plan is carried out, because it covers only the desired inputs.
 fn hash(desired: &Desired) -> String {
     let parts: Vec<String> =
         desired.releases.values().map(|release| format!("{} {}", release.key, release.inputs)).collect();
@@ -135,7 +137,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Every release that an operator of ours made, or is at, with its name in the catalogue.
+    /// The releases that the operator made or is working on, with their catalogue names.
     fn ours(&self) -> impl Iterator<Item = (&Key, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, seen)| seen.is_ours());
         let recorded = recorded.map(|(key, seen)| (key, seen.release.clone().unwrap_or_else(|| key.name.clone())));
@@ -147,13 +149,13 @@ impl Context<'_> {
         self.policy.approval == Approval::Automatic || self.is_approved()
     }
 
-    /// Whether a person has agreed to this very target.
+    /// Whether a person approved exactly this target.
     fn is_approved(&self) -> bool {
         self.policy.approved.as_deref() == Some(self.hash)
     }
 
-    /// The components that are not available yet, of those needed.
-    fn unmet(&self, release: &crate::desired::DesiredRelease) -> Vec<Component> {
+    /// The required components that are not available yet.
+    fn unmet_needs(&self, release: &crate::desired::DesiredRelease) -> Vec<Component> {
         let unmet = release.needs.iter().filter(|(component, provider)| match provider {
             Provider::External(service) => !self.observed.external_ready.contains(service),
             Provider::Release(name) => {
@@ -164,13 +166,13 @@ impl Context<'_> {
         unmet.map(|(component, _)| component.clone()).collect()
     }
 
-    /// The releases that still exist and need something of release `name`.
+    /// The existing releases that depend on release `name`.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect();
         let mut names: Vec<_> = self
             .ours()
-            .filter(|(key, other)| other != name && self.depends(key, other, name, &provided))
+            .filter(|(key, other)| other != name && self.depends_on(key, other, name, &provided))
             .map(|(_, other)| other)
             .collect();
         names.sort();
@@ -178,12 +180,15 @@ impl Context<'_> {
         names
     }
 
-    /// Whether what runs of `other` needs something of release `name`. A wanted release says so itself once it runs with the wanted inputs;
-    /// until then the catalogue says what it may need, but for what it shall take from outside: it waits for that, and that for this one's end.
-    fn depends(&self, key: &Key, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
+    /// Whether the running revision of `other` depends on release `name`.
+    ///
+    /// A desired release states its needs once it runs with the desired inputs. Until then the catalogue decides,
+    /// except for needs that an external service will provide: the release waits for that service, which in turn waits
+    /// for `name` to be removed.
+    fn depends_on(&self, key: &Key, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
-        let taken = |provider: &Provider| *provider == Provider::Release(name.to_owned());
-        if wanted.is_some_and(|wanted| wanted.needs.values().any(taken)) {
+        let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());
+        if wanted.is_some_and(|wanted| wanted.needs.values().any(is_release)) {
             return true;
         }
         let in_sync = wanted

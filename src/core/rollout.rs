@@ -1,17 +1,17 @@
-//! How the data plane's pods are made anew: which ones now, or why none.
+//! Rollouts of the data plane: which pods to evict now, or why to wait.
 //!
-//! Pure room. The charts of the releases that `values/nodes.yaml` names leave old pods alone (`OnDelete`); here it is decided which of them are
-//! evicted, batch by batch. There is no journal: everything but a person's word follows from the pods that are there, so that a restart of
-//! the operator changes nothing.
+//! Pure module (no I/O). The charts of the releases in `values/nodes.yaml` use the update strategy `OnDelete`; this
+//! module decides which of their outdated pods are evicted, batch by batch. Everything but a person's approval is
+//! derived from the existing pods, so an operator restart changes nothing.
 //!
 //! ```text
-//! batch in flight   pods of the new revision that are not ready, nodes whose pod is gone
-//! pause             since the last of the pods of the new revision became ready
-//! stopped           one of these is unhealthy: nothing more is touched until it is ready, or the template is another one
-//! approved          status: the revision that may be rolled out, by a person's word or by the spec
+//! batch in flight   new pods that are not ready, and nodes whose pod was deleted
+//! pause             since the last new pod became ready
+//! stopped           a new pod is unhealthy: wait until it is ready or the template changes
+//! approved          status: the revision that a person or the spec approved
 //! ```
 //!
-//! One component is rolled at a time over the whole cloud, in the order of the catalogue.
+//! One component is rolled out at a time, in the order of the catalogue.
 
 mod ahead;
 mod judge;
@@ -35,152 +35,157 @@ pub use ahead::ahead;
 pub use judge::State;
 pub use strategy::{Strategy, strategies};
 
-/// How long a promise stands after helm's last record: what a watch on the `DaemonSets` tells may come after what one on the records does.
-const KEPT: SignedDuration = SignedDuration::from_mins(5);
+/// How long an approval is kept after helm's last record: the watch on `DaemonSets` may be later than the one on
+/// records.
+const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// How many nodes a status names.
+/// The maximum number of nodes in a status.
 const NAMED: usize = 20;
 
 /// Rollouts by component: `nova/compute`.
 pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
-/// What is looked at.
+/// The input of [`next`].
 pub struct Scene<'a> {
-    /// What is wanted.
+    /// The desired state.
     pub desired: &'a Desired,
-    /// What is.
+    /// The observed state.
     pub observed: &'a Observed,
-    /// Which releases are rolled, in which order.
+    /// Which releases are rolled out, and in which order.
     pub catalog: &'a Catalog,
-    /// What is done about every release.
+    /// The plan for all releases.
     pub plan: &'a Plan,
-    /// What is allowed.
+    /// The operations that are permitted.
     pub policy: &'a Policy,
-    /// How it is to be done.
+    /// The rollout settings.
     pub settings: &'a Rollout,
-    /// The pods that are watched.
+    /// The watched pods.
     pub rolling: &'a BTreeMap<Daemons, Rolling>,
-    /// The nodes, where they may be seen.
+    /// The nodes; `None` if they cannot be read.
     pub nodes: Option<&'a BTreeMap<String, Node>>,
-    /// What was said last.
+    /// The previous status.
     pub before: &'a Rollouts,
-    /// The uids of pods that were evicted a moment ago: a watch may not have told yet.
+    /// The uids of recently evicted pods: a watch may not report them yet.
     pub evicted: &'a BTreeSet<String>,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// A pod to be evicted.
+/// A pod to evict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its uid: another pod may come by its name.
+    /// Its uid, because another pod may reuse the name.
     pub uid: String,
-    /// The node that it is on.
+    /// Its node.
     pub node: String,
 }
 
-/// What to do now.
+/// The next step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Next {
-    /// What is to be said of every rollout.
+    /// The status of every rollout.
     pub rollouts: Rollouts,
     /// The pods to evict now, all of one component.
     pub evict: Vec<Eviction>,
-    /// Whose they are, in [`Next::rollouts`].
+    /// The component of these pods, a key of [`Next::rollouts`].
     pub of: Option<String>,
-    /// The daemons whose pods must be seen.
+    /// The `DaemonSets` whose pods must be watched.
     pub watch: BTreeSet<Daemons>,
-    /// When to look again, where only time has to pass.
+    /// When to requeue, if only time has to pass.
     pub wake: Option<Timestamp>,
-    /// Whether something is not seen yet that a person's word may be about.
+    /// Whether some state is not observed yet that an approval may be about.
     pub unseen: bool,
 }
 
 /// Decides for every component of the data plane.
 pub fn next(scene: &Scene<'_>) -> Next {
     let parts = part::parts(scene);
-    let mut next = Next { rollouts: promised(scene), ..Next::default() };
-    let mut over = Rollouts::new();
-    let on: Vec<&Part> = parts.iter().filter(|part| part.is_on()).collect();
-    next.watch = on.iter().map(|part| part.daemons()).collect();
-    for part in parts.iter().filter(|part| !part.is_on() && !next.rollouts.contains_key(&part.name())) {
-        over.extend(part.over().map(|said| (part.name(), said)));
+    let mut next = Next { rollouts: pending_approvals(scene), ..Next::default() };
+    let mut complete = Rollouts::new();
+    let active: Vec<&Part> = parts.iter().filter(|part| part.is_active()).collect();
+    next.watch = active.iter().map(|part| part.daemons()).collect();
+    for part in parts.iter().filter(|part| !part.is_active() && !next.rollouts.contains_key(&part.name())) {
+        complete.extend(part.completed().map(|status| (part.name(), status)));
     }
-    next.rollouts.extend(over);
-    let turn = judge::turn(scene, &on);
-    for part in on {
-        let state = judge::judge(scene, part, turn.as_deref());
+    next.rollouts.extend(complete);
+    let turn = judge::current_component(scene, &active);
+    for part in active {
+        let state = judge::evaluate(scene, part, turn.as_deref());
         next.wake = next.wake.into_iter().chain(state.wake()).min();
         next.unseen |= state == State::Unseen;
         if let State::Evict(pods) = &state {
             (next.evict, next.of) = (pods.clone(), Some(part.name()));
         }
-        let promised = next.rollouts.remove(&part.name()).map(|said| said.approved_inputs).unwrap_or_default();
-        next.rollouts.extend(part.told(scene, &state, promised).map(|said| (part.name(), said)));
+        let approved_inputs =
+            next.rollouts.remove(&part.name()).map(|status| status.approved_inputs).unwrap_or_default();
+        next.rollouts.extend(part.next_status(scene, &state, approved_inputs).map(|status| (part.name(), status)));
     }
     next
 }
 
-/// What a person has agreed to of releases that are about to be changed: their pods' next revision is known only afterwards, and until then the
-/// inputs stand for it.
-fn promised(scene: &Scene<'_>) -> Rollouts {
+/// The approvals for releases that are about to change.
+///
+/// The revision of their pods is only known after the change, so until then the approval is stored with the inputs.
+fn pending_approvals(scene: &Scene<'_>) -> Rollouts {
     let agreed = scene.policy.approved.as_deref() == Some(scene.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
         let runs = scene.observed.releases.get(&release.key).is_some_and(|seen| seen.was_deployed);
         agreed && runs && scene.plan.decisions.get(name).is_some_and(|own| part::is_changing(&own.step))
     };
     let named = scene.catalog.rollout.iter().filter_map(|name| Some((name, scene.desired.releases.get(name)?)));
-    let promise = |(name, release): (&String, &DesiredRelease)| {
-        let (changing, mut promised) = (changing(name, release), Rollouts::new());
-        for component in release.components.keys().filter(|component| part::is_daemons(release, component)) {
-            let known = scene.before.get(&component.to_string()).filter(|said| !said.phase.is_on());
-            let standing =
-                known.is_some_and(|said| said.approved_inputs == release.inputs) && !is_kept(scene, name, release);
-            if changing || standing {
+    let approvals_of = |(name, release): (&String, &DesiredRelease)| {
+        let (changing, mut approvals) = (changing(name, release), Rollouts::new());
+        for component in release.components.keys().filter(|component| part::is_rolled_out(release, component)) {
+            let known = scene.before.get(&component.to_string()).filter(|status| !status.phase.is_on());
+            let is_known = known.is_some_and(|status| status.approved_inputs == release.inputs)
+                && !has_expired(scene, name, release);
+            if changing || is_known {
                 let (release, approved_inputs) = (name.clone(), release.inputs.clone());
-                let said = RolloutStatus { release, approved_inputs, ..known.cloned().unwrap_or_default() };
-                promised.insert(component.to_string(), said);
+                let status = RolloutStatus { release, approved_inputs, ..known.cloned().unwrap_or_default() };
+                approvals.insert(component.to_string(), status);
             }
         }
-        promised
+        approvals
     };
-    named.flat_map(promise).collect()
+    named.flat_map(approvals_of).collect()
 }
 
-/// Whether what was promised has come to its end: helm is through for so long that a template which it changed would have been seen.
-fn is_kept(scene: &Scene<'_>, name: &str, release: &DesiredRelease) -> bool {
+/// Whether a stored approval has expired: helm finished long enough ago that a changed template would have been
+/// observed.
+fn has_expired(scene: &Scene<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = scene.observed.releases.get(&release.key).and_then(|seen| seen.since);
     let settled = scene.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
-    settled && since.is_some_and(|since| scene.now.duration_since(since) > KEPT)
+    settled && since.is_some_and(|since| scene.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether every word of a person that `now` stands on is written in `stored`.
+/// Whether all approvals of `now` are written in `stored`.
 pub fn is_recorded(now: &Rollouts, stored: &Rollouts) -> bool {
-    let word = |said: &RolloutStatus| (said.approved.then(|| said.revision.clone()), said.approved_inputs.clone());
-    let nothing = RolloutStatus::default();
-    now.iter().all(|(name, said)| word(said) == word(stored.get(name).unwrap_or(&nothing)))
+    let approval =
+        |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
+    let default = RolloutStatus::default();
+    now.iter().all(|(name, status)| approval(status) == approval(stored.get(name).unwrap_or(&default)))
 }
 
-/// The rollouts that wait for a person.
+/// The rollouts that wait for approval.
 pub fn awaiting(rollouts: &Rollouts) -> impl Iterator<Item = (&String, &RolloutStatus)> {
-    rollouts.iter().filter(|(_, said)| said.phase == RolloutPhase::AwaitingApproval)
+    rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// On how many nodes the pods of which daemons may be missing for now, since a batch of them is being made anew.
+/// The number of nodes whose pods may be missing, for each rollout with a batch in progress.
 pub fn renewed(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<Daemons, i32> {
-    let rolling = rollouts.iter().filter(|(_, said)| said.phase == RolloutPhase::Rolling);
-    let of = |(name, said): (&String, &RolloutStatus)| {
-        let namespace = desired.releases.get(&said.release)?.key.namespace.clone();
-        Some((Daemons { namespace, component: crate::catalog::Component::parse(name)? }, said.batch_size))
+    let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
+    let of = |(name, status): (&String, &RolloutStatus)| {
+        let namespace = desired.releases.get(&status.release)?.key.namespace.clone();
+        Some((Daemons { namespace, component: crate::catalog::Component::parse(name)? }, status.batch_size))
     };
     rolling.filter_map(of).collect()
 }
 
-/// Whether a rollout needs nobody's word.
+/// Whether rollouts need no approval.
 fn is_automatic(settings: &Rollout) -> bool {
     settings.approval == Some(Approval::Automatic)
 }

@@ -1,7 +1,7 @@
-//! Taking secrets out of text that others wrote: helm's stderr, the logs of failing Jobs.
+//! Removes secrets from texts of other programs: helm's stderr, logs of failing Jobs.
 //!
-//! Two ways, because either alone leaks: by *value* (every secret we know, in each form that scripts and API errors show it)
-//! and by *shape* (`scheme://user:password@host`, whose password we may never have known).
+//! Secrets are found in two ways, because neither is sufficient: by *value* (all known secrets, in each form that
+//! scripts and API errors print), and by *shape* (`scheme://user:password@host`, whose password may not be known).
 
 mod assigned;
 mod brought;
@@ -16,24 +16,24 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
-/// What stands in a secret's place.
+/// The replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Secrets shorter than this are not looked for: they would riddle every text, and protect nothing.
+/// The minimum length of secrets to search for. Shorter ones would match everywhere and protect nothing.
 pub const SHORTEST: usize = 4;
 
-/// From this length on, a secret is also looked for inside larger base64, at any alignment; of shorter ones too little
-/// would be left that is their own.
+/// The minimum length of secrets to search for inside larger base64 at any alignment; of shorter ones too few
+/// characters would be specific.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// Knows secrets and removes them from texts.
+/// Removes known secrets from texts.
 #[derive(Clone, Default)]
 pub struct Scrubber {
-    /// Every form of every secret, longest first, so that of two that begin alike the longer is taken out whole.
+    /// Every form of every secret, longest first, so that a longer secret is removed before its prefix.
     forms: Vec<String>,
 }
 
-/// Secrets are never shown, not even how long they are.
+/// Hides the secrets and their lengths.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish()
@@ -41,13 +41,13 @@ impl fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    /// A scrubber that knows these secrets; shorter ones than [`SHORTEST`] are left out.
+    /// Creates a scrubber for these secrets; those shorter than [`SHORTEST`] are left out.
     pub fn new<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut all = BTreeSet::new();
         for secret in secrets {
             let secret = secret.as_ref();
             all.extend(forms(secret));
-            // A file's final newline is rarely shown with it.
+            // Programs rarely print the final newline of a file.
             all.extend(forms(secret.trim()));
         }
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= SHORTEST).collect();
@@ -55,7 +55,7 @@ impl Scrubber {
         Self { forms }
     }
 
-    /// The text without secrets.
+    /// Returns the text without secrets.
     pub fn scrub(&self, text: &str) -> String {
         let mut found: Vec<(usize, usize)> = Vec::new();
         for form in &self.forms {
@@ -65,28 +65,28 @@ impl Scrubber {
         replace(text, found)
     }
 
-    /// The beginning of a text that was cut off behind it: also without the beginning of a secret at its very end.
+    /// Scrubs the beginning of a truncated text, and removes the beginning of a secret at its end.
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let whole = &text[..text.len() - cut];
-        // A URL's password ends with an `@` that may lie beyond the cut.
+        // The `@` after a URL's password may be beyond the cut.
         let last_word = whole.rsplit(ends_a_url).next().unwrap_or(whole);
         let kept = if last_word.contains("://") { &whole[..whole.len() - last_word.len()] } else { whole };
         self.scrub(kept)
     }
 
-    /// The end of a text that was cut off before it: also without the end of a secret at its very beginning.
+    /// Scrubs the end of a truncated text, and removes the end of a secret at its beginning.
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
         let whole = &text[cut..];
-        // Its first word may be the rest of a URL with a password.
+        // The first word may be the rest of a URL with a password.
         let first_word = whole.find(ends_a_url).unwrap_or(whole.len());
         let kept = if whole[..first_word].contains('@') { &whole[first_word..] } else { whole };
         self.scrub(kept)
     }
 }
 
-/// The longest proper end of `left` that `right` begins with, in bytes; 0 for none that says anything.
+/// Returns the length in bytes of the longest end of `left` that `right` begins with.
 fn overlap(left: &str, right: &str) -> Option<usize> {
     let longest = left.len().min(right.len());
     let fits = |length: &usize| {
@@ -97,7 +97,7 @@ fn overlap(left: &str, right: &str) -> Option<usize> {
     (1..=longest).rev().find(fits)
 }
 
-/// Every way a secret may be written.
+/// Returns every form in which a secret may be printed.
 fn forms(secret: &str) -> Vec<String> {
     if secret.len() < SHORTEST {
         return Vec::new();
@@ -119,8 +119,8 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// The part of larger base64 that a secret alone decides, at the two alignments that [`forms`] does not have, and at the
-/// first without its last, shared, characters.
+/// Returns the parts of larger base64 that only the secret determines, for each alignment, without characters that it
+/// shares with its neighbours.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
@@ -133,7 +133,7 @@ fn inside_base64(secret: &str) -> Vec<String> {
     all
 }
 
-/// RFC 3986: all but the unreserved characters.
+/// Encodes everything but the unreserved characters (RFC 3986).
 fn percent_encoded(secret: &str, lower: bool) -> String {
     let encode = |byte: u8| match (byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), lower) {
         (true, _) => char::from(byte).to_string(),
@@ -143,7 +143,7 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
     secret.bytes().map(encode).collect()
 }
 
-/// As inside a JSON or Go string.
+/// Escapes like a JSON or Go string.
 fn escaped(secret: &str) -> String {
     let quoted = serde_json::Value::from(secret).to_string();
     quoted.trim_matches('"').to_owned()
@@ -153,7 +153,7 @@ fn ends_a_url(letter: char) -> bool {
     letter.is_whitespace() || "\"'`<>".contains(letter)
 }
 
-/// The passwords in `scheme://user:password@host`, and in lists of hosts as message queues have them.
+/// Finds the passwords in `scheme://user:password@host`, and in host lists as message queues use them.
 fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (scheme_end, separator) in text.match_indices("://") {
@@ -161,13 +161,14 @@ fn credentials_in_urls(text: &str) -> Vec<(usize, usize)> {
         let end = text[start..].find(ends_a_url).map_or(text.len(), |length| start + length);
         let mut host = start;
         let mut last: Option<(usize, usize)> = None;
-        let commas = text[start..end].match_indices(',').map(|(place, _)| start + place);
+        let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
         for host_end in commas.chain([end]) {
-            // A password may hold `@` or a comma: the last `@` counts, and what has none belongs to what follows.
-            let Some(at) = text[host..host_end].rfind('@').map(|place| host + place) else {
+            // A password may contain `@` or a comma: the last `@` counts, and a part without one belongs to the next
+            // part.
+            let Some(at) = text[host..host_end].rfind('@').map(|offset| host + offset) else {
                 continue;
             };
-            let colon = text[host..at].find(':').map(|place| host + place + 1);
+            let colon = text[host..at].find(':').map(|offset| host + offset + 1);
             let password = colon.or(last.map(|(password, _)| password)).map(|password| (password, at));
             found.extend(password);
             (last, host) = (password, host_end + 1);

@@ -1,6 +1,7 @@
-//! The truth for people and programs: `report(previous, …, now)` makes the next status and the events of what changed.
+//! The status and events: `report(previous, …, now)` returns the next status and the events for its changes.
 //!
-//! Pure room. Equal inputs give equal statuses, so that nothing is written when nothing changed; transition times are kept from `previous`.
+//! Pure module (no I/O). Equal inputs give equal statuses, so that an unchanged status is not written. Transition times
+//! are taken from `previous`.
 
 mod causes;
 mod children;
@@ -28,7 +29,7 @@ use crate::observed::{Key, Observed};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
-/// Everything that a status speaks of.
+/// The input of a status.
 pub struct Report<'a> {
     /// The spec.
     pub spec: &'a OpenStackDeploymentSpec,
@@ -36,40 +37,40 @@ pub struct Report<'a> {
     pub generation: i64,
     /// The version of helm.
     pub helm: String,
-    /// What is wanted.
+    /// The desired state.
     pub desired: &'a Desired,
-    /// What is.
+    /// The observed state.
     pub observed: &'a Observed,
-    /// What the spec calls releases, wanted or not.
+    /// The names of the releases in the spec, including those that are no longer desired.
     pub names: &'a BTreeMap<Key, String>,
-    /// What is done about it.
+    /// The plan.
     pub plan: &'a Plan,
-    /// What is wrong with the spec, or should be known about it.
+    /// Errors and warnings about the spec.
     pub findings: &'a [Finding],
-    /// The values that changes which wait for approval would change, by release.
+    /// The value changes that wait for approval, by release.
     pub changes: &'a BTreeMap<String, Vec<String>>,
-    /// Troubles that belong to no release: a watch that is refused, an API that does not answer.
+    /// Problems that belong to no release, such as a forbidden watch or an API that does not respond.
     pub problems: &'a [String],
-    /// The Ceph that the spec declares; none where it declares none.
+    /// The Ceph cluster that the spec declares, if any.
     pub ceph: Option<&'a Declared>,
-    /// Who plays which role.
+    /// The role assignments.
     pub roles: &'a BTreeMap<String, RoleStatus>,
-    /// How far rollouts of the data plane are.
+    /// The rollouts of the data plane.
     pub rollouts: &'a rollout::Rollouts,
-    /// The older resource that rules, when this one does not.
+    /// The older resource that takes precedence over this one.
     pub not_the_one: Option<String>,
-    /// Whether the resource is being deleted; what is still to do after the releases are gone.
+    /// The remaining work after the releases were removed; `None` unless the resource is being deleted.
     pub deleting: Option<String>,
 }
 
-/// What nobody knows anything of.
+/// Empty defaults of [`Report::new`].
 static NAMES: BTreeMap<Key, String> = BTreeMap::new();
 static CHANGES: BTreeMap<String, Vec<String>> = BTreeMap::new();
 static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// One of which nothing is known but this.
+    /// Returns a report with defaults for everything else.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,
@@ -96,7 +97,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The next status, and what changed in it that people should hear of.
+/// Returns the next status and the events for its changes.
 pub fn report(
     previous: Option<&OpenStackDeploymentStatus>,
     report: &Report<'_>,
@@ -132,22 +133,22 @@ pub fn report(
     (status, events)
 }
 
-/// For a column of a table: cut at a word's end. The conditions and the children have the whole of it.
+/// Shortens a message for a table column, at the end of a word. The conditions contain the full text.
 fn shortened(message: &str) -> String {
-    const MOST: usize = 200;
-    let Some((most, _)) = message.char_indices().nth(MOST) else { return message.to_owned() };
-    let end = message[..most].rfind(' ').unwrap_or(most);
+    const LIMIT: usize = 200;
+    let Some((limit, _)) = message.char_indices().nth(LIMIT) else { return message.to_owned() };
+    let end = message[..limit].rfind(' ').unwrap_or(limit);
     format!("{}…", message[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// What is deployed: settled once by the first release in sync, changed only when all are.
+/// The deployed OpenStack release: set by the first release in sync, changed once all releases are in sync.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
-    let synced = |step: &Step| matches!(step, Step::Ready | Step::Settle(_));
+    let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settle(_));
     let mut steps = report.plan.decisions.values().map(|decision| &decision.step);
     let deployed = match &before.deployed {
-        _ if !report.desired.releases.is_empty() && steps.clone().all(synced) => target.clone(),
-        None if steps.any(synced) => target.clone(),
+        _ if !report.desired.releases.is_empty() && steps.clone().all(is_synced) => target.clone(),
+        None if steps.any(is_synced) => target.clone(),
         known => known.clone(),
     };
     ReleaseStatus { target, deployed }

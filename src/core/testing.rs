@@ -6,7 +6,7 @@ pub mod world;
 
 use crate::catalog::Files;
 
-/// A small catalogue with made-up names, and what a test changes in it.
+/// Returns a small catalogue with invented names, with the changes of a test applied.
 pub fn files(changes: &[(&str, &str)]) -> Files {
     let mut files: Files = [
         (

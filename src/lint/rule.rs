@@ -1,7 +1,8 @@
-//! What a resource is judged by, everything at once: the CRD's schema and rules as the API server applies them, the catalogue, and rules of our own.
+//! Validates resources: the CRD's schema and CEL rules as the API server applies them, the catalogue, and further
+//! rules.
 //!
-//! Pure room. `osdpl validate` asks all of it offline, the webhook what the API server has not judged already, the operator and `osdpl plan`
-//! what goes beyond the catalogue ([`judge`]).
+//! Pure module. `osdpl validate` checks all of this offline. The webhook checks what the API server has not checked
+//! already. The operator and `osdpl plan` check what goes beyond the catalogue ([`judge`]).
 
 mod address;
 mod admission;
@@ -55,26 +56,26 @@ use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{self, Desired, Facts, Finding, Selection};
 
-/// Something that a rule says of a resource.
+/// A finding of one rule about a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Judged {
     /// The rule's name, one of [`rules`].
     pub rule: &'static str,
-    /// Whether it is refused.
+    /// An error refuses the resource, a warning does not.
     pub level: Level,
-    /// The field: `spec.services.nova`; the whole resource where empty.
+    /// The field, such as `spec.services.nova`; empty for the whole resource.
     pub field: String,
     /// What is wrong, and what to do.
     pub message: String,
 }
 
 impl Judged {
-    /// Something that is refused.
+    /// Returns a finding that refuses the resource.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { rule, level: Level::Error, field: field.into(), message: message.into() }
     }
 
-    /// Something that is carried out, and should be known.
+    /// Returns a finding that does not refuse the resource.
     pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { rule, level: Level::Warning, field: field.into(), message: message.into() }
     }
@@ -90,31 +91,33 @@ impl From<Judged> for Finding {
     }
 }
 
-/// What our own rules say of a cloud, beside what [`osdpl_core::desired::resolve`] finds; of what has run out only where it is known what time it is.
+/// Returns the findings of all rules about a cloud, beside those of [`osdpl_core::desired::resolve`].
+///
+/// Expiry is checked only if `now` is given.
 pub fn judge(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Judged> {
-    let mut found = values::judge(cloud);
-    found.extend(certificate::written(cloud, now));
-    let counts = replicas::judge(cloud);
+    let mut found = values::check(cloud);
+    found.extend(certificate::check_values(cloud, now));
+    let counts = replicas::check(cloud);
     found.extend(counts.iter().map(|count| count.judged.clone()));
-    found.extend(cron::judge(cloud));
-    found.extend(connections::judge(cloud));
-    found.extend(domain::judge(cloud.spec));
-    found.extend(address::judge(cloud));
-    found.extend(controllers::judge(cloud));
-    found.extend(classes::judge(cloud));
-    // Of one wrong map there may be many: what is told in part begins with the others.
-    let unknown = unknown::judge(cloud);
-    let fields: BTreeSet<&String> = unknown.iter().map(|told| &told.field).collect();
+    found.extend(cron::check(cloud));
+    found.extend(connections::check(cloud));
+    found.extend(domain::check(cloud.spec));
+    found.extend(address::check(cloud));
+    found.extend(controllers::check(cloud));
+    found.extend(classes::check(cloud));
+    // One wrong map can cause many unknown keys: a shortened report begins with the other findings.
+    let unknown = unknown::check(cloud);
+    let fields: BTreeSet<&String> = unknown.iter().map(|finding| &finding.field).collect();
     let hazards = hazard::hazards(cloud).into_iter();
-    // That nothing is removed by it goes without saying.
+    // An unknown key removes nothing anyway.
     let hazards = hazards.filter(|found| found.kind != "null-nothing" || !fields.contains(&found.field));
     let hazards = hazards.map(|found| Judged::warning(found.kind, found.field, found.message));
-    found.extend(hazards.filter(|told| !counts.iter().any(|count| count.covers(told))));
+    found.extend(hazards.filter(|finding| !counts.iter().any(|count| count.covers(finding))));
     found.extend(unknown);
     found
 }
 
-/// What a selection comes to, with what our rules say of it among the findings.
+/// Resolves a selection and adds the findings of all rules.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
     let mut layered = desired::layered(spec, catalog, selection, facts);
     let judged = judge(&Cloud::new(spec, catalog, selection, facts, &layered), None);
@@ -122,36 +125,27 @@ pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
     layered.desired
 }
 
-/// Every rule by its name, with one line for people.
+/// Every rule's name and description.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     RULES.iter().copied().chain(hazard::KINDS)
 }
 
 const RULES: &[(&str, &str)] = &[
-    ("resource", "What is named holds something to judge."),
+    ("resource", "Files contain osdpl resources, each under one name."),
     ("yaml", "The file is YAML."),
-    ("field", "Every field is one that the custom resource definition knows."),
-    (
-        "schema",
-        "Types, bounds, patterns and enumerations of the custom resource definition, as the API server judges them.",
-    ),
-    ("cel", "The custom resource definition's CEL rules, as the API server judges them."),
-    ("catalogue", "Names, features, needs and checks of the catalogue."),
-    ("unknown-key", "Values name keys that their chart knows."),
-    ("values", "What must hold between values, whoever set them, holds, and numbers of pods are some."),
-    ("cron", "Schedules are such that Kubernetes takes them."),
-    ("release-move", "The OpenStack release moves as its databases can."),
-    ("image-pinned", "No image stays behind where the OpenStack release moves."),
-    (
-        "certificate",
-        "Certificates belong to their keys, speak for their hosts, were signed by who is trusted, and still count.",
-    ),
-    ("connections", "The database takes the connections of all pools."),
-    (
-        "address",
-        "Networks and addresses are some, and do not overlap, neither each other nor those of the cluster's pods and Services.",
-    ),
-    ("controllers", "There are nodes for the servers that are wanted."),
-    ("storage-class", "The classes that volume claims ask for are there, and make such volumes."),
-    ("domain", "The public domain is one that names can be published in."),
+    ("field", "Every field exists in the custom resource definition."),
+    ("schema", "Values have the types, bounds, patterns and enumerations of the custom resource definition."),
+    ("cel", "The CEL rules of the custom resource definition hold."),
+    ("catalogue", "Names exist in the catalogue, and its requirements and checks are met."),
+    ("unknown-key", "Values use keys that exist in their chart."),
+    ("values", "Values of different releases fit together, and numbers of pods are whole numbers."),
+    ("cron", "Schedules are valid for Kubernetes CronJobs."),
+    ("release-move", "The OpenStack release moves only along supported upgrade paths."),
+    ("image-pinned", "No image is pinned when the OpenStack release moves."),
+    ("certificate", "Certificates match their keys and hosts, are signed by a trusted CA, and have not expired."),
+    ("connections", "The database accepts the connections of all connection pools."),
+    ("address", "Networks and addresses are valid, and networks overlap neither each other nor the cluster's own."),
+    ("controllers", "There are enough nodes for the configured servers."),
+    ("storage-class", "StorageClasses of volume claims exist and support the access modes."),
+    ("domain", "DNS names can be published in the public domain."),
 ];

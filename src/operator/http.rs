@@ -1,7 +1,7 @@
-//! The one room that speaks HTTP to anything but the API server: one request, one short answer, one connection. Shell room.
+//! The only module that speaks HTTP to anything but the API server. Each request uses its own connection.
 //!
 //! ```text
-//! Http   asks one URL        Cloud   the cloud's own APIs as its administrator: a token, versions, pages
+//! Http   requests one URL        Cloud   the cloud's own APIs as administrator: tokens, versions, pages
 //! ```
 
 mod cloud;
@@ -24,60 +24,60 @@ pub use cloud::Cloud;
 
 use osdpl_core::endpoint::{Answer, Token, Url};
 
-/// How much of a body is read, in bytes: Keystone's catalogue has some hundred for each endpoint, Nova's list some thousand for each instance
-/// on its page.
-const MOST: usize = 4 << 20;
+/// The maximum size of a response body: Keystone's catalogue has some hundred bytes per endpoint, Nova's list some
+/// thousand per instance of a page.
+const MAX_BODY: usize = 4 << 20;
 
-/// Who asks, for the logs of those who are asked.
+/// The user agent.
 const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
 
-/// In which header Keystone hands out a token (Identity API v3).
+/// The response header with the token (Identity API v3).
 const SUBJECT_TOKEN: &str = "x-subject-token";
 
-/// How services' APIs are reached.
+/// How to reach the APIs of services.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// `host:port` to connect to, whatever is asked for: a stand-in.
+    /// A `host:port` to connect to instead of the URL's, for tests.
     pub address: Option<String>,
-    /// How long it may take to connect, and to answer.
+    /// The timeout for the connection and for the response.
     pub timeout: Duration,
-    /// Certificates in PEM that are trusted beside the system's.
+    /// Trusted certificates in PEM besides the system's.
     pub ca: Vec<u8>,
 }
 
-/// Headers of a request, by name. What they hold may be secret.
+/// Request headers by name. The values may be secret.
 pub(crate) type Headers = [(&'static str, String)];
 
-/// Asks.
+/// An HTTP client.
 pub(crate) struct Http {
     reach: Reach,
-    /// How long an answer may take.
-    patience: Duration,
-    /// Made when it is first needed: the system's certificates fill half a megabyte.
+    /// The timeout for responses.
+    response_timeout: Duration,
+    /// Created on first use, because the system's certificates take half a megabyte.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
 impl Http {
     pub(crate) fn new(reach: Reach) -> Self {
-        Self { patience: reach.timeout, reach, tls: OnceLock::new() }
+        Self { response_timeout: reach.timeout, reach, tls: OnceLock::new() }
     }
 
-    /// One that waits at least so long for an answer, once it is connected.
-    pub(crate) fn patient(reach: Reach, patience: Duration) -> Self {
-        Self { patience: patience.max(reach.timeout), ..Self::new(reach) }
+    /// Returns a client that waits at least `response_timeout` for a response once it is connected.
+    pub(crate) fn patient(reach: Reach, response_timeout: Duration) -> Self {
+        Self { response_timeout: response_timeout.max(reach.timeout), ..Self::new(reach) }
     }
 
-    /// What `GET` brings; `None` where nothing could be connected to.
+    /// Sends a `GET`; `None` if the connection failed.
     pub(crate) async fn get(&self, url: &Url) -> Option<Answer> {
         self.ask(url, Method::GET, &[], Vec::new()).await
     }
 
-    /// What `POST` of JSON brings; `None` where nothing could be connected to.
+    /// Sends a `POST` with JSON; `None` if the connection failed.
     pub(crate) async fn post(&self, url: &Url, body: Vec<u8>) -> Option<Answer> {
         self.ask(url, Method::POST, &[], body).await
     }
 
-    /// What this brings; `None` where nothing could be connected to.
+    /// Sends a request; `None` if the connection failed.
     pub(crate) async fn ask(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<Answer> {
         let Reach { address, timeout, ca: _ } = &self.reach;
         let stream = match address {
@@ -93,9 +93,9 @@ impl Http {
                 exchange(stream, request).await
             }
         };
-        let silence = |_| Answer::Silence(self.patience.as_secs());
-        let answer = tokio::time::timeout(self.patience, answer).await;
-        Some(answer.map_or_else(silence, |answer| answer.unwrap_or_else(|wrong| wrong)))
+        let silence = |_| Answer::Silence(self.response_timeout.as_secs());
+        let answer = tokio::time::timeout(self.response_timeout, answer).await;
+        Some(answer.map_or_else(silence, |answer| answer.unwrap_or_else(|error| error)))
     }
 
     async fn encrypted(
@@ -136,11 +136,11 @@ async fn exchange(
         let status = response.status();
         let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
         let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
-        let body = Limited::new(response.into_body(), MOST).collect().await;
-        let body = body.map_err(|error| Answer::Broken(format!("its answer breaks off: {error}")))?;
+        let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
+        let body = body.map_err(|error| Answer::Broken(format!("its response ended early: {error}")))?;
         Ok(Answer::Status { code: status.as_u16(), text: text.trim_end().into(), body: body.to_bytes().into(), token })
     };
-    // The connection does its work while it is awaited, and is dropped with the answer.
+    // The connection must be polled until the response is complete, and is then dropped.
     let (mut answer, mut connection) = (std::pin::pin!(answer), std::pin::pin!(connection));
     tokio::select! {
         answer = &mut answer => answer,
@@ -148,7 +148,7 @@ async fn exchange(
     }
 }
 
-/// Trusts what the system trusts, and these.
+/// Trusts the system's certificates and these.
 fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,11 +1,12 @@
-//! Nodes are taken out of the cloud and given back: a small controller beside reconcile. Shell room.
+//! The controller of NodeMaintenance resources. Module with I/O.
 //!
 //! ```text
-//! look   what is: the node, its pods, what guards them, nova's and neutron's word     act   one step
+//! look   observes the node, its pods, their budgets, nova and neutron     act   executes one action
 //! ```
 //!
-//! Each pass asks for what it needs and keeps nothing of it; nova is asked while a maintenance waits for something that nova alone knows, and
-//! seldom while a compute is ready to be drained. What goes wrong here is logged, counted and told in the maintenance's status, and stops nothing else.
+//! Each pass reads the state that it needs and keeps none of it. Nova is queried while a maintenance waits for state
+//! that only nova has, and rarely while a compute node is ready to drain. Errors are logged, counted and written to the
+//! maintenance's status, and affect nothing else.
 
 #![allow(clippy::disallowed_methods, reason = "the shell's clock: windows, and when something was done")]
 
@@ -28,73 +29,74 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::Error;
 use crate::controller::{Context, drive};
 use crate::http::Cloud;
-use act::Trouble;
+use act::ActError;
 use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
 use osdpl_core::maintenance::{Act, Again, Case, Decision, Facts, Setting, decide};
 
-/// How long it waits until it looks again at what nobody tells, where nothing else is said.
+/// The default requeue delay for state that no watch reports.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// The same while instances are on their way.
-const SOON: Duration = Duration::from_secs(2);
+/// The requeue delay while instances are migrating.
+const MIGRATION_REQUEUE: Duration = Duration::from_secs(2);
 
-/// The longest pause after steps that failed.
-const SELDOM: Duration = Duration::from_mins(5);
+/// The maximum backoff after failed actions.
+const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
-/// How soon it starts again after a panic.
-const RESTART: Duration = Duration::from_secs(2);
+/// The restart delay after a panic.
+const RESTART_DELAY: Duration = Duration::from_secs(2);
 
-/// How many steps are taken in a row before others have their turn.
-const MOST: usize = 16;
+/// The maximum number of actions per pass.
+const MAX_ACTIONS: usize = 16;
 
-/// What passes work with.
+/// The context of the passes.
 struct Maintaining {
     context: Arc<Context>,
     cloud: Cloud,
-    poke: Arc<Notify>,
-    again: Duration,
-    /// One pass at a time: limits are counted.
-    memory: Mutex<BTreeMap<String, Remembered>>,
+    trigger: Arc<Notify>,
+    requeue_delay: Duration,
+    /// The lock runs one pass at a time, because limits depend on other maintenances.
+    states: Mutex<BTreeMap<String, State>>,
 }
 
-/// What is remembered of a maintenance; losing it costs a try.
+/// State per maintenance. Its loss only costs a retry.
 #[derive(Default)]
-struct Remembered {
-    /// The instances that nova refuses to migrate, with its words.
+struct State {
+    /// The instances that nova refuses to migrate, with its message.
     refused: BTreeMap<String, String>,
-    /// The step that failed last.
+    /// The last failed action.
     failed: Option<Failed>,
 }
 
-/// A step that failed.
+/// A failed action.
 struct Failed {
-    /// Why.
+    /// The error.
     message: String,
-    /// Until when it is not tried again, as long as the resource is as it was.
+    /// The end of the backoff, unless the resource changes.
     until: Timestamp,
-    /// How often in a row.
+    /// The number of failures in a row.
     count: u32,
-    /// What a person may have changed since.
-    wish: Wish,
+    /// The trigger at that time, which a person may have changed since.
+    trigger: Trigger,
 }
 
-/// What a person says: another generation, a deletion, another try.
-type Wish = (Option<i64>, bool, bool);
+/// The parts of a resource that a person controls: generation, deletion, retry annotation.
+type Trigger = (Option<i64>, bool, bool);
 
-fn wish(maintenance: &NodeMaintenance) -> Wish {
+fn trigger_of(maintenance: &NodeMaintenance) -> Trigger {
     let metadata = &maintenance.metadata;
     (metadata.generation, metadata.deletion_timestamp.is_some(), maintenance.annotations().contains_key(RETRY))
 }
 
-/// Runs until `stop`; then lets the pass that runs end.
-pub async fn run(context: Arc<Context>, cloud: Cloud, again: Duration, stop: CancellationToken) {
-    let this = Arc::new(Maintaining { context, cloud, poke: Arc::default(), again, memory: Mutex::default() });
+/// Runs until `stop`, then completes the current pass.
+pub async fn run(context: Arc<Context>, cloud: Cloud, requeue_delay: Duration, stop: CancellationToken) {
+    let this =
+        Arc::new(Maintaining { context, cloud, trigger: Arc::default(), requeue_delay, states: Mutex::default() });
     while !stop.is_cancelled() {
-        // A panic has been printed by the hook already; its text may hold anything.
+        // The panic hook has already printed the panic, whose text may contain secrets.
         if AssertUnwindSafe(control(&this, stop.clone())).catch_unwind().await.is_err() {
-            tracing::error!("the task that takes nodes out panicked, and is started again");
+            tracing::error!("the maintenance task panicked and is restarted");
             this.context.metrics.maintenance_failed();
-            tokio::time::sleep(RESTART).await;
+            tokio::time::sleep(RESTART_DELAY).await;
         }
     }
 }
@@ -107,36 +109,38 @@ async fn control(this: &Arc<Maintaining>, stop: CancellationToken) {
     let api: Api<NodeMaintenance> = Api::all(this.context.cluster.client().clone());
     let controller = Controller::new(api, watcher::Config::default());
     let store = controller.store();
-    let passes = controller.reconcile_all_on(this.pokes()).graceful_shutdown_on(stop.clone().cancelled_owned()).run(
+    let passes = controller.reconcile_all_on(this.triggers()).graceful_shutdown_on(stop.clone().cancelled_owned()).run(
         reconcile,
         failed,
         Arc::clone(this),
     );
-    drive(passes, "a node's maintenance does not get on", (&store, || {}), &stop).await;
+    drive(passes, "the maintenance of a node failed to reconcile", (&store, || {}), &stop).await;
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature is kube's")]
 fn failed(_: Arc<NodeMaintenance>, _: &Error, this: Arc<Maintaining>) -> Action {
     this.context.metrics.maintenance_failed();
-    Action::requeue(this.again.min(SOON))
+    Action::requeue(this.requeue_delay.min(MIGRATION_REQUEUE))
 }
 
-/// One pass for one maintenance: as many steps as can be taken at once.
+/// A pass for one maintenance: executes as many actions as possible.
 async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<Maintaining>) -> Result<Action, Error> {
     let name = maintenance.name_any();
-    let mut memory = this.memory.lock().await;
+    let mut states = this.states.lock().await;
     let setting = this.context.setting();
-    // Its own words in the status are no reason to try again.
-    let failed = memory.get(&name).and_then(|own| own.failed.as_ref());
-    if let Some(failed) = failed.filter(|failed| failed.wish == wish(&maintenance) && failed.until > Timestamp::now()) {
-        return Ok(at(failed.until));
+    // A change of the status by the pass itself must not trigger a retry.
+    let failed = states.get(&name).and_then(|own| own.failed.as_ref());
+    if let Some(failed) =
+        failed.filter(|failed| failed.trigger == trigger_of(&maintenance) && failed.until > Timestamp::now())
+    {
+        return Ok(requeue_at(failed.until));
     }
-    for _ in 0..MOST {
+    for _ in 0..MAX_ACTIONS {
         let Some(now) = this.context.cluster.maintenance(&name).await? else {
-            memory.remove(&name);
+            states.remove(&name);
             break;
         };
-        let own = memory.entry(name.clone()).or_default();
+        let own = states.entry(name.clone()).or_default();
         let Some(mut decision) = this.decision(&now, setting.as_deref(), &own.refused).await? else {
             return Ok(Action::await_change());
         };
@@ -147,43 +151,43 @@ async fn reconcile(maintenance: Arc<NodeMaintenance>, this: Arc<Maintaining>) ->
         let Some(act) = decision.act.clone() else { return Ok(this.later(&decision)) };
         match this.act(&now, &act, setting.as_deref(), &mut own.refused).await {
             Ok(()) => own.failed = None,
-            // Someone else has changed it at the same moment: it is looked at anew.
-            Err(Trouble::Cluster(error)) if error.is_conflict() => continue,
+            // The object changed at the same time: inspect it again.
+            Err(ActError::Cluster(error)) if error.is_conflict() => continue,
             Err(trouble) => {
                 this.context.metrics.maintenance_failed();
-                tracing::warn!(maintenance = name, error = %trouble, "a step failed");
-                let failed = own.fails(trouble.to_string(), wish(&now), this.again);
+                tracing::warn!(maintenance = name, error = %trouble, "an action failed");
+                let failed = own.record_failure(trouble.to_string(), trigger_of(&now), this.requeue_delay);
                 let mut status = decision.status;
                 status.message.clone_from(&failed.message);
                 let until = failed.until;
                 this.context.cluster.publish_maintenance(now, &status).await?;
-                return Ok(at(until));
+                return Ok(requeue_at(until));
             }
         }
         if matches!(act, Act::Migrate(_)) {
             return Ok(this.later(&decision));
         }
     }
-    Ok(Action::requeue(SOON))
+    Ok(Action::requeue(MIGRATION_REQUEUE))
 }
 
-fn at(time: Timestamp) -> Action {
+fn requeue_at(time: Timestamp) -> Action {
     let wait = Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default();
     Action::requeue(wait.max(Duration::from_millis(50)))
 }
 
-impl Remembered {
-    /// Notes that a step failed: each time in a row it is left alone for twice as long.
-    fn fails(&mut self, message: String, wish: Wish, again: Duration) -> &Failed {
+impl State {
+    /// Records a failed action and doubles the backoff.
+    fn record_failure(&mut self, message: String, trigger: Trigger, requeue_delay: Duration) -> &Failed {
         let count = self.failed.as_ref().map_or(0, |failed| failed.count) + 1;
-        let pause = again.saturating_mul(1 << count.min(8)).min(SELDOM);
+        let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
         let until = Timestamp::now().checked_add(pause).unwrap_or(Timestamp::MAX);
-        self.failed.insert(Failed { message, until, count, wish })
+        self.failed.insert(Failed { message, until, count, trigger })
     }
 }
 
 impl Maintaining {
-    /// What is to be done; nothing where all is done already and only a change is awaited.
+    /// Decides the next action; `None` if everything is done and only a change can lead to another action.
     async fn decision(
         &self,
         maintenance: &NodeMaintenance,
@@ -218,27 +222,28 @@ impl Maintaining {
     }
 
     fn later(&self, decision: &Decision) -> Action {
-        let again = decision.again.map(|again| match again {
-            Again::Soon => self.again.min(SOON),
-            Again::Later => self.again,
+        let requeue_delay = decision.again.map(|requeue_delay| match requeue_delay {
+            Again::Soon => self.requeue_delay.min(MIGRATION_REQUEUE),
+            Again::Later => self.requeue_delay,
         });
-        let wake = decision.wake.map(|at| Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default());
-        again.into_iter().chain(wake).min().map_or_else(Action::await_change, Action::requeue)
+        let wake =
+            decision.wake.map(|time| Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default());
+        requeue_delay.into_iter().chain(wake).min().map_or_else(Action::await_change, Action::requeue)
     }
 
-    /// When what is seen of pods changes, what the cloud says, or another maintenance ends; a burst is one.
-    fn pokes(&self) -> impl futures::Stream<Item = ()> + Send + 'static + use<> {
-        let (poke, pause) = (Arc::clone(&self.poke), self.again.min(SOON));
-        let seen = Box::pin(self.context.tasks.changes());
-        let sources = (poke, seen, self.context.settings());
-        futures::stream::unfold(sources, move |(poke, mut seen, mut settings)| async move {
+    /// Triggers a pass when observed pods, the cloud's settings or another maintenance change, with debouncing.
+    fn triggers(&self) -> impl futures::Stream<Item = ()> + Send + 'static + use<> {
+        let (trigger, pause) = (Arc::clone(&self.trigger), self.requeue_delay.min(MIGRATION_REQUEUE));
+        let changes = Box::pin(self.context.tasks.changes());
+        let sources = (trigger, changes, self.context.settings());
+        futures::stream::unfold(sources, move |(trigger, mut changes, mut settings)| async move {
             tokio::select! {
-                () = poke.notified() => {}
-                told = seen.next() => told?,
-                told = settings.changed() => told.ok()?,
+                () = trigger.notified() => {}
+                change = changes.next() => change?,
+                change = settings.changed() => change.ok()?,
             }
             tokio::time::sleep(pause).await;
-            Some(((), (poke, seen, settings)))
+            Some(((), (trigger, changes, settings)))
         })
     }
 }

@@ -1,27 +1,28 @@
-//! One spelling for equal values, and its digest.
+//! The canonical form of values, and digests.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::Values;
 
-/// Compact JSON with sorted keys: equal values give equal bytes, whatever order their keys were written in. The library's maps are sorted but with its
-/// feature `preserve_order`, which a test would see.
+/// Returns compact JSON with sorted keys: equal values give equal bytes, in whatever order their keys were written.
+///
+/// The maps of `serde_json` are sorted as long as its feature `preserve_order` is off, which a test verifies.
 pub fn canonical(value: &Value) -> String {
-    spelled(value)
+    to_text(value)
 }
 
-/// The same of a map of values.
+/// As [`canonical`], for a map of values.
 pub fn canonical_map(values: &Values) -> String {
-    spelled(values)
+    to_text(values)
 }
 
-/// Nothing keeps JSON in memory from being written.
-fn spelled(value: &impl serde::Serialize) -> String {
+/// Serializes to JSON. This can't fail for JSON in memory.
+fn to_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A SHA-256 in the making, to which parts are added, each with its length before it.
+/// An incremental SHA-256 over parts, each prefixed with its length.
 #[derive(Clone, Debug, Default)]
 pub struct Digest(Sha256);
 
@@ -32,7 +33,7 @@ impl Digest {
         self.0.update(part);
     }
 
-    /// The digest over all parts as 63 hexadecimal digits: what fits into a label's value.
+    /// Returns the digest over all parts as 63 hexadecimal digits, the maximum length of a label value.
     pub fn finish(self) -> String {
         let digits = self.0.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
         let mut text = String::with_capacity(63);
@@ -41,7 +42,7 @@ impl Digest {
     }
 }
 
-/// The [`Digest`] over `parts`.
+/// Returns the [`Digest`] over `parts`.
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut digest = Digest::default();
     parts.into_iter().for_each(|part| digest.add(part));

@@ -1,14 +1,16 @@
-//! What templates see: the values that helm was given over the chart's defaults.
+//! The values that chart templates see: the given values over the chart's defaults.
 
 use serde_json::{Number, Value};
 
 use super::Values;
 
-/// The largest whole number that a float holds exactly.
+/// The largest range in which a float holds every whole number exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Lays `given` over the chart's `defaults` as helm does before it renders: a null takes the default away, a scalar or list hides a map, maps merge
-/// (`coalesceValues` and `coalesceTables`, helm v3.22.0 and v4.3.1). Nulls where no default is stay.
+/// Merges `given` over the chart's `defaults`, as helm does before it renders.
+///
+/// A null removes the default, a scalar or list hides a map, and maps merge. Nulls without a default are kept. See
+/// `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
 pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     let mut result = given.clone();
     for (key, default) in defaults {
@@ -26,14 +28,14 @@ pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     result
 }
 
-/// Below the top a null goes, whether there was a default or not.
+/// Merges a nested map. Below the top level helm removes a null even where there is no default.
 fn table(defaults: &Values, given: &Values) -> Values {
     let mut result = coalesce(defaults, given);
     result.retain(|key, value| !value.is_null() || !given.get(key).is_some_and(Value::is_null));
     result
 }
 
-/// Takes out nulls that no default was taken away by, and the maps that hold nothing else: a template that asks for one sees nothing either way.
+/// Removes nulls that removed no default, and maps that hold only such nulls. Templates see nothing in either case.
 pub fn without_nulls(values: &mut Values) {
     values.retain(|_, value| match value {
         Value::Null => false,
@@ -45,16 +47,16 @@ pub fn without_nulls(values: &mut Values) {
     });
 }
 
-/// The values with one spelling for equal numbers: helm's record has `1` for what a chart or a person wrote as `1.0`.
+/// Writes equal numbers the same way: helm's release record has `1` where a chart or a user wrote `1.0`.
 pub fn plain_numbers(values: &mut Values) {
-    values.values_mut().for_each(plain);
+    values.values_mut().for_each(normalize_numbers);
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "whole numbers below 2^53 alone")]
-fn plain(value: &mut Value) {
+#[expect(clippy::cast_possible_truncation, reason = "only whole numbers below 2^53")]
+fn normalize_numbers(value: &mut Value) {
     match value {
         Value::Object(map) => plain_numbers(map),
-        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
         Value::Number(number) => {
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < EXACT);
             if let Some(whole) = whole {
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn values_lie_over_the_defaults_as_helm_lays_them() {
+    fn coalesces_as_helm_does() {
         for (defaults, given, expected) in [
             (json!({"a": 1}), json!({}), json!({"a": 1})),
             (json!({"a": 1}), json!({"a": null}), json!({})),
@@ -94,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn nulls_go_with_the_maps_that_hold_nothing_else_and_empty_maps_stay() {
+    fn removes_nulls_and_keeps_empty_maps() {
         let mut values = map(json!({"a": {"b": {"c": null}, "d": 1}, "e": {"f": null}, "g": {}, "h": [null]}));
         without_nulls(&mut values);
         assert_eq!(Value::Object(values), json!({"a": {"d": 1}, "g": {}, "h": [null]}));
     }
 
     #[test]
-    fn a_whole_number_is_the_same_however_it_is_written() {
+    fn normalizes_whole_numbers() {
         let mut one = map(json!({"a": [1.0, 0.5], "b": {"c": -3.0, "d": "1.0"}}));
         plain_numbers(&mut one);
         assert_eq!(Value::Object(one), json!({"a": [1, 0.5], "b": {"c": -3, "d": "1.0"}}));

@@ -1,8 +1,12 @@
-//! CEL in YAML: a scalar that is wholly `${expression}` takes the expression's type, text around it makes a string, `$${` is a plain `${`.
+//! CEL expressions in YAML.
 //!
-//! Pure room. A user's expressions are looked at when the catalogue is loaded, so a wrong one is a load error, never a surprise at reconcile.
-//! Only files of the catalogue, presets and features are read this way; users' values are not, because scripts hold `${…}`.
-//! What there is beside CEL's own functions ([`FUNCTIONS`]) the table in `src/expr/functions.rs` tells.
+//! A scalar that is only `${expression}` takes the type of the expression. With text around it the result is a string.
+//! `$${` is a literal `${`.
+//!
+//! Pure module. Expressions of users are compiled when the catalogue is loaded, so that a wrong one is a load error and
+//! not a surprise at reconcile. Only files of the catalogue, presets and features may hold expressions. Values of users
+//! may not, because scripts contain `${…}`. `src/expr/functions.rs` lists the functions beyond CEL's own
+//! ([`FUNCTIONS`]).
 
 mod functions;
 pub mod network;
@@ -33,24 +37,24 @@ pub struct Expression {
 
 struct Compiled {
     tree: IdedExpr,
-    /// What is asked for, where that is all that the expression does.
+    /// The chain of field names, if the expression is nothing else.
     chain: Option<reader::Chain>,
     is_secret: bool,
 }
 
-/// Why an expression can't be compiled or evaluated.
+/// The reason why an expression can't be compiled or evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is no CEL.
-    #[error("`{expression}` is no CEL expression: {problem}")]
+    /// It is not valid CEL.
+    #[error("`{expression}` is not a valid CEL expression: {problem}")]
     Syntax {
         /// The expression as written.
         expression: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// It names a variable that does not exist.
-    #[error("`{expression}` uses `{name}`, which does not exist; there are {known}")]
+    /// It uses an unknown variable.
+    #[error("`{expression}` uses `{name}`, which does not exist; available are {known}")]
     Variable {
         /// The expression as written.
         expression: String,
@@ -64,11 +68,11 @@ pub enum Error {
     Evaluation {
         /// The expression as written.
         expression: String,
-        /// What went wrong, without values.
+        /// The problem, without values.
         problem: String,
     },
-    /// It reads a Secret that is not at hand.
-    #[error("`{expression}` reads key {key:?} of Secret {name}, which is not at hand")]
+    /// It reads a Secret that is not available.
+    #[error("`{expression}` reads key {key:?} of Secret {name}, which is not available")]
     Secret {
         /// The expression as written.
         expression: String,
@@ -77,21 +81,21 @@ pub enum Error {
         /// The key in its data.
         key: String,
     },
-    /// It gives something other than what is needed here.
-    #[error("`{expression}` must give {wanted}")]
+    /// It returns a value of the wrong type.
+    #[error("`{expression}` must return {wanted}")]
     Type {
         /// The expression as written.
         expression: String,
-        /// What is needed.
+        /// The expected type.
         wanted: &'static str,
     },
     /// A `${` is not closed.
-    #[error("{0:?} has a `${{` without its `}}`; write `$${{` for a plain `${{`")]
+    #[error("{0:?} has a `${{` without its `}}`; write `$${{` for a literal `${{`")]
     Unclosed(String),
 }
 
 impl Error {
-    /// The expression or text that is wrong, as written.
+    /// Returns the wrong expression or text, as written.
     pub fn expression(&self) -> &str {
         match self {
             Self::Syntax { expression, .. }
@@ -115,14 +119,14 @@ impl Expression {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// When it is no CEL or uses an unknown variable.
+    /// If it is not valid CEL or uses an unknown variable.
     pub fn compile(source: &str) -> Result<Self, Error> {
         let expression = Self::late(source);
         expression.compiled()?;
         Ok(expression)
     }
 
-    /// An expression that is compiled when it is first evaluated, which fails where it is wrong.
+    /// Creates an expression that is compiled when it is first evaluated. If it is wrong, the evaluation fails.
     pub fn late(source: &str) -> Self {
         Self { source: source.into(), compiled: OnceLock::new() }
     }
@@ -138,7 +142,7 @@ impl Expression {
     /// Evaluates the expression.
     ///
     /// # Errors
-    /// When a key is missing, types do not fit, or the result is nothing that JSON can hold.
+    /// If a key is missing, types do not match, or JSON can't represent the result.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         let failed = |problem: String| Error::Evaluation { expression: self.source.to_string(), problem };
         let Compiled { tree, chain, .. } = self.compiled()?;
@@ -158,27 +162,27 @@ impl Expression {
     /// Evaluates a condition.
     ///
     /// # Errors
-    /// As [`Expression::evaluate`], and when the result is no boolean.
+    /// As [`Expression::evaluate`], and if the result is not a boolean.
     pub fn holds(&self, scope: &Scope) -> Result<bool, Error> {
         self.evaluate(scope)?
             .as_bool()
             .ok_or_else(|| Error::Type { expression: self.source.to_string(), wanted: "true or false" })
     }
 
-    /// Whether the result holds a secret: whatever touches a credential or a Secret does.
+    /// Whether the result may contain a secret: any expression that uses credentials or reads a Secret.
     pub fn is_secret(&self) -> bool {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most name neither, and need not be compiled to be asked.
+        // Most expressions name neither, so they need not be compiled here.
         let may_be = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
 
-    /// Whether it asks this variable; `false` where it is no CEL.
+    /// Whether it uses this variable; `false` if it is not valid CEL.
     pub fn asks(&self, variable: &str) -> bool {
-        let asks = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
-        self.source.contains(variable) && self.compiled().is_ok_and(asks)
+        let uses = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
+        self.source.contains(variable) && self.compiled().is_ok_and(uses)
     }
 
     /// The expression as written.
@@ -190,7 +194,7 @@ impl Expression {
 fn compile(source: &str) -> Result<Compiled, Error> {
     let tree = reader::tree(source)?;
     let names = tree.references();
-    // `list.exists(item, …)` has a variable of its own.
+    // Comprehensions such as `list.exists(item, …)` declare a variable.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
         return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });
@@ -206,22 +210,22 @@ impl fmt::Debug for Expression {
     }
 }
 
-/// The library's texts print the values involved, which may be secrets; these do not.
+/// Describes an error without the values involved. The library's own messages print them, and they may be secrets.
 fn describe(error: &cel::ExecutionError) -> String {
     use cel::ExecutionError as E;
     match error {
         E::NoSuchKey(key) => format!("there is no key `{key}`"),
         E::UndeclaredReference(name) => format!("`{name}` does not exist"),
         E::NoSuchOverload | E::UnsupportedBinaryOperator(..) | E::UnsupportedUnaryOperator(..) => {
-            "an operator does not fit the types of its sides".into()
+            "an operator does not support the types of its operands".into()
         }
         E::FunctionError { function, .. } => format!("function `{function}` failed"),
-        E::IndexOutOfBounds(_) => "a list is shorter than the index".into(),
-        _ => "the types do not fit".into(),
+        E::IndexOutOfBounds(_) => "an index is out of the list's bounds".into(),
+        _ => "the types do not match".into(),
     }
 }
 
-/// Whole numbers become CEL's `int`, so that `1 == 1` holds whatever JSON's reader made of them; those above its bounds `uint`.
+/// Whole numbers become CEL's `int`, so that `1 == 1` holds however the JSON was parsed; larger ones become `uint`.
 fn from_json(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,

@@ -1,4 +1,4 @@
-//! Layers of values, the fold over them, and provenance: which layer a value came from and which it shadows.
+//! Layers of values, their merge, and provenance: which layer sets a value and which layers it overrides.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::{Path, Values, get, merge, set};
 
-/// Where a layer was written.
+/// The source of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// A file of the catalogue and what in it: `values/services/nova.yaml`, `releases.nova.values`.
+    /// A file of the catalogue and the field in it: `values/services/nova.yaml`, `releases.nova.values`.
     File {
-        /// The file's path below the catalogue's root.
+        /// The path of the file below the catalogue's root.
         file: String,
         /// The field in the file.
         field: String,
@@ -21,7 +21,7 @@ pub enum Origin {
     Field(String),
     /// An object that the custom resource names: `Secret openstack/nova-values, key values.yaml`.
     Object(String),
-    /// Made by the operator from the spec: what and why.
+    /// Derived from the spec by the operator: a description of what and why.
     Derived(String),
 }
 
@@ -37,45 +37,45 @@ impl fmt::Display for Origin {
 /// One layer of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// Where it was written.
+    /// The source of the values.
     pub origin: Origin,
-    /// Its values, expressions already evaluated.
+    /// The values, with all expressions evaluated.
     pub values: Values,
-    /// Paths set to null after the values, each with its place in the list that was written.
+    /// Paths set to null after the values, each with its index in the list that the user wrote.
     pub unset: Vec<(usize, Path)>,
-    /// Paths whose value must never be shown; a path covers all below it.
+    /// Paths whose values must never be shown. A path covers everything below it.
     pub secret: Vec<Path>,
-    /// Those of them that hold what someone has written in clear, and no credential of the operator's.
+    /// The secret paths whose value a user wrote in plain text, so that it is not a credential of the operator.
     pub clear: Vec<Path>,
 }
 
 impl Layer {
-    /// A layer without secrets and removals.
+    /// Creates a layer without secrets and removals.
     pub fn new(origin: Origin, values: Values) -> Self {
         Self { origin, values, unset: Vec::new(), secret: Vec::new(), clear: Vec::new() }
     }
 
-    /// Whether the layer says nothing.
+    /// Whether the layer sets nothing.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.unset.is_empty()
     }
 }
 
-/// Folds layers, low to high, into final values.
+/// Merges layers, low to high, into final values.
 pub fn fold<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     let mut values = Values::new();
     layers.into_iter().for_each(|layer| lay(&mut values, layer.values.clone(), &layer.unset));
     values
 }
 
-/// [`fold`] of layers that nobody looks at any more.
+/// As [`fold`], but consumes the layers.
 pub fn fold_up(layers: impl IntoIterator<Item = Layer>) -> Values {
     let mut values = Values::new();
     layers.into_iter().for_each(|layer| lay(&mut values, layer.values, &layer.unset));
     values
 }
 
-/// Lays the values of one layer over others, and what it sets to null over those.
+/// Merges the values of one layer into `values`, then sets the `unset` paths to null.
 pub fn lay(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
     merge(values, over);
     for (_, path) in unset {
@@ -83,40 +83,43 @@ pub fn lay(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
     }
 }
 
-/// The paths whose final value must not be shown. What comes out of an object that the user names is theirs to write over in clear; what the catalogue has for a
-/// secret is one whoever says it.
+/// Returns the paths whose final value must not be shown.
+///
+/// A user may override a value from an object that the spec names with plain text, which is then shown. A path that the
+/// catalogue marks as secret stays secret whichever layer sets it.
 pub fn secret(layers: &[Layer]) -> Vec<Path> {
-    let is_over = |(place, own): (usize, &Layer), path: &Path| {
+    let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);
         let replaces = |value: &Value| !is_map || !value.is_object();
         matches!(own.origin, Origin::Object(_))
-            && layers[place + 1..].iter().any(|later| get(&later.values, path).is_some_and(replaces))
+            && layers[index + 1..].iter().any(|later| get(&later.values, path).is_some_and(replaces))
     };
     let all =
-        layers.iter().enumerate().flat_map(|(place, layer)| layer.secret.iter().map(move |path| (place, layer, path)));
-    all.filter(|(place, layer, path)| !is_over((*place, *layer), path)).map(|(_, _, path)| path.clone()).collect()
+        layers.iter().enumerate().flat_map(|(index, layer)| layer.secret.iter().map(move |path| (index, layer, path)));
+    all.filter(|(index, layer, path)| !is_overridden((*index, *layer), path)).map(|(_, _, path)| path.clone()).collect()
 }
 
-/// The paths that any layer marks: of what was given before, nobody knows which layer it came from.
+/// Returns the paths that any layer marks as secret. Needed for values of earlier revisions, whose layer is unknown.
 pub fn marked(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
     all.into_iter().cloned().collect()
 }
 
-/// What one layer says of a path.
+/// The contribution of one layer to a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace<'a> {
-    /// Where the layer was written.
+    /// The source of the layer.
     pub origin: &'a Origin,
-    /// What it sets there; `None` where a value above the path hides all below.
+    /// The value that the layer sets. `None` if it sets a parent of the path to something that is not a map.
     pub value: Option<Value>,
     /// Whether the value must not be shown.
     pub secret: bool,
 }
 
-/// What each layer says of `path`, highest first: the first wins, or is merged over the rest where all are maps.
+/// Returns the contribution of each layer to `path`, highest first. The first one wins; if all are maps, they are
+/// merged.
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<Trace<'a>> {
-    let said = |layer: &'a Layer| {
+    let contribution = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));
         if layer.unset.iter().any(|(_, unset)| unset.covers(path)) {
             return Some(Trace { origin: &layer.origin, value: Some(Value::Null), secret });
@@ -130,5 +133,5 @@ pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<Trace<'a>> {
         });
         hides.then_some(Trace { origin: &layer.origin, value: None, secret })
     };
-    layers.iter().rev().filter_map(said).collect()
+    layers.iter().rev().filter_map(contribution).collect()
 }

@@ -1,7 +1,8 @@
-//! A tree of helm values, and the merge: helm's own rules, with explicit nulls kept.
+//! Helm values as a tree, and the merge of two trees by helm's rules.
 //!
-//! Pure room. Maps merge, lists and scalars replace, a null stays a null, because helm reads it as "remove the chart's default"
-//! (`pkg/chart/common/util/coalesce.go`). Layers are folded low to high, one by one: the merge is not associative when a key changes its type.
+//! Pure module. Maps merge, lists and scalars replace. An explicit null is kept, because helm reads it as "remove the
+//! chart's default" (`pkg/chart/common/util/coalesce.go`). Layers are merged one by one from low to high: the merge is
+//! not associative when a key changes its type.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -23,7 +24,7 @@ use serde_json::{Map, Value};
 /// A map of values.
 pub type Values = Map<String, Value>;
 
-/// Merges `over` into `base` by helm's rules; nulls in `over` are kept as nulls.
+/// Merges `over` into `base` by helm's rules. Nulls in `over` are kept.
 pub fn merge(base: &mut Values, over: Values) {
     if base.is_empty() {
         *base = over;
@@ -40,7 +41,7 @@ pub fn merge(base: &mut Values, over: Values) {
     }
 }
 
-/// The value at `path`, if there is one.
+/// Returns the value at `path`.
 pub fn get<'a>(values: &'a Values, path: &Path) -> Option<&'a Value> {
     let (last, parents) = path.keys().split_last()?;
     let mut map = values;
@@ -50,7 +51,7 @@ pub fn get<'a>(values: &'a Values, path: &Path) -> Option<&'a Value> {
     map.get(last)
 }
 
-/// Puts `value` at `path`, making the maps on the way; a scalar or list on the way is replaced by a map.
+/// Sets the value at `path` and creates the maps above it. A scalar or list above the path is replaced by a map.
 pub fn set(values: &mut Values, path: &Path, value: Value) {
     let Some((last, parents)) = path.keys().split_last() else { return };
     let mut map = values;
@@ -65,12 +66,12 @@ pub fn set(values: &mut Values, path: &Path, value: Value) {
     map.insert(last.clone(), value);
 }
 
-/// Every leaf (scalar, list, null or empty map) with its path, in order.
+/// Returns every leaf (scalar, list, null or empty map) with its path, in order.
 pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     leaves_named(values, |_| true)
 }
 
-/// The leaves whose own key is wanted, with their paths, in order.
+/// Returns the leaves whose own key is wanted, with their paths, in order.
 pub fn leaves_named(values: &Values, is_wanted: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
     type Found<'a> = Vec<(Path, &'a Value)>;
     fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, is_wanted: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
@@ -89,7 +90,7 @@ pub fn leaves_named(values: &Values, is_wanted: impl Fn(&str) -> bool) -> Vec<(P
     found
 }
 
-/// The paths at which two trees differ, in order.
+/// Returns the paths at which two trees differ, in order.
 pub fn changed(before: &Values, after: &Values) -> Vec<Path> {
     let paths: std::collections::BTreeSet<Path> =
         leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect();

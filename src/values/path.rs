@@ -1,29 +1,33 @@
-//! A path into values: `conf.nova.DEFAULT.debug`; a key that holds dots stands in quotes: `labels."a.b/c"`.
+//! A path into values: `conf.nova.DEFAULT.debug`. A key with dots is quoted: `labels."a.b/c"`.
 
 use std::fmt;
 
-/// The keys from the root to a value; lists are values, so a path never goes into one.
+/// The keys from the root to a value. Lists are values, so a path never points into one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<String>);
 
-/// Why a text is no path.
+/// The reason why a text is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing stands between two dots, or nothing at all.
-    #[error("{0:?} is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug")]
+    /// There is nothing between two dots, or the text is empty.
+    #[error(
+        "{0:?} is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"
+    )]
     EmptyKey(String),
-    /// A quote is not closed or stands inside a key.
-    #[error("{0:?} is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"")]
+    /// A quote is not closed or is inside a key.
+    #[error(
+        "{0:?} is not a valid path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\""
+    )]
     Quote(String),
 }
 
 impl Path {
-    /// The path of the whole tree.
+    /// Returns the path of the whole tree.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// This path, one key deeper.
+    /// Returns this path extended by one key.
     #[must_use]
     pub fn child(&self, key: &str) -> Self {
         let mut keys = self.0.clone();
@@ -31,20 +35,20 @@ impl Path {
         Self(keys)
     }
 
-    /// The keys from the root.
+    /// Returns the keys from the root.
     pub fn keys(&self) -> &[String] {
         &self.0
     }
 
-    /// Whether this path leads to `other` or to something above it.
+    /// Whether this path is `other` or a parent of it.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
 
-    /// Reads a path as people write it.
+    /// Parses a path.
     ///
     /// # Errors
-    /// When a key is empty or a quote is not closed.
+    /// If a key is empty or a quote is not closed.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut keys = Vec::new();
         let mut rest = text;

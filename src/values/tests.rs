@@ -14,7 +14,7 @@ fn merged(base: Value, over: Value) -> Value {
 }
 
 #[test]
-fn the_merge_follows_helm() {
+fn merges_by_helms_rules() {
     for (base, over, expected) in [
         (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": 3}}), json!({"a": {"b": 3, "c": 2}})),
         (json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]})),
@@ -29,23 +29,26 @@ fn the_merge_follows_helm() {
 }
 
 #[test]
-fn paths_are_read_as_they_are_shown() {
+fn paths_round_trip_and_reject_bad_syntax() {
     for text in ["a", "a.b", "labels.\"example.org/zone\".x", "conf.nova.DEFAULT.debug"] {
         assert_eq!(Path::parse(text).unwrap().to_string(), text);
     }
     for (text, message) in [
-        ("", "\"\" is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"),
+        (
+            "",
+            "\"\" is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug",
+        ),
         (
             "a..b",
-            "\"a..b\" is no path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug",
+            "\"a..b\" is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug",
         ),
         (
             "a.\"b",
-            "\"a.\\\"b\" is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"",
+            "\"a.\\\"b\" is not a valid path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"",
         ),
         (
             "\"a\"b",
-            "\"\\\"a\\\"b\" is no path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"",
+            "\"\\\"a\\\"b\" is not a valid path: a quote is not closed; write a key that holds dots as labels.\"example.org/zone\"",
         ),
     ] {
         assert_eq!(Path::parse(text).unwrap_err().to_string(), message);
@@ -53,19 +56,19 @@ fn paths_are_read_as_they_are_shown() {
 }
 
 #[test]
-fn unset_arrives_as_null_and_a_trace_names_every_layer() {
+fn merges_unset_as_null_and_traces_every_layer() {
     let base = Layer::new(Origin::Derived("base".into()), map(json!({"conf": {"debug": true, "list": [1]}})));
     let mut user = Layer::new(Origin::Field("spec.common.values".into()), map(json!({"conf": {"debug": false}})));
     user.unset.push((0, Path::parse("conf.list").unwrap()));
     let layers = [base, user];
     assert_eq!(Value::Object(fold(&layers)), json!({"conf": {"debug": false, "list": null}}));
     let path = Path::parse("conf.debug").unwrap();
-    let said: Vec<_> = trace(&layers, &path).into_iter().map(|t| (t.origin.to_string(), t.value)).collect();
-    assert_eq!(said, [("spec.common.values".into(), Some(json!(false))), ("base".into(), Some(json!(true)))]);
+    let traced: Vec<_> = trace(&layers, &path).into_iter().map(|t| (t.origin.to_string(), t.value)).collect();
+    assert_eq!(traced, [("spec.common.values".into(), Some(json!(false))), ("base".into(), Some(json!(true)))]);
 }
 
 #[test]
-fn equal_values_have_one_spelling() {
+fn canonical_form_ignores_key_order() {
     let one: Value = serde_json::from_str(r#"{"b":1,"a":{"d":null,"c":"x"}}"#).unwrap();
     let two: Value = serde_json::from_str(r#"{"a":{"c":"x","d":null},"b":1}"#).unwrap();
     assert_eq!(canonical(&one), r#"{"a":{"c":"x","d":null},"b":1}"#);
@@ -75,7 +78,7 @@ fn equal_values_have_one_spelling() {
 }
 
 #[test]
-fn what_changed_is_named_by_path() {
+fn lists_changed_paths() {
     let before = map(json!({"a": {"b": 1, "c": 2}, "d": [1], "e": 1}));
     let after = map(json!({"a": {"b": 1, "c": 3}, "d": [2], "f": null}));
     let paths: Vec<_> = changed(&before, &after).iter().map(ToString::to_string).collect();
@@ -83,7 +86,7 @@ fn what_changed_is_named_by_path() {
 }
 
 #[test]
-fn what_comes_out_of_an_object_can_be_written_over_in_clear_and_a_credential_can_not() {
+fn keeps_credentials_secret_when_overridden() {
     let layer = |origin: Origin, values: Value, secret: &[&str]| {
         let mut layer = Layer::new(origin, map(values));
         layer.secret = secret.iter().map(|path| Path::parse(path).unwrap()).collect();
@@ -123,7 +126,7 @@ fn trees() -> impl Strategy<Value = Values> {
 
 proptest! {
     #[test]
-    fn merging_again_changes_nothing(base in trees(), over in trees()) {
+    fn merge_is_idempotent(base in trees(), over in trees()) {
         let mut once = base;
         merge(&mut once, over.clone());
         let mut twice = once.clone();
@@ -132,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn every_leaf_of_the_upper_layer_arrives(base in trees(), over in trees()) {
+    fn upper_layer_leaves_win(base in trees(), over in trees()) {
         let mut result = base;
         merge(&mut result, over.clone());
         for (path, value) in leaves(&over) {

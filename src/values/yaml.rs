@@ -1,4 +1,4 @@
-//! YAML in and out: the one place that knows which library reads it and how.
+//! Reading and writing of YAML: the only module that uses the YAML library.
 
 mod located;
 mod read;
@@ -27,27 +27,27 @@ mod tests {
     }
 
     #[test]
-    fn octal_numbers_are_read_as_helm_reads_them() {
+    fn reads_octal_numbers_like_helm() {
         assert_eq!(parse::<Value>("x", "mode: 0644\nyes: on").unwrap(), json!({"mode": 420, "yes": true}));
     }
 
     #[test]
-    fn long_comments_are_no_error() {
+    fn accepts_long_comments() {
         let text = format!("key:\n  # a list\n{}  - 1\n", "  # commented out\n".repeat(100));
         assert_eq!(parse::<Value>("x", &text).unwrap(), json!({"key": [1]}));
     }
 
     #[test]
-    fn errors_name_the_place_and_never_the_text() {
+    fn errors_have_a_location_and_no_content() {
         let error = parse::<Strict>("presets/x.yaml", "name: a\nnmae: hunter2\n").unwrap_err();
         assert_eq!((error.line, error.column), (2, 1), "{error}");
         assert!(error.to_string().starts_with("presets/x.yaml:2:1: unknown field `nmae`"), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
         let block =
             parse::<std::collections::BTreeMap<String, Strict>>("x", "a: |\n  password: hunter2\n").unwrap_err();
-        assert!(!block.to_string().contains("hunter2"), "a block where a map is wanted: {block}");
-        let texts = parse::<Vec<String>>("x", "[~]").unwrap_err();
-        assert_eq!(texts.problem, "nothing stands where a text is wanted");
+        assert!(!block.to_string().contains("hunter2"), "a block instead of a map: {block}");
+        let null = parse::<Vec<String>>("x", "[~]").unwrap_err();
+        assert_eq!(null.problem, "expected a string, found null");
         let aliases = format!(
             "a0: &a0 [x]\n{}",
             (1..9).fold(String::new(), |text, index| {

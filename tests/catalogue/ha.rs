@@ -48,7 +48,7 @@ fn glance_is_three_where_no_claim_keeps_it_on_a_node() {
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         let replicas = at(&desired.releases["glance"].values, "pod.replicas.api");
         assert_eq!(replicas, pods.map(|pods| json!(pods)).as_ref(), "{features}");
-        let told = desired.findings.iter().any(|finding| finding.message.starts_with("glance stays one pod"));
+        let told = desired.findings.iter().any(|finding| finding.message.starts_with("glance keeps one pod"));
         assert_eq!(told, pods.is_none(), "{features}: {:#?}", desired.findings);
     }
 }

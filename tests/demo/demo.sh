@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # `make demo`: from a bare machine with Rust and Go to a Ready cloud on a real local control plane.
 #
-#   demo.sh up     build what is missing, bring everything up, wait until the cloud is Ready; at once when it is
-#   demo.sh env    what to eval in a shell: KUBECONFIG and PATH
-#   demo.sh down   end it and remove what it left
+#   demo.sh up     build missing programs, start everything, and wait until the cloud is Ready
+#   demo.sh env    print KUBECONFIG and PATH, for eval in a shell
+#   demo.sh down   stop the demo and remove its files
 #
-# Every step looks first whether it is done already, so a run that was killed half way is simply run again.
+# Every step first checks whether it is done already, so an interrupted run can simply be repeated.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -22,10 +22,10 @@ die() {
     exit 1
 }
 
-# A step's name, and how long the demo has been at it.
+# Prints a step's name and the time since the start.
 step() { printf '\n[%3d s] %s\n' $((SECONDS - begun)) "$*"; }
 
-# Runs a command in the foreground with its output in a log, saying what it does and for how long it has been at it.
+# Runs a command in the foreground with its output in a log, and prints its progress.
 watched() {
     local what=$1 log=$2 status=0 ticker
     shift 2
@@ -37,10 +37,11 @@ watched() {
     wait "$ticker" 2>/dev/null || true
     [[ $status -eq 0 ]] && return
     tail -n 25 "$log" >&2
-    die "$what failed; the whole log is $log"
+    die "$what failed; see the log $log"
 }
 
-# A log's last line and the time, until killed: every second in place on a terminal, else every 15 seconds as a line.
+# Prints a log's last line and the elapsed time until killed: every second in place on a terminal, otherwise a line every
+# 15 seconds.
 ticker() {
     local since=$SECONDS every=15 before='' after='\n' line
     [[ ! -t 1 ]] || { every=1 before='\r\e[K' after=''; }
@@ -54,30 +55,30 @@ ticker() {
 
 build() {
     command -v cargo >/dev/null || die "cargo is not on PATH; install Rust 1.91 or newer: https://rustup.rs"
-    step "osdpl and the control plane's tool, with cargo: minutes the first time, then nothing"
+    step "build osdpl and the cluster tool with cargo: takes minutes the first time only"
     watched "cargo build --release" "$state/build.log" \
         cargo build --locked --release --manifest-path "$root/Cargo.toml" -p osdpl -p cluster --bins
     mkdir -p "$state/bin"
-    # A copy: the demo goes on while its sources are worked on.
+    # Copies, so that the demo keeps running while its sources are rebuilt.
     for pair in osdpl:osdpl osdpl:kubectl-osdpl cluster:cluster; do
         cmp -s "$release/${pair%:*}" "$state/bin/${pair#*:}" || install "$release/${pair%:*}" "$state/bin/${pair#*:}"
     done
 }
 
 control_plane() {
-    step "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, kubectl, helm, with Go: minutes the first time"
+    step "build etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, kubectl and helm with Go: takes minutes the first time only"
     cluster programs etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl helm4 >/dev/null
-    step "the control plane"
-    # The supervisor would keep the lock that this run holds.
+    step "start the control plane"
+    # Close fd 9, or the supervisor would keep the lock of this run.
     cluster up "$state/cluster" --with helm4 9>&- | head -n 1
     eval "$(cluster env "$state/cluster")"
 }
 
-# The operator's own chart, as on any cluster.
+# Installs the operator's own chart, as on any cluster.
 operators_chart() {
-    step "the operator's own chart, with helm, into namespace $system"
+    step "install the operator's chart with helm into namespace $system"
     case $(helm status osdpl -n "$system" -o json 2>/dev/null | grep -o '"status":"pending-[a-z]*"') in
-    # An earlier run was killed in the middle of it. Neither the definition nor a cloud goes with the chart.
+    # An earlier run was killed during the install. Uninstalling the chart deletes neither the CRD nor a cloud.
     *pending*) helm uninstall osdpl -n "$system" >/dev/null ;;
     esac
     helm upgrade --install osdpl "$root/deploy/osdpl" -n "$system" --create-namespace --history-max 3 >"$state/helm.log" 2>&1 ||
@@ -86,13 +87,13 @@ operators_chart() {
     say "         $(helm list -n "$system" --no-headers | tr -s ' \t' ' ' | cut -d ' ' -f 1,8-)"
 }
 
-# The operator's process id, if it lives: the number alone could be another process's by now.
+# Prints the operator's process ID if it is alive; the start time detects a reused ID.
 operator_pid() {
     local pid started
     read -r pid started 2>/dev/null <"$state/operator.pid" && [[ $(birth "$pid") == "$started" ]] && echo "$pid"
 }
 
-# When a process started, in clock ticks since boot (proc_pid_stat(5), field 22).
+# Prints the start time of a process in clock ticks since boot (proc_pid_stat(5), field 22).
 birth() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || { echo gone; return; }
@@ -119,19 +120,19 @@ free_port() {
     done
 }
 
-# Simulated kubelets run no containers, so the operator is a process here, under the chart's ServiceAccount and nothing more.
+# Simulated kubelets run no containers, so the operator runs as a process with the rights of the chart's ServiceAccount.
 operator() {
     local pid inputs kubeconfig port
-    step "the operator, as a process under ServiceAccount $system/osdpl"
+    step "start the operator as a process with ServiceAccount $system/osdpl"
     inputs="$(sha256sum <"$state/bin/osdpl") $charts"
     if pid=$(operator_pid) && [[ $(cat "$state/operator.inputs" 2>/dev/null) == "$inputs" ]]; then
-        say "         runs, process $pid; metrics at $(cat "$state/operator.address")"
+        say "         already running, process $pid; metrics at $(cat "$state/operator.address")"
         return
     fi
     stop_operator
     kubeconfig=$(cluster token "$state/cluster" "$system/osdpl")
     port=$(free_port)
-    # The allocator as in the chart's Deployment.
+    # The same allocator settings as in the chart's Deployment.
     MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=65536 KUBECONFIG=$kubeconfig setsid "$state/bin/osdpl" operator --charts "$charts" --cache "$state/cache" \
         --helm "$(readlink -f "$(command -v helm)")" --listen "127.0.0.1:$port" --plain-logs >>"$state/operator.log" 2>&1 </dev/null 9>&- &
     pid=$!
@@ -142,9 +143,9 @@ operator() {
 }
 
 cloud() {
-    step "the cloud: kubectl apply --server-side -f ${sample#"$root"/}"
+    step "create the cloud: kubectl apply --server-side -f ${sample#"$root"/}"
     if [[ -n $(kubectl get osdpl -A -o name) ]]; then
-        say "         there is one already, left as it is"
+        say "         a cloud exists already and is not changed"
         return
     fi
     kubectl get namespace openstack >/dev/null 2>&1 || kubectl create namespace openstack >/dev/null
@@ -152,13 +153,13 @@ cloud() {
     kubectl apply --server-side -f "$sample"
 }
 
-# Live progress until Ready; ends when the operator does, or after the time it may take.
+# Shows progress until the cloud is Ready; fails if the operator exits or after a timeout.
 progress() {
     local watcher limit=$((SECONDS + ${TIMEOUT:-900}))
-    step "until it is Ready"
-    # A status that speaks of an older spec does not count: the operator may just have started.
+    step "wait until it is Ready"
+    # Ignores a status of an older spec: the operator may just have started.
     if osdpl status >/dev/null 2>&1; then
-        say "         it is"
+        say "         it is Ready"
         return
     fi
     osdpl status --watch &
@@ -168,11 +169,11 @@ progress() {
         if ! operator_pid >/dev/null; then
             kill "$watcher" 2>/dev/null
             tail -n 15 "$state/operator.log" >&2
-            die "the operator has ended; its log is $state/operator.log, and \`make demo\` starts it again"
+            die "the operator has exited; see $state/operator.log, and run \`make demo\` to restart it"
         elif ((SECONDS > limit)); then
             kill "$watcher" 2>/dev/null
             osdpl status >&2 || true
-            die "not Ready in time; \`make demo\` goes on where this stopped, \`make demo-down\` ends it"
+            die "the cloud is not Ready in time; \`make demo\` continues, \`make demo-down\` removes the demo"
         fi
     done
     wait "$watcher"
@@ -191,10 +192,10 @@ summary() {
 
 up() {
     case $charts in /*) ;; *) charts=$PWD/$charts ;; esac
-    [[ -d $charts ]] || die "CHARTS=$CHARTS is no folder; name one that holds charts as .tgz files or as directories"
+    [[ -d $charts ]] || die "CHARTS=$CHARTS is not a folder; use one with charts as .tgz files or directories"
     mkdir -p "$state"
     exec 9>"$state/lock"
-    flock -n 9 || die "another run is at work in $state"
+    flock -n 9 || die "another run is active in $state; wait for it"
     export PATH="$state/bin:$PATH"
     build
     control_plane
@@ -206,26 +207,26 @@ up() {
 }
 
 environment() {
-    [[ -x $state/bin/cluster ]] || die "no demo is up; make demo starts one"
+    [[ -x $state/bin/cluster ]] || die "no demo is running; start one with make demo"
     "$state/bin/cluster" env "$state/cluster"
     say "export PATH=$state/bin:\$PATH"
 }
 
 down() {
-    [[ -d $state ]] || { say "no demo is up"; return; }
+    [[ -d $state ]] || { say "no demo is running"; return; }
     exec 9>"$state/lock"
-    flock -n 9 || die "a run is at work in $state; stop it first"
+    flock -n 9 || die "a run is active in $state; stop it first"
     stop_operator
     [[ ! -x $state/bin/cluster ]] || "$state/bin/cluster" down "$state/cluster" >/dev/null
-    # By name: whoever sets OSDPL_DEMO to a folder with something else in it keeps that.
+    # Remove files by name, so that other files in OSDPL_DEMO are kept.
     (cd "$state" && rm -rf bin cache cluster operator.{pid,inputs,address,log} build.log helm.log lock)
     rmdir "$state" 2>/dev/null || true
-    say "the demo is gone; what was built stays for the next one"
+    say "the demo is removed; built programs are kept for the next one"
 }
 
 case ${1:-} in
 up) up ;;
 env) environment ;;
 down) down ;;
-*) die "say up, env or down" ;;
+*) die "usage: demo.sh up|env|down" ;;
 esac

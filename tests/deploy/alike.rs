@@ -67,10 +67,13 @@ fn what_is_wrong_with_an_expression_of_an_added_preset_is_told_in_our_words() {
     for (expression, told) in [
         (
             "${spec +}",
-            "`spec +` is no CEL expression: column 7: a value is lacking after `+`; write one, or take `+` out",
+            "`spec +` is not a valid CEL expression: column 7: a value is lacking after `+`; write one, or take `+` out",
         ),
-        ("${spec.a = 1}", "`spec.a = 1` is no CEL expression: column 8: `=` compares nothing; write =="),
-        ("${size(spec}", "`size(spec` is no CEL expression: column 5: `(` is not closed; write ) where it ends"),
+        ("${spec.a = 1}", "`spec.a = 1` is not a valid CEL expression: column 8: `=` compares nothing; write =="),
+        (
+            "${size(spec}",
+            "`size(spec` is not a valid CEL expression: column 5: `(` is not closed; write ) where it ends",
+        ),
     ] {
         let output = run(&with_preset(&format!("{{a: '{expression}'}}")), &["validate", "cloud.yaml"], None);
         let said = text(&output.stdout);
@@ -114,7 +117,7 @@ fn what_others_write_into_a_resource_is_nobodys_mistake() {
 
 #[test]
 fn whatever_can_not_be_read_ends_a_command_with_a_code_of_its_own() {
-    let no_file = "there is no such file; name one that is there";
+    let no_file = "there is no such file; name an existing one";
     for (arguments, told) in [
         (&["plan", "--offline", "-f", "cloud.yaml", "--catalog", "nowhere"][..], "nowhere/values: "),
         (&["render", "-f", "cloud.yaml", "--catalog", "nowhere"], "nowhere/values: "),

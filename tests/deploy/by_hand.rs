@@ -75,7 +75,7 @@ fn values_without_credentials_are_not_installed_and_neither_are_made_up_ones() {
     assert!(complaint(&output).starts_with("there is no release keystoen here; there are "), "{output:?}");
     assert!(render("minimal", &folder, &["--placeholders"]).status.success());
     let (output, log) = run(&folder, &[]);
-    assert!(complaint(&output).contains("made up, and known to everybody"), "{output:?}");
+    assert!(complaint(&output).contains("placeholders that everybody knows"), "{output:?}");
     assert_eq!(log, "");
 }
 
@@ -114,7 +114,7 @@ fn real_credentials_need_a_folder_of_ones_own_before_anything_is_read() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
     let refused = complaint(&render("minimal", &folder, &["--credentials"]));
-    assert!(refused.contains("others may look into") && refused.contains("chmod 700"), "{refused}");
+    assert!(refused.contains("is accessible to others") && refused.contains("chmod 700"), "{refused}");
     let alone = complaint(&render("minimal", &folder, &["--name", "cloud"]));
     assert!(alone.contains("cannot be used with") || alone.contains("--credentials"), "{alone}");
 }

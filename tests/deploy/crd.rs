@@ -146,7 +146,7 @@ fn every_rule_refuses_something_with_its_own_message() {
     assert_eq!(
         silent,
         [
-            "metadata.name may have 63 characters at most, because what the resource owns carries it as a label; choose a shorter one"
+            "metadata.name may have at most 63 characters, because it is a label on the resource's objects; choose a shorter one"
         ]
     );
 }

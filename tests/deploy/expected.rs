@@ -48,10 +48,10 @@ fn a_case_that_is_wrong_hides_no_other_and_a_misspelt_path_is_one() {
         told,
         [
             "ERR   one",
-            "      cases.yaml:5: nobody sets pod.replicas.apii, and chart keystone does not know it, did you mean \"api\"?; correct the path",
+            "      cases.yaml:5: no layer sets pod.replicas.apii, and chart keystone does not have it, did you mean \"api\"?; correct the path",
             "ok    one",
             "ERR   one",
-            "      cases.yaml:11: it expects 0 things; say one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
+            "      cases.yaml:11: it has 0 expectations; use exactly one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
             "1 passed, 0 failed, 2 wrong."
         ],
         "{said}"
@@ -154,7 +154,7 @@ fn a_wrong_file_is_another_exit_code_than_a_case_that_fails() {
     );
     assert_eq!(code, Some(2));
     let (said, code) = expecting(&["{release: keystone, holds: values.a ==}"], &[]);
-    assert!(said.contains("cases.yaml:5: `values.a ==` is no CEL expression"), "{said}");
+    assert!(said.contains("cases.yaml:5: `values.a ==` is not a valid CEL expression"), "{said}");
     assert_eq!(code, Some(2));
     assert_eq!(test(&["no-such-file.yaml"]).1, Some(2));
 }
@@ -164,7 +164,7 @@ fn what_is_wrong_hides_the_outcome_of_nothing_else() {
     let (said, code) = test(&["deploy/tests.yaml", "no-such-file.yaml", "-o", "junit"]);
     assert!(said.contains("tests=\"6\" failures=\"0\" errors=\"1\">"), "{said}");
     assert!(
-        said.contains("    <error>reading no-such-file.yaml: there is no such file; name one that is there</error>"),
+        said.contains("    <error>reading no-such-file.yaml: there is no such file; name an existing one</error>"),
         "{said}"
     );
     assert_eq!(code, Some(2));

@@ -49,7 +49,7 @@ fn the_root_holds_what_is_needed_and_replaces_only_its_own() {
     let foreign = folder.path().join("foreign");
     std::fs::create_dir(&foreign).unwrap();
     std::fs::write(foreign.join("letter"), "dear").unwrap();
-    assert!(root(&foreign).unwrap_err().contains("holds something else; name another folder"));
+    assert!(root(&foreign).unwrap_err().contains("is not empty and not an image root; name another folder"));
     assert!(foreign.join("letter").exists());
 }
 

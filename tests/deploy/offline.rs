@@ -66,10 +66,10 @@ fn what_has_another_type_hides_nothing_else_and_everything_has_its_line() {
         let why = text(&output.stderr);
         for told in [
             "cloud.yaml:6: error: spec.presets[1]: there is no preset \"hA\", did you mean",
-            "cloud.yaml:7: error: spec.region: 5 is a number, and a text is wanted; put it in quotes: \"5\"\n",
+            "cloud.yaml:7: error: spec.region: 5 is a number, but a string is expected; put it in quotes: \"5\"\n",
             "cloud.yaml:8: error: spec.approval: \"automatic\" is not one of ",
             "cloud.yaml:9: error: spec.services.novaa: there is no service \"novaa\", did you mean",
-            "osdpl: the resource is refused: 4 error(s), each said above\n",
+            "osdpl: the resource is refused: 4 error(s), see above\n",
         ] {
             assert!(output.status.code() == Some(1) && why.contains(told), "{arguments:?}: {told}\n{why}");
         }
@@ -118,11 +118,11 @@ fn a_file_that_can_not_be_read_ends_every_command_with_a_code_of_its_own() {
     for arguments in commands {
         let output = run(HEAD, arguments, None);
         let why = text(&output.stderr);
-        let told = ["there is no such file; name one that is there", "it is a folder; name a file in it"];
+        let told = ["there is no such file; name an existing one", "it is a folder; name a file in it"];
         assert!(output.status.code() == Some(2) && told.iter().any(|told| why.contains(told)), "{why}");
     }
     let output = run(HEAD, &["render", "-f", "cloud.yaml", "--out", "cloud.yaml"], None);
-    assert!(text(&output.stderr).contains("making the folder cloud.yaml: a file stands there; name a folder"));
+    assert!(text(&output.stderr).contains("creating the folder cloud.yaml: a file is in the way; name a folder"));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_file_that_names_no_namespace_is_in_the_one_that_is_asked_for() {
     let own = HEAD.replace("{name: cloud}", "{name: cloud, namespace: here}");
     let output = run(&own, &["render", "-f", "cloud.yaml", "-n", "prod"], None);
     assert!(
-        text(&output.stderr).contains("the resource is in namespace here, and -n says prod"),
+        text(&output.stderr).contains("the resource is in namespace here, and -n names prod"),
         "{}",
         text(&output.stderr)
     );
@@ -171,9 +171,9 @@ fn a_key_without_a_default_is_not_said_to_have_one_and_a_null_above_is_a_null() 
     let file = format!("{HEAD}  common: {{openstack: {{values: {{pod: {{lifecycle: null}}}}}}}}\n");
     let explain = ["explain", "-f", "cloud.yaml", "nova", "pod.lifecycle.upgrades.deployments.revision_history"];
     let said = text(&run(&file, &explain, None).stdout);
-    assert!(!said.contains("something that is no map"), "{said}");
+    assert!(!said.contains("a value that is not a map"), "{said}");
     assert!(
-        said.starts_with("nova pod.lifecycle.upgrades.deployments.revision_history is removed with what is above it"),
+        said.starts_with("nova pod.lifecycle.upgrades.deployments.revision_history is removed with its parent key"),
         "{said}"
     );
 }
@@ -186,5 +186,5 @@ fn a_mirror_reaches_the_images_that_charts_name_themselves() {
     let output = run(&file, &["explain", "-f", "cloud.yaml", "mariadb", "images.tags.dep_check"], None);
     let (said, why) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && said.contains("reg.example.org/osh/kubernetes-entrypoint:"), "{said}{why}");
-    assert!(why.contains("not seen: the images that the charts of neutron name themselves"), "{why}");
+    assert!(why.contains("unknown: the default images of the charts of neutron"), "{why}");
 }

@@ -65,5 +65,5 @@ fn a_kubeconfig_that_is_wrong_is_no_reason_to_plan_a_new_cloud() {
     let (said, planned) = plan(Some("apiVersion: v1\nkind: Config\n"));
     assert!(planned && said.contains(new_cloud), "one without clusters: {said}");
     let (said, planned) = plan(Some("clusters: [broken\n"));
-    assert!(!planned && said.contains("this is no kubeconfig: "), "{said}");
+    assert!(!planned && said.contains("this is not a kubeconfig: "), "{said}");
 }

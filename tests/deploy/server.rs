@@ -120,7 +120,7 @@ fn every_bad_resource_is_refused_with_words_that_help_and_good_changes_are_not()
         let mut long = resource("{openstackRelease: '2026.1'}");
         long["metadata"]["name"] = "c".repeat(64).into();
         let said = put(&api, &long).await.unwrap_err();
-        assert!(said[0].contains("metadata.name may have 63 characters at most"), "{said:?}");
+        assert!(said[0].contains("metadata.name may have at most 63 characters"), "{said:?}");
     });
 }
 

@@ -262,7 +262,7 @@ pub const BAD: &[Bad] = &[
         Rule,
         "{openstackRelease: '2026.1', images: {mirrors: {'https://quay.io': registry.example.org}}}",
         "spec.images.mirrors",
-        "maps prefixes of image references to what replaces them, both without scheme and not empty",
+        "must map prefixes of image references to their replacements, both without scheme and not empty",
     ),
     bad(
         Schema,

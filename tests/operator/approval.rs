@@ -58,7 +58,7 @@ fn what_a_new_catalogue_changes_waits_for_approval() {
         let plan = world.osdpl(&["plan", "--catalog", newer.to_str().unwrap()]);
         assert!(plan.contains("changes conf.memcached.memory") && plan.contains(&hash), "{plan}");
         let refused = world.osdpl_fails(&["approve", "000000000000"]);
-        assert!(refused.contains(&format!("something else waits by now ({hash})")), "{refused}");
+        assert!(refused.contains(&format!("other changes are pending by now ({hash})")), "{refused}");
         assert_eq!(world.osdpl(&["approve", &hash]), format!("approved {hash}\n"));
 
         let cloud = world.until_ready().await;

@@ -69,7 +69,7 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
         assert!(status.contains(&told), "{status}");
         let chain = format!("keystone/api waits for\n  ← mariadb/server: {root}\n");
         let look = format!(
-            "\nLook at:\n  kubectl -n {namespace} describe pod mariadb-server-0\n  kubectl -n {namespace} describe statefulset \
+            "\nInspect:\n  kubectl -n {namespace} describe pod mariadb-server-0\n  kubectl -n {namespace} describe statefulset \
              mariadb-server\n  kubectl -n {namespace} describe deployment keystone-api\n"
         );
         assert_eq!(world.why("keystone/api"), (2, format!("{chain}{look}")));
@@ -88,14 +88,11 @@ fn who_waits_for_a_database_without_an_image_is_told_with_the_image() {
         let (code, told) = world.why("keystone");
         let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
         assert!(code == 2 && told.starts_with(release) && told.contains(&chain), "{told}");
-        let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nLook at:\n  kubectl -n {namespace} ");
+        let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nInspect:\n  kubectl -n {namespace} ");
         assert!(world.why("").1.starts_with(&all), "{}", world.why("").1);
         assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
         let unknown = world.osdpl_fails(&["why", "keystne"]);
-        assert!(
-            unknown.contains("is called \"keystne\"") && unknown.contains("did you mean \"keystone\"?"),
-            "{unknown}"
-        );
+        assert!(unknown.contains("named \"keystne\"") && unknown.contains("did you mean \"keystone\"?"), "{unknown}");
 
         world.cluster().mend("no-image").await.unwrap();
         world.until_ready().await;
@@ -142,8 +139,8 @@ fn a_storage_class_that_does_not_exist_is_told_with_the_claim_and_what_to_do() {
         let namespace = &world.namespace;
         let delete = format!("kubectl -n {namespace} delete");
         let expected = format!(
-            "mariadb-server-0: claim mysql-data-mariadb-server-0 (5Gi) waits: StorageClass \"nope\" does not exist; make it, or delete what asks \
-             for it ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0), then correct spec.storageClass"
+            "mariadb-server-0: claim mysql-data-mariadb-server-0 (5Gi) is pending: StorageClass \"nope\" does not exist; create the \
+             StorageClass, or delete the objects that request it ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0), then correct spec.storageClass"
         );
         assert_eq!(told, expected);
         let message = world

@@ -51,7 +51,7 @@ fn a_ceph_outside_becomes_what_each_chart_mounts() {
         world.apply(&storage()).await;
         let cloud = world.until_ready().await;
         let says = format!(
-            "Secret {}/{SECRET} speaks for glance, cinder, cinder-backup, manila; ceph.conf and their keys are written for the charts",
+            "Secret {}/{SECRET}: users for glance, cinder, cinder-backup, manila; ceph.conf and their keys are written for the charts",
             world.namespace
         );
         assert_eq!(ceph(&cloud), ("True Ready".to_owned(), says));
@@ -92,7 +92,7 @@ fn what_is_wrong_with_the_secret_is_said_and_holds_back_only_who_needs_it() {
                 (malformed && cloud.child("keystone").ready).then(|| cloud.clone())
             })
             .await;
-        let place = format!("Secret {}/{SECRET}, key glance.key: is no cephx key", world.namespace);
+        let place = format!("Secret {}/{SECRET}, key glance.key: is not a cephx key", world.namespace);
         assert!(ceph(&cloud).1.starts_with(&place), "{:?}", ceph(&cloud));
         assert_eq!(cloud.reason(), reason::INPUTS);
         for release in ["glance", "cinder"] {
@@ -223,7 +223,9 @@ fn what_stands_in_the_way_is_left_alone_and_what_is_ours_goes_with_the_cloud() {
             (ceph(cloud).0 == "False ObjectInTheWay" && cloud.child("memcached").ready).then(|| cloud.clone())
         };
         let cloud = world.until("it is in the way", blocked).await;
-        assert!(ceph(&cloud).1.starts_with(&format!("ConfigMap {}/ceph-etc was not made by osdpl", world.namespace)));
+        assert!(
+            ceph(&cloud).1.starts_with(&format!("ConfigMap {}/ceph-etc was not created by osdpl", world.namespace))
+        );
         assert_eq!(cloud.child("libvirt").status, "absent");
         let maps = world.api::<ConfigMap>();
         assert_eq!(maps.get("ceph-etc").await.unwrap().data, mine.data);

@@ -57,12 +57,12 @@ fn a_certificate_that_was_brought_is_looked_at_and_stops_nothing() {
         let names = ["", ".svc.cluster.local"].map(|end| format!("keystone-api.{}{end}", world.namespace));
         let names = [&["keystone-api".to_owned()][..], &names].concat();
         world.shows(secret, &names, 2024).await;
-        world.until_warned(&format!("{place}: tls.crt ran out at 2025-01-01T00:00:00Z")).await;
+        world.until_warned(&format!("{place}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
         world.shows(secret, &names[..1], 2040).await;
         let silent = names[1..].join(", ");
-        world.until_warned(&format!("{place}: tls.crt does not speak for {silent}: ")).await;
+        world.until_warned(&format!("{place}: tls.crt is not valid for {silent}: ")).await;
         let told = world.osdpl(&["plan"]);
-        assert!(told.contains(&format!("keystone-api-tls: tls.crt does not speak for {silent}: ")), "{told}");
+        assert!(told.contains(&format!("keystone-api-tls: tls.crt is not valid for {silent}: ")), "{told}");
         world.shows(secret, &names, 2040).await;
         world.until_warned("").await;
         assert_eq!(world.helm_runs().len(), runs, "a certificate is no value");
@@ -92,8 +92,8 @@ fn the_public_certificate_is_looked_for_where_the_gateway_is() {
         world.shows((&world.namespace, "public-tls"), &elsewhere, 2040).await;
         world.shows((&gateways, "public-tls"), &elsewhere, 2024).await;
         let place = format!("spec.features.tls.public.secretName: Secret {gateways}/public-tls");
-        world.until_warned(&format!("{place}: tls.crt does not speak for keystone.cloud.example.org")).await;
-        world.until_warned(&format!("{place}: tls.crt ran out at 2025-01-01T00:00:00Z")).await;
+        world.until_warned(&format!("{place}: tls.crt is not valid for keystone.cloud.example.org")).await;
+        world.until_warned(&format!("{place}: tls.crt expired at 2025-01-01T00:00:00Z")).await;
         world.shows((&gateways, "public-tls"), &["*.cloud.example.org".to_owned()], 2040).await;
         world.until_warned("").await;
         drop(api.delete(&gateways, &DeleteParams::default()).await.unwrap());

@@ -55,7 +55,7 @@ fn an_edited_secret_is_put_back_to_what_runs_and_no_release_is_upgraded() {
         assert_eq!(event.type_.as_deref(), Some("Warning"));
         assert_eq!(event.related.and_then(|secret| secret.name), Some(secret()));
         let note = event.message.unwrap();
-        assert!(note.contains("root put back") && note.contains("spec.services.mariadb.credentials"), "{note}");
+        assert!(note.contains("root restored") && note.contains("spec.services.mariadb.credentials"), "{note}");
     });
 }
 

@@ -90,7 +90,7 @@ fn a_deletion_goes_backwards_finds_again_what_it_retains_and_purges_nothing_of_w
         spec["deletionPolicy"] = json!("Purge");
         spec["services"][LET_GO]["releases"] = json!({LET_GO: {"managed": false}});
         world.apply(&spec).await;
-        let let_go = |cloud: &OpenStackDeployment| cloud.child(LET_GO).message.starts_with("let go").then_some(());
+        let let_go = |cloud: &OpenStackDeployment| cloud.child(LET_GO).message.starts_with("unmanaged:").then_some(());
         world.until("a release is let go", let_go).await;
         world.delete().await;
         world.until_gone().await;

@@ -85,7 +85,7 @@ fn what_others_do_to_objects_is_told_with_who_and_when_and_left_and_so_it_is_aft
         );
         assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
         let summary = cloud.status().message;
-        assert!(summary.contains("changed beside helm: mariadb, memcached"), "{summary}");
+        assert!(summary.contains("changed outside of helm: mariadb, memcached"), "{summary}");
         // Events come after the status that they speak of, and before the next one.
         let mut spec = services(&SMALL);
         spec["deletionPolicy"] = "Retain".into();
@@ -179,7 +179,7 @@ fn what_is_taken_out_of_an_object_is_told_though_it_leaves_no_writer_and_comes_b
             .until("both are told", |cloud| (cloud.child("mariadb").drift.len() == 2).then(|| cloud.clone()))
             .await;
         let told = drift(&cloud.child("mariadb"));
-        assert_eq!(told[0], "ConfigMap mariadb-bin edited: data.stand-in.sh taken out ?");
+        assert_eq!(told[0], "ConfigMap mariadb-bin edited: data.stand-in.sh removed ?");
         assert!(told[1].starts_with("StatefulSet mariadb-server edited: spec.template.spec.nodeSelector"), "{told:?}");
         world.annotate(REPAIR, json!("mariadb")).await;
         let cloud = until_drift(world, "mariadb", &[]).await;

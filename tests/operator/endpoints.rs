@@ -76,7 +76,7 @@ fn an_api_that_answers_badly_keeps_the_cloud_from_being_ready_and_one_that_canno
 
         server.answers("glance-api", Manner::Never);
         let (health, _) = world.until_endpoint("no answer").await;
-        assert_eq!(health.reason, format!("{url}: no answer within 1 s"));
+        assert_eq!(health.reason, format!("{url}: no response within 1 s"));
         server.answers("glance-api", Manner::Well);
         world.until_answered(&["glance", "keystone"]).await;
 

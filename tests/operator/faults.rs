@@ -128,7 +128,7 @@ fn a_secret_that_a_pod_mounts_and_that_is_gone_is_named_until_it_is_back() {
         world.api::<Secret>().delete("keystone-etc", &DeleteParams::default()).await.unwrap();
         world.delete_pods("keystone-api-").await;
         let (health, cloud) =
-            world.until_told("keystone", "api", "it mounts what does not exist: Secret keystone-etc").await;
+            world.until_told("keystone", "api", "it mounts objects that do not exist: Secret keystone-etc").await;
         assert_eq!(health.status, ComponentVerdict::Unhealthy);
         let cause = &cloud.status().causes[0];
         let objects: Vec<_> = cause.objects.iter().map(ToString::to_string).collect();
@@ -183,7 +183,7 @@ fn a_label_that_no_node_has_is_named_with_the_schedulers_words() {
         let nowhere = json!({"labels": {"server": {"node_selector_key": "nowhere"}}});
         world.apply(&with_values(healthy.clone(), "memcached", nowhere)).await;
         let (health, cloud) = world.until_told("memcached", "server", "no node can take it").await;
-        let why = "memcached-memcached-0: no node can take it (it asks for nowhere=enabled): 0/3 nodes are available: 3 node(s) didn't match Pod's \
+        let why = "memcached-memcached-0: no node can take it (it requires nowhere=enabled): 0/3 nodes are available: 3 node(s) didn't match Pod's \
                    node affinity/selector.";
         assert!(health.reason.starts_with(why), "{}", health.reason);
         assert_eq!(cloud.status().causes[0].message, format!("memcached/server: {}", health.reason));
@@ -202,7 +202,7 @@ fn a_database_that_is_down_is_one_cause_with_all_its_victims() {
         world.until_ready().await;
         let down = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("down", &down).await.unwrap();
-        world.until_told("mariadb", "server", "not any more").await;
+        world.until_told("mariadb", "server", "is no longer").await;
         world.delete_pods("keystone-api-").await;
         world.until_told("keystone", "api", "waits for mariadb/server").await;
         world.delete_pods("glance-api-").await;
@@ -212,7 +212,7 @@ fn a_database_that_is_down_is_one_cause_with_all_its_victims() {
                 (cloud.status().causes.first()?.victims.len() == 3).then(|| cloud.clone())
             })
             .await;
-        let why = "mariadb/server: mariadb-server-0: it was ready and is not any more";
+        let why = "mariadb/server: mariadb-server-0: it was ready and is no longer";
         let causes = cloud.status().causes;
         assert_eq!(causes.iter().map(|cause| cause.message.as_str()).collect::<Vec<_>>(), [why]);
         assert_eq!(causes[0].victims, ["glance/api", "heat/engine", "keystone/api"]);

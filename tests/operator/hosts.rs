@@ -99,7 +99,7 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         world.until_job(&job, |_| true).await;
         assert_eq!(
             world.until_note("MappingHosts").await,
-            format!("Job {job} maps new computes into their cell: {late}")
+            format!("Job {job} maps new compute hosts into their cell: {late}")
         );
         operator.kill();
         let _operator = world.asking(&server).catalog(&catalogue).start().await;
@@ -126,7 +126,7 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         world.annotate(FORGET, json!(format!("{late},nowhere"))).await;
         assert_eq!(
             world.until_note("HostNotForgotten").await,
-            "nowhere is not forgotten: nova knows no host of this name"
+            "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
         );
         let said = world.until("an instance keeps it", says("is not forgotten yet")).await;
         assert!(
@@ -141,7 +141,7 @@ fn a_new_compute_is_mapped_at_once_and_one_that_is_gone_is_forgotten_when_a_pers
         };
         world.until("nothing is left to tell", quiet).await;
         assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{late}")]);
-        let note = format!("host {late} is forgotten: its nova-compute and 0 of Neutron's agents");
+        let note = format!("deleted host {late}: its nova-compute service and 0 Neutron agents");
         assert_eq!(world.until_note("HostForgotten").await, note);
         assert_eq!(world.runs().await, [job], "one Job for one compute, whoever was killed in between");
         let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();

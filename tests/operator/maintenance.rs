@@ -182,15 +182,15 @@ async fn returned_only_once_its_agents_are_up(world: &World, server: &StandIn, n
     server.nova.set_service(node, "state", "down".into());
     server.nova.set_agent(node, false);
     world.gives_back("first").await;
-    let status = world.until_says("first", &format!("waits until nova hears of nova-compute on {node}")).await;
+    let status = world.until_says("first", &format!("waits until nova reports nova-compute on {node} as up")).await;
     assert_eq!(step(&status, MaintenanceStep::Uncordon).0, StepState::Done);
     assert_eq!(world.cordon_of(node).await, (false, None));
     // Nova says `up` until a minute after it was heard of.
     server.nova.set_service(node, "updated_at", "2020-01-01T00:00:00.000000".into());
     server.nova.set_service(node, "state", "up".into());
-    world.until_says("first", &format!("waits until nova hears of nova-compute on {node} again")).await;
+    world.until_says("first", &format!("waits until nova reports nova-compute on {node} as up again")).await;
     server.nova.set_service(node, "updated_at", "2999-01-01T00:00:00.000000".into());
-    world.until_says("first", &format!("waits until neutron hears of Open vSwitch agent on {node}")).await;
+    world.until_says("first", &format!("waits until neutron reports Open vSwitch agent on {node} as alive")).await;
     assert!(!server.nova.service(node).0, "not before its agents are up");
     server.nova.set_agent(node, true);
     server.nova.until_changed(&format!("put os-services/compute-{node} enabled"), 1).await;

@@ -103,9 +103,9 @@ fn roles_give_nodes_exactly_their_labels_and_take_back_those_alone() {
                 message.contains(words).then_some(message)
             }
         };
-        let message = world.until("another hand's label is told", told("by another hand")).await;
+        let message = world.until("another hand's label is told", told("by another writer")).await;
         let wanted = format!(
-            "spec.nodes.roles.compute: label openvswitch has the value \"disabled\" by another hand on {held}, which is respected"
+            "spec.nodes.roles.compute: label openvswitch has the value \"disabled\" by another writer on {held} and is kept"
         );
         assert!(message.contains(&wanted), "{message}");
         assert!(message.contains("spec.nodes.roles.gateway: there is no node \"nowhere\""), "{message}");
@@ -167,7 +167,7 @@ fn roles_that_fight_are_told_and_neither_wins_and_a_plan_says_who_gets_what() {
                 cloud
                     .condition("Ready")?
                     .message
-                    .contains("label gpu has the value \"mine\" by another hand")
+                    .contains("label gpu has the value \"mine\" by another writer")
                     .then_some(())
             })
             .await;

@@ -43,7 +43,7 @@ fn a_cron_job_whose_run_fails_degrades_the_cloud_and_leaves_it_ready() {
         assert!(cloud.is_ready(), "nothing waits for it");
         let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
         assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentVerdict::Degraded, "0/1"));
-        let begins = format!("CronJob {CRON}: its Job by-hand does not get on: by-hand-");
+        let begins = format!("CronJob {CRON}: its Job by-hand makes no progress: by-hand-");
         assert!(rotate.reason.starts_with(&begins) && rotate.reason.contains("exit code 3"), "{}", rotate.reason);
         assert_eq!(cloud.condition("Degraded").unwrap().message, rotate.reason);
         let causes = cloud.status().causes;

@@ -54,7 +54,7 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         let osd = "profile rbd pool=volumes, profile rbd-read-only pool=images";
         assert_eq!(rook.spec("CephClient", "cinder").await["caps"]["osd"], osd);
 
-        world.until("the CephCluster is missed", waits_for("no CephCluster is in namespace")).await;
+        world.until("the CephCluster is missed", waits_for("there is no CephCluster in namespace")).await;
         rook.is("Progressing", "", "").await;
         world.until("the CephCluster is young", waits_for("is Progressing (Configuring Ceph Mons)")).await;
 
@@ -72,7 +72,7 @@ fn rook_is_asked_waited_for_and_followed_and_keeps_pools_when_the_cloud_goes() {
         assert!(said.ends_with(&format!("/main: Ready, HEALTH_OK, fsid {FSID}")), "{said}");
         assert_eq!(world.keyring("images-rbd-keyring").await.0, GLANCE);
         let explained = world.osdpl(&["explain", "glance", "conf.glance.rbd.rbd_store_user"]);
-        let source = format!("of Ceph, as Rook's ConfigMap {}/", rook.namespace);
+        let source = format!("of Ceph, as described by Rook's ConfigMap {}/", rook.namespace);
         assert!(explained.contains("by ${ceph.glance.user}\n") && explained.contains(&source), "{explained}");
         let runs = world.helm_runs().len();
 
@@ -158,7 +158,10 @@ fn with_access_admin_the_charts_get_the_admins_key_and_osdpl_asks_rook_for_nothi
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world
-            .until("the key is missed", waits_for("rook-ceph-mon does not exist yet; Rook makes it of a CephCluster"))
+            .until(
+                "the key is missed",
+                waits_for("rook-ceph-mon does not exist yet; Rook creates it for a CephCluster"),
+            )
             .await;
         rook.hands_out_admin(GLANCE).await;
         let admin = |secret: Option<&Secret>| secret.is_some();

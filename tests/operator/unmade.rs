@@ -74,7 +74,7 @@ fn a_volume_that_its_provisioner_cannot_make_is_told_in_the_provisioners_words()
         });
         world.api::<Event>().create(&PostParams::default(), &read(event)).await.unwrap();
         let (health, cloud) = world.until_told("mariadb", "server", "no capacity").await;
-        let why = format!("waits: StorageClass {class:?} (full.example.com) makes no volume: {words}");
+        let why = format!("is pending: StorageClass {class:?} (full.example.com) creates no volume: {words}");
         assert!(health.reason.contains(&why), "{}", health.reason);
         assert!(cloud.status().causes[0].message.ends_with(words), "{:?}", cloud.status().causes);
 

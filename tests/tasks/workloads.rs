@@ -49,9 +49,9 @@ async fn workloads_become_ready_and_say_why_they_do_not() {
             "homeless",
             ComponentVerdict::Unhealthy,
             "0/1",
-            ": no node can take it (it asks for no-such=node): 0/3 nodes are available",
+            ": no node can take it (it requires no-such=node): 0/3 nodes are available",
         ),
-        ("waiting", ComponentVerdict::Progressing, "0/1", "waits for Service nothing-like-it: it is not there"),
+        ("waiting", ComponentVerdict::Progressing, "0/1", "waits for Service nothing-like-it: it does not exist"),
     ] {
         let seen = world
             .workload(name, |workload| {

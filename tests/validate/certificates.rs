@@ -40,7 +40,7 @@ fn the_public_certificate_is_looked_for_in_the_gateways_namespace() {
     let wrong = |namespace| secret(namespace, "public-tls", &["elsewhere.example.org"]);
     assert_eq!(said(features, &[wrong("openstack")]), Vec::<String>::new(), "nobody asks for that one");
     let found = said(features, &[wrong("gateways")]);
-    let place = "error spec.features.tls.public.secretName: Secret gateways/public-tls: tls.crt does not speak for";
+    let place = "error spec.features.tls.public.secretName: Secret gateways/public-tls: tls.crt is not valid for";
     assert!(found.len() == 1 && found[0].starts_with(&format!("{place} ")), "{found:?}");
     assert!(
         found[0].contains(" keystone.cloud.example.org") && found[0].contains(" glance.cloud.example.org"),
@@ -57,7 +57,7 @@ fn certificates_inside_of_the_cluster_are_judged_where_they_are_given() {
     let right = ["keystone-api", "keystone-api.openstack", host];
     assert_eq!(said(features, &[secret("openstack", "keystone-api-tls", &right)]), Vec::<String>::new());
     let found = said(features, &[secret("openstack", "keystone-api-tls", &right[..2])]);
-    let place = "error spec.features.tls.internal.given: Secret openstack/keystone-api-tls: tls.crt does not speak for";
+    let place = "error spec.features.tls.internal.given: Secret openstack/keystone-api-tls: tls.crt is not valid for";
     assert!(found.len() == 1 && found[0].starts_with(&format!("{place} {host}: ")), "{found:?}");
     let stranger = secret("openstack", "keystone-api-tls", &right).replace("  ca.crt:", "  authority.crt:");
     let found = said(features, &[stranger]);
@@ -71,7 +71,7 @@ fn certificates_of_the_database_and_its_clients_are_judged_where_they_are_given(
     let server = |names: &[&str]| secret("openstack", "mariadb-tls-direct", names);
     assert_eq!(said(features, &[server(&["mariadb", "mariadb.openstack", host])]), Vec::<String>::new());
     let found = said(features, &[server(&["mariadb", "mariadb.openstack"])]);
-    let place = "error spec.features.tls.given: Secret openstack/mariadb-tls-direct: tls.crt does not speak for";
+    let place = "error spec.features.tls.given: Secret openstack/mariadb-tls-direct: tls.crt is not valid for";
     assert!(found.len() == 1 && found[0].starts_with(&format!("{place} {host}: ")), "{found:?}");
     let client = secret("openstack", "keystone-client", &["anybody"]);
     assert_eq!(said(features, std::slice::from_ref(&client)), Vec::<String>::new(), "nobody looks for its names");

@@ -28,14 +28,14 @@ fn the_code_says_whether_anything_is_refused_or_could_not_be_read() {
     );
     let (code, said, _) = validate(&["-"], DOUBTFUL);
     assert_eq!(code, 0, "{said}");
-    assert!(said.ends_with("1 resource judged: 0 errors, 1 warning\n"), "{said}");
+    assert!(said.ends_with("1 resource validated: 0 errors, 1 warning\n"), "{said}");
     assert_eq!(validate(&["--strict", "-"], DOUBTFUL).0, 1);
 }
 
 #[test]
 fn what_can_not_be_read_hides_nothing_and_ends_with_a_code_of_its_own() {
     let unread =
-        "/nowhere/cloud.yaml:1: error: it can't be read: there is no such file; name one that is there [resource]\n";
+        "/nowhere/cloud.yaml:1: error: can't be read: there is no such file; name an existing one [resource]\n";
     let (code, said, _) = validate(&["/nowhere/cloud.yaml", "-"], WRONG);
     assert_eq!(code, 2);
     assert!(
@@ -99,8 +99,8 @@ fn what_holds_nothing_to_judge_is_one_clear_error() {
     ]);
     let at = |name: &str| format!("{place}/{name}");
     for (name, there) in [
-        ("secret.yaml", "there is Secret (v1) alone; name the file"),
-        ("foreign.yaml", "there is OpenStackDeployment (lcm.example.com/v1) alone; name"),
+        ("secret.yaml", "there is only Secret (v1); name the file"),
+        ("foreign.yaml", "there is only OpenStackDeployment (lcm.example.com/v1); name"),
         ("empty.yaml", "it is empty; name"),
         ("notes", "there is no .yaml, .yml or .json file with anything in it; name"),
     ] {
@@ -138,13 +138,13 @@ fn what_is_no_yaml_is_told_with_its_line_and_refused_where_it_was_named() {
     assert_eq!(validate(&["--strict", &place], "").0, 1);
     std::fs::write(format!("{place}/latin.yml"), b"a: \xe9\n").unwrap();
     let (code, said, _) = validate(&[&place], "");
-    assert!(code == 2 && said.contains(&format!("{place}/latin.yml:1: error: it can't be read: ")), "{said}");
+    assert!(code == 2 && said.contains(&format!("{place}/latin.yml:1: error: can't be read: ")), "{said}");
 }
 
 #[test]
 fn what_is_told_of_the_cluster_must_be_what_is_wanted() {
     for (option, value, told) in [
-        ("--pod-network", "10.0.0.0", "the prefix length is missing; wanted is a network, such as 10.244.0.0/16"),
+        ("--pod-network", "10.0.0.0", "the prefix length is missing; expected a network, such as 10.244.0.0/16"),
         ("--service-network", "services", "this is no address; wanted is a network"),
         ("--nodes", "three", "invalid digit"),
         ("--storage-class", "A b", "this is no name of a StorageClass"),
@@ -172,7 +172,7 @@ fn what_stands_beside_a_resource_and_can_not_be_used_is_told_where_it_is_named()
     let sound = with("admin: aHVudGVyMg==", "'debug: true'");
     assert!(!sound.contains("error: "), "{sound}");
     let said = with("admin: '!!'", "'debug: [hunter2'");
-    assert!(said.contains("stdin:8: error: spec.services.keystone.credentials.admin: Secret keys, key admin: is no text in base64; encode it"), "{said}");
+    assert!(said.contains("stdin:8: error: spec.services.keystone.credentials.admin: Secret keys, key admin: is not base64-encoded text; encode it"), "{said}");
     assert!(said.contains("stdin:9: error: spec.services.nova.releases.nova.valuesFrom[0]: Secret more, key values.yaml:1:8: unclosed bracket"), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
     let said = with("adm: aHVudGVyMg==", "'debug: true'");

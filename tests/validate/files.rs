@@ -14,7 +14,12 @@ fn what_stands_behind_a_marker_is_refused_as_kubectl_does() {
     let (code, said, _) =
         validate(&[], &format!("{SOUND}--- {{kind: OpenStackDeployment, apiVersion: osdpl.dev/v1alpha1}}\n"));
     assert_eq!(code, 1, "{said}");
-    assert!(said.starts_with("stdin:5: error: something stands behind ---, where kubectl takes nothing but a comment: write it on the line below; "), "{said}");
+    assert!(
+        said.starts_with(
+            "stdin:5: error: there is text after ---, where kubectl accepts only a comment: move it to the next line; "
+        ),
+        "{said}"
+    );
     assert_eq!(validate(&[], &format!("--- # mine\n{SOUND}---\n--- \n")).0, 0);
 }
 
@@ -28,7 +33,7 @@ fn what_is_most_likely_ours_is_told_with_what_to_write() {
     let (code, said, _) = validate(&[], &unversioned);
     let version = "stdin:1: error: apiVersion: there is none, so that nobody knows what this is; write apiVersion: osdpl.dev/v1alpha1 [schema]\n";
     assert!(code == 1 && said.starts_with(version) && said.contains("regoin"), "the rest is judged as well: {said}");
-    assert!(said.contains("1 resource judged: 2 errors"), "{said}");
+    assert!(said.contains("1 resource validated: 2 errors"), "{said}");
 }
 
 #[test]
@@ -43,7 +48,7 @@ fn the_items_of_a_list_are_judged_each_with_its_lines() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: osdpl.dev/v1alpha1\n  kind: OpenStackDeployment\n  metadata: {name: cloud}\n  spec:\n    openstackRelease: '2026.1'\n    presets: [core]\n    regoin: x\n";
     let (code, said, _) = validate(&[], list);
     assert!(
-        code == 1 && said.starts_with("stdin:10: error: spec.regoin: ") && said.contains("1 resource judged"),
+        code == 1 && said.starts_with("stdin:10: error: spec.regoin: ") && said.contains("1 resource validated"),
         "{said}"
     );
 }
@@ -51,7 +56,7 @@ fn the_items_of_a_list_are_judged_each_with_its_lines() {
 #[test]
 fn of_two_of_one_name_the_second_is_told() {
     let (code, said, _) = validate(&[], &format!("{SOUND}---\n{SOUND}"));
-    let told = "stdin:8: error: metadata.name: OpenStackDeployment cloud stands on line 3 already, and ";
+    let told = "stdin:8: error: metadata.name: OpenStackDeployment cloud is already defined on line 3, and ";
     assert!(code == 1 && said.starts_with(told), "{said}");
     assert_eq!(validate(&[], &format!("{SOUND}---\n{}", SOUND.replace("cloud", "other"))).0, 0);
 }
@@ -88,12 +93,12 @@ fn what_rules_say_of_an_added_preset_names_each_value_its_release_and_where_it_s
     let at = ": spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])";
     for expected in [
         format!(
-            "stdin:4: error{at}, jobs.fernet_rotate.cron of keystone: \"one\" is no schedule: it has 1 fields, not 5; "
+            "stdin:4: error{at}, jobs.fernet_rotate.cron of keystone: \"one\" is not a schedule: it has 1 fields, not 5; "
         ),
         format!(
-            "stdin:4: error{at}, jobs.credential_rotate.cron of keystone: \"two\" is no schedule: it has 1 fields, not 5; "
+            "stdin:4: error{at}, jobs.credential_rotate.cron of keystone: \"two\" is not a schedule: it has 1 fields, not 5; "
         ),
-        format!("stdin:4: error{at}, pod.replicas.api of keystone: -3 is no number of pods, "),
+        format!("stdin:4: error{at}, pod.replicas.api of keystone: -3 is not a number of pods: "),
         format!("stdin:4: warning{at}: pod.replicas.server of mariadb is 4: an even number of database servers "),
     ] {
         assert!(said.contains(&expected), "{expected}: {said}");
@@ -111,7 +116,7 @@ fn what_a_feature_was_given_hides_no_other_schedule_of_its_own() {
     assert_eq!(told.len(), 2, "{said}");
     let own = "stdin:4: error: spec.features.mine: ConfigMap openstack/edge, key features.mine.yaml (fragments[0]), jobs.credential_rotate.cron of keystone: \"worse\" is ";
     assert!(told[0].starts_with(own), "{said}");
-    assert!(told[1].starts_with("stdin:4: error: spec.features.mine.schedule: \"bad\" is no schedule: "), "{said}");
+    assert!(told[1].starts_with("stdin:4: error: spec.features.mine.schedule: \"bad\" is not a schedule: "), "{said}");
 }
 
 #[test]
@@ -134,13 +139,13 @@ fn what_is_named_and_not_there_is_noted_and_what_was_read_is_not() {
     let cloud = SOUND
         .replace("[core]", "[core], services: {nova: {releases: {nova: {valuesFrom: [{kind: Secret, name: more}]}}}}");
     let (code, said, _) = validate(&[], &cloud);
-    let note = "note: stdin:1: not seen: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] names, is not in the file: what it sets is not judged\n";
+    let note = "note: stdin:1: not validated: Secret more, key values.yaml, which spec.services.nova.releases.nova.valuesFrom[0] names, is not in the file: its values are unknown\n";
     assert!(code == 0 && said.contains(note), "{said}");
     let secret = |name: &str| {
         format!("---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\nstringData: {{values.yaml: ''}}\n")
     };
     let (_, said, _) = validate(&[], &format!("{cloud}{}{}", secret("more"), secret("other")));
-    assert!(said.starts_with("note: stdin:11: Secret is not judged\n1 resource judged"), "{said}");
+    assert!(said.starts_with("note: stdin:11: Secret is not validated\n1 resource validated"), "{said}");
 }
 
 #[test]
@@ -158,10 +163,10 @@ fn links_are_followed_once_and_what_is_no_text_is_told_so() {
         std::os::unix::fs::symlink(&place, format!("{place}/{link}")).unwrap();
     }
     let (code, said, _) = validate(&[&place], "");
-    assert_eq!((code, said.as_str()), (0, "1 resource judged: 0 errors, 0 warnings\n"));
+    assert_eq!((code, said.as_str()), (0, "1 resource validated: 0 errors, 0 warnings\n"));
     std::fs::write(format!("{place}/latin.txt"), b"a: \xe9\n").unwrap();
     let (code, said, _) = validate(&[&format!("{place}/latin.txt")], "");
-    assert!(code == 2 && said.contains(": it is no text in UTF-8; save it as such [resource]\n"), "{said}");
+    assert!(code == 2 && said.contains(": it is not UTF-8 text; save it as UTF-8 [resource]\n"), "{said}");
 }
 
 #[test]
@@ -170,7 +175,7 @@ fn images_that_an_object_beside_the_cloud_names_stay_behind_where_the_release_mo
     let cloud = SOUND.replace("[core]}", &format!("[core], {own}"));
     let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: pins}\ndata: {values.yaml: 'images: {tags: {keystone_api: a/b:c}}'}\n";
     let (code, said, _) = validate(&[], &format!("{cloud}{map}"));
-    let told = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images of keystone_api in it are named outright, so that they stay what they are when spec.openstackRelease moves from 2025.2 to 2026.1; ";
+    let told = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images of keystone_api in it are pinned, so that they do not change when spec.openstackRelease moves from 2025.2 to 2026.1; ";
     assert!(code == 1 && said.contains(told), "{said}");
     let (_, said, _) = validate(&[], &format!("{cloud}{}", map.replace("images:", "other:")));
     assert!(!said.contains("named outright"), "{said}");

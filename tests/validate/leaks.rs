@@ -69,7 +69,7 @@ fn with_secret(service: &str, values: &str) -> String {
 fn what_a_rule_says_of_a_value_out_of_a_secret_does_not_repeat_it() {
     let (code, said, _) = validate(&[], &with_secret("nova", "jobs: {cell_setup: {cron: hunter2}}"));
     let place =
-        "stdin:7: error: spec.services.nova.releases.nova.valuesFrom[0].jobs.cell_setup.cron: this is no schedule; ";
+        "stdin:7: error: spec.services.nova.releases.nova.valuesFrom[0].jobs.cell_setup.cron: this is not a schedule; ";
     assert!(code == 1 && said.starts_with(place) && !said.contains("hunter2"), "{said}");
     let volume = with_secret("glance", "volume: {class_name: hunter2}");
     let (_, said, _) = validate(&["--storage-class", "general", "-"], &volume);
@@ -126,7 +126,7 @@ fn the_password_of_an_address_is_not_repeated() {
     }
     let (_, said, _) = validate(&[], &proxy);
     assert!(
-        said.contains("http://me:[redacted]@proxy:3128") && said.contains("no user and no password may stand in it"),
+        said.contains("http://me:[redacted]@proxy:3128") && said.contains("it must contain no user and no password"),
         "{said}"
     );
 }

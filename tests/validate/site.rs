@@ -36,7 +36,7 @@ fn classes(classes: &[Class]) -> Site {
 }
 
 const FEWER: &str =
-    "give more nodes the label (spec.nodes.roles), or want fewer (a smaller size, without the preset ha)";
+    "give more nodes the label (spec.nodes.roles), or run fewer (a smaller size, without the preset ha)";
 
 #[test]
 fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
@@ -45,7 +45,7 @@ fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
         found[0],
         format!(
             "warning spec.presets: 3 RabbitMQ servers (rabbitmq), 3 database servers (mariadb) are wanted, and 2 nodes carry openstack-control-plane=enabled: each \
-             needs one of its own, so that the others wait for ever; {FEWER}"
+             needs a node of its own, so that the others stay pending; {FEWER}"
         )
     );
     let (before, after) = found[1].split_once(" more are wanted").unwrap();
@@ -53,7 +53,7 @@ fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
     assert_eq!(
         after,
         format!(
-            ", and 2 nodes carry openstack-control-plane=enabled: those that share a node are lost with it, and the others have nothing from them; {FEWER}"
+            ", and 2 nodes carry openstack-control-plane=enabled: those that share a node are lost together, so the additional ones add no availability; {FEWER}"
         )
     );
     assert_eq!(found.len(), 2, "{found:?}");
@@ -62,8 +62,7 @@ fn servers_that_insist_on_a_node_each_are_counted_against_the_nodes() {
     assert_eq!(unknown, Vec::<String>::new(), "nobody has counted");
     let named = "presets: [compute, ha]\nnodes: {roles: {control-plane: {names: [n1]}}}";
     let found = said(named, &Site::default());
-    let of_spec =
-        "are wanted, and spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs one of its own";
+    let of_spec = "are wanted, and spec.nodes.roles names 1 node for openstack-control-plane=enabled: each needs a node of its own";
     assert!(found[0].contains(of_spec), "{found:?}");
     let three = nodes(&[("openstack-control-plane", 3)]);
     assert_eq!(said(named, &three), Vec::<String>::new(), "they were counted");
@@ -80,8 +79,8 @@ fn a_majority_on_one_node_and_none_at_all_are_told_apart() {
     assert_eq!(
         said(own, &nodes(&[("openstack-control-plane", 1)])),
         [format!(
-            "warning {at}: 3 database servers (mariadb) are wanted, and 1 node carries openstack-control-plane=enabled: some share a node, and with it the majority is \
-             lost; {FEWER}"
+            "warning {at}: 3 database servers (mariadb) are wanted, and 1 node carries openstack-control-plane=enabled: some share a node, and if it fails the \
+             majority is lost; {FEWER}"
         )]
     );
     assert_eq!(
@@ -182,8 +181,8 @@ fn networks_of_the_cloud_that_are_the_clusters_are_told() {
     assert_eq!(
         said(input, &site),
         [
-            "warning spec.features.network.tunnelNetwork: 10.96.10.0/24 overlaps 10.96.0.0/12 of Services (ServiceCIDR kubernetes): from pods of the cloud what is there \
-             can't be reached, or the cluster's own can't; choose another range"
+            "warning spec.features.network.tunnelNetwork: 10.96.10.0/24 overlaps 10.96.0.0/12 of Services (ServiceCIDR kubernetes): pods of the cloud can reach only one of \
+             the two; choose another range"
         ]
     );
     assert_eq!(said("features: {network: {backend: ovs, tunnelNetwork: 172.16.0.0/24}}", &site), Vec::<String>::new());

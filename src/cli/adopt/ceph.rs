@@ -1,4 +1,4 @@
-//! The Ceph that a running cloud uses: what the cluster tells of it, and what is said of it. Reads alone.
+//! Detects the Ceph that an existing cloud uses, read-only.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,19 +11,23 @@ use crate::common::readable;
 use osdpl_core::adopt::{Answers, Known, Storage, Uses, uses};
 use osdpl_core::ceph::Cluster;
 
-/// What is known of it.
+/// The detected Ceph.
 pub struct Ceph {
-    /// The part of the spec that declares it; none where it can't be known.
+    /// The part of the spec that declares it; `None` if it is not known completely.
     pub storage: Option<Storage>,
-    /// What a person should know.
+    /// The note for the user.
     pub note: String,
 }
 
-/// Looks at what the releases use of Ceph, for a resource of this namespace and name; none where they use none.
-pub async fn look(client: &Client, known: &Known<'_>, (namespace, name): (&str, &str)) -> anyhow::Result<Option<Ceph>> {
+/// Detects the Ceph that the releases use, for a resource of this namespace and name; `None` if they use none.
+pub async fn detect(
+    client: &Client,
+    known: &Known<'_>,
+    (namespace, name): (&str, &str),
+) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = uses(known) else { return Ok(None) };
     let answers = answers(client, &uses).await.map_err(readable)?;
-    // Charts name a Ceph in their defaults: one that was never there is none.
+    // Charts have a Ceph in their defaults, which need not exist.
     if answers.configuration.is_none() && answers.keys.is_empty() {
         return Ok(None);
     }
@@ -31,7 +35,7 @@ pub async fn look(client: &Client, known: &Known<'_>, (namespace, name): (&str, 
     let storage = uses.storage(&answers, (namespace, &secret), known.releases.keys().map(String::as_str));
     let note = match &storage {
         Ok(storage) => declared(&uses, &answers, storage),
-        Err(lacking) => undeclared(&uses, namespace, lacking),
+        Err(missing) => undeclared(&uses, namespace, missing),
     };
     Ok(Some(Ceph { storage: storage.ok(), note }))
 }
@@ -52,7 +56,7 @@ async fn answers(client: &Client, uses: &Uses) -> kube::Result<Answers> {
     Ok(Answers { configuration, keys, clusters: clusters(client).await })
 }
 
-/// The Cephs that Rook runs; none where its kind is not known here, or may not be seen.
+/// Returns the Ceph clusters of Rook; none if the kind is unknown or must not be listed.
 async fn clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("ceph.rook.io", "v1", "CephCluster"));
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
@@ -67,29 +71,29 @@ async fn clusters(client: &Client) -> BTreeMap<String, Option<String>> {
 fn declared(uses: &Uses, answers: &Answers, storage: &Storage) -> String {
     let (namespace, map) = &uses.configuration;
     let mut note = format!(
-        "note: this cloud uses a Ceph ({}): Secret {} of the file describes it, after ConfigMap {namespace}/{map} and the keys that run, and \
-         features.storage.ceph names that. What is there stays as it is, pools, users and objects.",
+        "note: this cloud uses a Ceph ({}): Secret {} of the file describes it, from ConfigMap {namespace}/{map} and the keys in use, and \
+         features.storage.ceph references it. Existing pools, users and objects stay as they are.",
         uses.who(),
         storage.secret.0
     );
     if let Some(place) = &storage.guessed {
-        let _ = write!(note, " No ceph.conf tells its fsid: check the one of CephCluster {place} with `ceph fsid`.");
+        let _ = write!(note, " No ceph.conf contains its fsid: compare that of CephCluster {place} with `ceph fsid`.");
     }
     if !answers.clusters.is_empty() {
         note.push_str(
-            " Mode rook is for pools and users that osdpl asked Rook for; with this one, where monitors move or keys change, change the Secret.",
+            " Mode rook is for pools and users that osdpl requested from Rook; in this mode, update the Secret when monitors move or keys change.",
         );
     }
     note
 }
 
-fn undeclared(uses: &Uses, namespace: &str, lacking: &[String]) -> String {
+fn undeclared(uses: &Uses, namespace: &str, missing: &[String]) -> String {
     format!(
-        "note: this cloud uses a Ceph ({}), and the file does not declare it, for {}. What its releases say of it stands as overrides and goes on as it \
-         is. For osdpl to hand out keys and watch over it, write a Secret in namespace {namespace} with {}, declare features.storage: {{backend: ceph, ceph: \
-         {{mode: external, secret: {{name: THAT-SECRET}}}}}}, and look at `osdpl diff` before you apply that.",
+        "note: this cloud uses a Ceph ({}), and the file does not declare it: {}. The settings of its releases are kept as overrides. \
+         For osdpl to distribute keys and monitor it, create a Secret in namespace {namespace} with {}, declare features.storage: {{backend: ceph, ceph: \
+         {{mode: external, secret: {{name: THAT-SECRET}}}}}}, and check `osdpl diff` before you apply that.",
         uses.who(),
-        lacking.join("; "),
+        missing.join("; "),
         uses.keys()
     )
 }

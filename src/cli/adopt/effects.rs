@@ -1,10 +1,10 @@
-//! What carrying out the described spec would do to a release: values, and the objects that helm would render of them.
+//! Determines what the described spec would change in a release: values, and the rendered objects.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::look::ChartSaid;
+use super::look::ChartState;
 use crate::manifests::{Renderer, scrubber};
 use crate::plan::change::{Change, Hidden, Side};
 use osdpl_core::adopt::{Compared, Content, Description, Found, Known};
@@ -16,41 +16,41 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed, get, leaves, set};
 
-/// What would become of one release; nothing where all is empty.
+/// The changes of one release; empty if it would not change.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effects {
-    /// Values that templates would see otherwise.
+    /// Values that would change for templates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
-    /// Objects that would come, go or change.
+    /// Objects that would be added, removed or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// Why its objects can't be told.
+    /// Why its objects could not be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
 
-/// What is asked.
-pub struct Question<'a> {
+/// The inputs of the comparison.
+pub struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
     pub known: &'a Known<'a>,
     pub described: &'a Description,
-    pub charts: &'a BTreeMap<String, ChartSaid>,
-    /// Renders, or why nothing can.
+    pub charts: &'a BTreeMap<String, ChartState>,
+    /// The renderer, or why manifests can't be rendered.
     pub renderer: Result<Renderer, String>,
 }
 
-impl Question<'_> {
-    /// Of every release that can be taken over, by the catalogue's name.
+impl EffectsQuery<'_> {
+    /// Returns the effects on every release that can be adopted, by the catalogue's name.
     pub async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secrets(self.described);
         let mut all = BTreeMap::new();
         for (name, found) in &self.known.releases {
             let (wanted, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((wanted, compared)) = wanted.zip(compared) else { continue };
-            // Of the same chart and the same values helm has rendered already what it would render: no upgrade comes of it.
+            // The same chart and the same values cause no upgrade.
             if compared.verdict == Verdict::Same && !self.charts.contains_key(name) {
                 continue;
             }
@@ -65,7 +65,7 @@ impl Question<'_> {
         Ok(all)
     }
 
-    /// The objects that differ, or why that can't be told.
+    /// Returns the objects that differ, or why they could not be compared.
     async fn objects(
         &self,
         name: &str,
@@ -76,7 +76,7 @@ impl Question<'_> {
         if let Some(blocked) = &wanted.blocked {
             return Ok(Err(blocked.message.clone()));
         }
-        if let Some(ChartSaid::Unknown(why)) = self.charts.get(name) {
+        if let Some(ChartState::Unknown(why)) = self.charts.get(name) {
             return Ok(Err(why.clone()));
         }
         let renderer = match &self.renderer {
@@ -92,7 +92,8 @@ impl Question<'_> {
     }
 }
 
-/// What the release was given, and what its chart's defaults have where a secret is wanted: upstream's own passwords show no more than others.
+/// Returns the recorded values of the release, and the chart's defaults of secret values: upstream's default passwords
+/// are not shown, either.
 fn given(found: &Found, wanted: &DesiredRelease) -> Values {
     let mut given = found.source.config.clone();
     for path in &wanted.secret {
@@ -103,7 +104,7 @@ fn given(found: &Found, wanted: &DesiredRelease) -> Values {
     given
 }
 
-/// Everything secret that the spec refers to.
+/// Returns all secrets that the spec references.
 fn secrets(described: &Description) -> Vec<String> {
     let texts = |content: &Content| match content {
         Content::Text(text) => vec![text.clone()],

@@ -1,4 +1,4 @@
-//! What runs: helm's records, charts at hand, and who else drives releases. Reads alone.
+//! Reads what exists: helm's records, the given charts, and other owners of releases. Read-only.
 
 use std::collections::BTreeMap;
 
@@ -11,80 +11,78 @@ use osdpl_operator::charts::{Store, Wanted};
 use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::wanted;
 
-/// What helm has recorded.
+/// The releases that helm has recorded.
 #[derive(Default)]
-pub struct Look {
-    /// The releases that are deployed and not ours.
+pub struct HelmReleases {
+    /// The deployed releases that osdpl does not manage.
     pub found: Vec<Found>,
-    /// The others: what is said of each.
+    /// The other releases, and why each is excluded.
     pub others: BTreeMap<Key, String>,
 }
 
-pub async fn look(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<Look> {
-    let mut look = Look::default();
+pub async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
+    let mut releases = HelmReleases::default();
     for meta in cluster.newest_records(namespace).await? {
         let key = meta.release.clone();
         let other = match (&meta.maker, meta.status) {
-            (Maker::Ours(_), _) => Some("made or taken over by osdpl already".to_owned()),
+            (Maker::Ours(_), _) => Some("already managed by osdpl".to_owned()),
             (_, Status::Deployed) => None,
-            (_, status) => {
-                Some(format!("revision {} is {status}: bring it to deployed with helm first", meta.revision))
-            }
+            (_, status) => Some(format!("revision {} is {status}; repair it with helm first", meta.revision)),
         };
         if let Some(other) = other {
-            look.others.insert(key, other);
+            releases.others.insert(key, other);
             continue;
         }
         match cluster.recorded_source(&key, meta.revision.into()).await? {
-            Ok((source, _)) => look.found.push(Found::new(key, meta.revision, source)),
-            Err(problem) => drop(look.others.insert(key, problem)),
+            Ok((source, _)) => releases.found.push(Found::new(key, meta.revision, source)),
+            Err(problem) => drop(releases.others.insert(key, problem)),
         }
     }
-    Ok(look)
+    Ok(releases)
 }
 
-/// How the chart that would be used stands to the recorded one.
-pub enum ChartSaid {
-    /// It is another: how.
+/// How the chart to use compares to the recorded one.
+pub enum ChartState {
+    /// It differs.
     Other(String),
-    /// It can't be had, or read: why.
+    /// It can't be obtained or read.
     Unknown(String),
 }
 
-/// What is to be said of the charts that would be used, by the catalogue's name; nothing of one that is the recorded one.
+/// Returns the charts that differ from the recorded ones, by the catalogue's name.
 pub async fn charts(
     store: &Store,
     known: &Known<'_>,
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
-) -> BTreeMap<String, ChartSaid> {
-    let mut said = BTreeMap::new();
+) -> BTreeMap<String, ChartState> {
+    let mut states = BTreeMap::new();
     for (name, found) in &known.releases {
         let Some((wanted, _)) = wanted(store, spec, catalog, name) else { continue };
-        if let Some(one) = beside(store, &wanted, &found.source).await {
-            said.insert(name.clone(), one);
+        if let Some(state) = compare(store, &wanted, &found.source).await {
+            states.insert(name.clone(), state);
         }
     }
-    said
+    states
 }
 
-async fn beside(store: &Store, wanted: &Wanted, source: &Source) -> Option<ChartSaid> {
+async fn compare(store: &Store, wanted: &Wanted, source: &Source) -> Option<ChartState> {
     let recorded = &source.chart.version;
     let chart = match store.obtain(wanted).await {
         Ok(chart) => chart,
-        Err(error) => return Some(ChartSaid::Unknown(format!("its chart can't be had: {error}"))),
+        Err(error) => return Some(ChartState::Unknown(format!("its chart can't be obtained: {error}"))),
     };
     match chart.imprint() {
         Ok(imprint) if chart.version == *recorded && imprint == source.imprint => None,
-        Ok(_) if chart.version == *recorded => Some(ChartSaid::Other(format!(
-            "the chart at hand, which has other templates or defaults under the same version {recorded}"
+        Ok(_) if chart.version == *recorded => Some(ChartState::Other(format!(
+            "the given chart, which has other templates or defaults under the same version {recorded}"
         ))),
-        Ok(_) => Some(ChartSaid::Other(format!("its chart from {recorded} to {}", chart.version))),
-        Err(error) => Some(ChartSaid::Unknown(format!("its chart can't be read: {error}"))),
+        Ok(_) => Some(ChartState::Other(format!("its chart from {recorded} to {}", chart.version))),
+        Err(error) => Some(ChartState::Unknown(format!("its chart can't be read: {error}"))),
     }
 }
 
-/// Who else drives releases, by the catalogue's name.
+/// Returns other owners of releases, by the catalogue's name.
 pub async fn owners(cluster: &Reader, known: &Known<'_>) -> anyhow::Result<BTreeMap<String, String>> {
     let mut owners = BTreeMap::new();
     for (name, found) in &known.releases {

@@ -1,4 +1,4 @@
-//! What was found, and what taking each release over would change: for people and for programs.
+//! Reports what was found, and what adopting each release would change, as text and JSON.
 
 mod line;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::effects::Effects;
-use super::look::ChartSaid;
+use super::look::ChartState;
 use super::warnings::{self, Warning};
 use line::Line;
 use osdpl_core::adopt::{Description, Known};
@@ -18,23 +18,23 @@ use osdpl_core::difference::{Difference, Effect};
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shown {
+pub struct AdoptReport {
     pub releases: Vec<Line>,
-    /// Releases that do not run here and that others need: they are paused.
+    /// Releases that do not exist here but are needed by others: they are paused.
     pub installs: Vec<String>,
-    /// Releases that are left alone, and why.
+    /// Releases that are ignored, and why.
     pub left: Vec<Left>,
     pub openstack_release: String,
     pub presets: Vec<String>,
     pub findings: Vec<String>,
-    /// Passwords that everyone knows.
+    /// Publicly known passwords.
     pub shipped: Vec<Warning>,
-    /// What is said of the cloud's Ceph.
+    /// The note about the cloud's Ceph.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
-    /// The names of the Secrets that the spec refers to.
+    /// The names of the Secrets that the spec references.
     pub secrets: Vec<String>,
-    /// Whether charts were at hand: without, that the operator's are those which run is taken for granted.
+    /// Whether charts were given; without them, the operator's charts are assumed to be those in use.
     pub charts: bool,
 }
 
@@ -44,21 +44,21 @@ pub struct Left {
     pub why: String,
 }
 
-/// What was found out of the releases, each by the catalogue's name.
-pub struct Seen {
+/// The observations about the releases, by the catalogue's names.
+pub struct Observations {
     pub owners: BTreeMap<String, String>,
-    pub charts: BTreeMap<String, ChartSaid>,
+    pub charts: BTreeMap<String, ChartState>,
     pub effects: BTreeMap<String, Effects>,
-    /// Whether charts were at hand.
+    /// Whether charts were given.
     pub has_charts: bool,
-    /// Passwords that everyone knows.
+    /// Publicly known passwords.
     pub shipped: Vec<Warning>,
-    /// What is said of the cloud's Ceph.
+    /// The note about the cloud's Ceph.
     pub ceph: Option<String>,
 }
 
-impl Shown {
-    pub fn new(known: &Known<'_>, described: &Description, mut seen: Seen) -> Self {
+impl AdoptReport {
+    pub fn new(known: &Known<'_>, described: &Description, mut seen: Observations) -> Self {
         let lines = known.releases.iter().map(|(name, found)| Line::new(name, found, described, &mut seen)).collect();
         let left = known.strangers.iter().map(|(key, why)| Left { release: key.to_string(), why: why.clone() });
         let findings = described.findings.iter().map(|finding| {
@@ -79,7 +79,7 @@ impl Shown {
         }
     }
 
-    /// For people; `file` is what was written.
+    /// Returns the report as text; `file` is the written file.
     pub fn table(&self, file: Option<&Path>) -> String {
         let mut text = String::new();
         for line in &self.releases {
@@ -91,16 +91,16 @@ impl Shown {
         for name in &self.installs {
             let _ = writeln!(
                 text,
-                "{name:<14} is not here and others need it: paused; say `external` of its service where it runs elsewhere"
+                "{name:<14} is not here but needed by others: paused; set `external` of its service if it runs elsewhere"
             );
         }
         for Left { release, why } in &self.left {
-            let _ = writeln!(text, "{:<14} {release:<28} left alone: {why}", "-");
+            let _ = writeln!(text, "{:<14} {release:<28} ignored: {why}", "-");
         }
         for finding in &self.findings {
             let _ = writeln!(text, "{finding}");
         }
-        text.push_str(&warnings::told(&self.shipped));
+        text.push_str(&warnings::text(&self.shipped));
         if let Some(note) = &self.ceph {
             let _ = writeln!(text, "{note}");
         }
@@ -119,38 +119,38 @@ impl Shown {
         text
     }
 
-    /// All of it in a sentence.
+    /// Returns the summary.
     fn summary(&self) -> String {
         let free: Vec<&Line> = self.releases.iter().filter(|line| line.owner.is_none()).collect();
-        let same = free.iter().filter(|line| line.is_nothing()).count();
-        let mut text = format!("{same} of {} releases come in with nothing changed", self.releases.len());
+        let same = free.iter().filter(|line| line.is_unchanged()).count();
+        let mut text = format!("{same} of {} releases can be adopted unchanged", self.releases.len());
         if same < free.len() {
             let _ = write!(text, ", {} would change{}", free.len() - same, effects(&free));
-            text.push_str(" (each waits for approval once it is taken over)");
+            text.push_str(" (each waits for approval after adoption)");
         }
         if same < self.releases.len() && !self.charts {
-            text.push_str("; no charts are at hand (--charts), so that objects are not told");
+            text.push_str("; no charts are given (--charts), so objects are not compared");
         } else if !self.charts {
-            text.push_str(", provided that the operator's charts are those that run (--charts compares them)");
+            text.push_str(", provided that the operator uses the same charts (--charts compares them)");
         }
         text.push('.');
         text
     }
 }
 
-/// What becomes of objects, counted.
+/// Returns the numbers of changed objects by kind of change.
 fn effects(lines: &[&Line]) -> String {
     let objects: Vec<&Difference> = lines.iter().flat_map(|line| &line.effects.objects).collect();
     let count = |is: fn(&Effect) -> bool| objects.iter().filter(|object| is(&object.effect)).count();
     let counts = [
         (count(|effect| *effect == Effect::Added), "added"),
         (count(|effect| !matches!(effect, Effect::Added | Effect::Removed | Effect::Kept)), "changed"),
-        (count(Effect::ends_pods), "of these with their pods anew"),
+        (count(Effect::ends_pods), "of these with a restart of pods"),
         (count(|effect| matches!(effect, Effect::Recreated { .. })), "to be recreated"),
         (count(|effect| *effect == Effect::Removed), "deleted"),
     ];
-    let told: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    if told.is_empty() { String::new() } else { format!("; objects: {}", told.join(", ")) }
+    let parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if parts.is_empty() { String::new() } else { format!("; objects: {}", parts.join(", ")) }
 }
 
 #[cfg(test)]

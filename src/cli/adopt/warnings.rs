@@ -1,4 +1,4 @@
-//! Passwords that everyone knows, for people: each with its field and the place to change it at, never the value.
+//! Warns about publicly known passwords: each with its field and the place to change it, never the value.
 
 use std::fmt::Write as _;
 
@@ -8,25 +8,25 @@ use osdpl_core::adopt::Shipped;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
-/// How the catalogue begins to speak of a credential that must stay as it is.
+/// The prefix of the catalogue's rotation note for credentials that must not change.
 const NEVER: &str = "never";
 
-/// One that a running cloud has from upstream's charts.
+/// A password of the existing cloud that is a default of upstream's charts.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
     /// The release, by the catalogue's name.
     pub release: String,
-    /// The field of its values.
+    /// The path in its values.
     pub field: String,
-    /// What another one is written into, once the release is taken over.
+    /// Where to write a new one once the release is adopted.
     pub place: String,
-    /// What else that takes, in the catalogue's words.
+    /// Further steps, from the catalogue.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub besides: String,
 }
 
-/// All of them, but those that can never become others.
+/// Returns all warnings, except those about passwords that can never change.
 pub fn of(shipped: &Shipped, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Warning> {
     let rotation = |service: &str, name: &str| {
         let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
@@ -39,20 +39,20 @@ pub fn of(shipped: &Shipped, spec: &OpenStackDeploymentSpec, catalog: &Catalog) 
         let place = match (given, own()) {
             (Some(key), _) => format!("Secret {}, key {}", key.name, key.key),
             (None, Some(values)) => format!("Secret {}, its values", values.name),
-            (None, None) => format!("a Secret that spec.services.{service}.credentials.{name} names"),
+            (None, None) => format!("a Secret referenced by spec.services.{service}.credentials.{name}"),
         };
         Warning { release: release.clone(), field: path.to_string(), place, besides: rotation(service, name) }
     });
     warned.collect()
 }
 
-/// For people; nothing where there are none.
-pub fn told(warnings: &[Warning]) -> String {
+/// Returns the warnings as text; empty if there are none.
+pub fn text(warnings: &[Warning]) -> String {
     let mut text = String::new();
     if !warnings.is_empty() {
         let _ = writeln!(
             text,
-            "warning: {} passwords are those that upstream's charts ship, and everyone knows them. Once a release is taken over, write another into:",
+            "warning: {} passwords are publicly known defaults of upstream's charts. Once a release is adopted, write a new one to:",
             warnings.len()
         );
     }
@@ -71,7 +71,7 @@ mod tests {
     use osdpl_values::Path;
 
     #[test]
-    fn the_place_and_the_way_out_are_named() {
+    fn names_where_to_change_each_password() {
         let one = |service: &str, name: &str, release: &str, path: &str| {
             ((service.to_owned(), name.to_owned()), (release.to_owned(), Path::parse(path).unwrap()))
         };
@@ -87,16 +87,16 @@ mod tests {
         let cinder =
             json!({"releases": {"cinder": {"valuesFrom": [{"kind": "Secret", "name": "cloud-adopted-cinder"}]}}});
         let spec = json!({"openstackRelease": "2026.1", "services": {"keystone": given, "cinder": cinder}});
-        let said =
-            told(&of(&shipped, &serde_json::from_value(spec).unwrap(), &osdpl_core::files::catalog(None).unwrap()));
+        let found =
+            text(&of(&shipped, &serde_json::from_value(spec).unwrap(), &osdpl_core::files::catalog(None).unwrap()));
         let expected = "\
-warning: 4 passwords are those that upstream's charts ship, and everyone knows them. Once a release is taken over, write another into:
-    heat conf.heat.DEFAULT.auth_encryption_key: a Secret that spec.services.heat.credentials.encryption_key names (rewrite the database first, with heat-manage update_params)
+warning: 4 passwords are publicly known defaults of upstream's charts. Once a release is adopted, write a new one to:
+    heat conf.heat.DEFAULT.auth_encryption_key: a Secret referenced by spec.services.heat.credentials.encryption_key (rewrite the database first, with heat-manage update_params)
     keystone endpoints.identity.auth.admin.password: Secret own, key admin (keystone's db-sync takes it over; until they are upgraded, the other charts hold the old one)
     keystone endpoints.oslo_db.auth.keystone.password: Secret own, key database (db-init does not change the password of an account that exists; run ALTER USER first)
-    cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values (set by the next upgrade; the pods read it from a Secret that no hash covers and must be restarted)
+    cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values (set by the next upgrade; the pods read it from a Secret that is not in their hash and must be restarted)
 ";
-        assert_eq!(said, expected);
-        assert_eq!(told(&[]), "");
+        assert_eq!(found, expected);
+        assert_eq!(text(&[]), "");
     }
 }

@@ -1,4 +1,4 @@
-//! The file that describes a cloud: the resource, and the Secrets that it refers to.
+//! Writes the file that describes a cloud: the resource and its Secrets.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,24 +10,24 @@ use serde_json::{Map, Value, json};
 use osdpl_core::adopt::Description;
 use osdpl_values::yaml;
 
-/// Only its owner reads it: there are passwords in it.
+/// The file mode: only the owner can read the passwords in it.
 const PRIVATE: u32 = 0o600;
 
-pub struct Written<'a> {
+pub struct DescriptionFile<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
     pub described: &'a Description,
-    /// What is said of the cloud's Ceph.
+    /// The note about the cloud's Ceph.
     pub note: Option<&'a str>,
 }
 
-impl Written<'_> {
-    /// Writes all of it, Secrets first, so that `kubectl apply` makes them before the resource that names them.
+impl DescriptionFile<'_> {
+    /// Writes everything, Secrets first, so that `kubectl apply` creates them before the resource that references them.
     #[allow(clippy::disallowed_methods, reason = "the command line writes the file that its user names")]
     pub fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
         let mut target = open.write(true).create(true).truncate(true).mode(PRIVATE).open(file)?;
-        // A file that was there keeps its own rights when it is opened.
+        // An existing file keeps its mode when it is opened.
         target.set_permissions(std::fs::Permissions::from_mode(PRIVATE))?;
         target.write_all(self.text(true)?.as_bytes())?;
         Ok(())
@@ -43,13 +43,13 @@ impl Written<'_> {
             let names = self.described.secrets.keys().cloned().collect::<Vec<_>>().join(", ");
             let _ = writeln!(
                 text,
-                "# Without the Secrets that it names, which hold passwords (--out FILE writes them too): {names}"
+                "# Without the referenced Secrets, which contain passwords (--out FILE writes them, too): {names}"
             );
         }
-        text.push_str("# It is paused and takes nothing over: look at `osdpl plan`, name what to take over with `osdpl adopt RELEASE…`, and set\n");
-        text.push_str("# `paused` to false when all is as it should be.\n");
+        text.push_str("# It is paused and adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
+        text.push_str("# `paused` to false when everything is as it should be.\n");
         let Self { name, namespace, described, note } = self;
-        // What is only guessed is to be corrected here.
+        // The user should check guessed values here.
         let guessed = described.findings.iter().filter(|finding| finding.field == "spec.openstackRelease");
         let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
         for line in notes.flat_map(|note| wrapped(&note)) {
@@ -59,7 +59,7 @@ impl Written<'_> {
             "apiVersion": "osdpl.dev/v1alpha1",
             "kind": "OpenStackDeployment",
             "metadata": {"name": name, "namespace": namespace},
-            "spec": bare(serde_json::to_value(&described.spec)?),
+            "spec": without_empty(serde_json::to_value(&described.spec)?),
         })));
         Ok(text)
     }
@@ -77,17 +77,17 @@ impl Written<'_> {
     }
 }
 
-/// Without maps that say nothing, outside of values.
-fn bare(spec: Value) -> Value {
+/// Removes empty maps and nulls outside of values.
+fn without_empty(spec: Value) -> Value {
     let Value::Object(map) = spec else { return spec };
     let kept = map.into_iter().filter_map(|(key, value)| {
-        let value = if key == "values" || key == "features" { value } else { bare(value) };
+        let value = if key == "values" || key == "features" { value } else { without_empty(value) };
         (!value.as_object().is_some_and(Map::is_empty) && !value.is_null()).then_some((key, value))
     });
     Value::Object(kept.collect())
 }
 
-/// Lines that are no longer than lines of YAML should be.
+/// Wraps a text into lines of limited width.
 fn wrapped(text: &str) -> Vec<String> {
     const WIDEST: usize = 140;
     let mut lines = vec![String::new()];

@@ -1,12 +1,12 @@
-//! Each release's record beside what is wanted of it.
+//! Compares each release's record with its desired state.
 
 use kube::ResourceExt;
 
-use super::shown::{Line, Shown, What};
+use super::shown::{DiffReport, Line, What};
 use crate::live::Live;
 use crate::manifests::{Renderer, scrubber};
 use crate::plan::change::{Change, Hidden, Side};
-use crate::said::Said;
+use crate::said::FindingOutput;
 use osdpl_core::adopt::compare;
 use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference::{Difference, differences, objects};
@@ -18,40 +18,41 @@ use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::secrets;
 use osdpl_values::{Path, Values, changed};
 
-/// Compares the releases, or only those that are named.
-pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Renderer>) -> anyhow::Result<Shown> {
+/// Compares the releases, or only the named ones.
+pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Renderer>) -> anyhow::Result<DiffReport> {
     let Live { client, deployment, preview, .. } = live;
     let scrub = |text: &str| preview.scrubber.scrub(text);
-    let findings = preview.findings.iter().map(|found| Said::of(found, live.document.as_ref()).scrubbed(scrub));
-    let mut shown = Shown {
+    let findings =
+        preview.findings.iter().map(|found| FindingOutput::of(found, live.document.as_ref()).scrubbed(scrub));
+    let mut shown = DiffReport {
         namespace: deployment.namespace().unwrap_or_default(),
         name: deployment.name_any(),
         findings: findings.collect(),
         unknown: preview.unknown.iter().map(|unknown| scrub(unknown)).collect(),
-        ..Shown::default()
+        ..DiffReport::default()
     };
     if preview.refused {
-        let said = shown.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        anyhow::bail!("the resource is refused, so nothing would be done:\n{said}");
+        let messages = shown.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        anyhow::bail!("the resource is refused, so nothing would be done:\n{messages}");
     }
     let secrets: Vec<String> = secrets(&preview.facts).into_iter().map(Into::into).collect();
     shown.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unseen.contains(unknown));
-    let look = Look { live, cluster: Reader::new(client.clone()), renderer, secrets };
-    let wanted = |key: &Key| preview.desired.releases.values().any(|release| release.key == *key);
+    let comparison = Comparison { live, cluster: Reader::new(client.clone()), renderer, secrets };
+    let is_desired = |key: &Key| preview.desired.releases.values().any(|release| release.key == *key);
     for (name, decision) in &preview.plan.decisions {
         if !only.is_empty() && !only.contains(name) {
             continue;
         }
         let key = &decision.key;
         let found = match preview.desired.releases.get(name).filter(|release| release.key == *key) {
-            Some(release) if release.managed => look.wanted(name, release).await?,
-            // What was let go is nobody's business.
-            Some(_) if !is_let_go(&decision.step) => {
+            Some(release) if release.managed => comparison.compare_release(name, release).await?,
+            // Unmanaged releases are not compared.
+            Some(_) if !is_being_unmanaged(&decision.step) => {
                 shown.let_go += 1;
                 continue;
             }
-            None if wanted(key) => None,
-            Some(_) | None => left(&decision.step, &scrub).map(|what| Line::of(key, what)),
+            None if is_desired(key) => None,
+            Some(_) | None => undesired_outcome(&decision.step, &scrub).map(|what| Line::of(key, what)),
         };
         match found {
             Some(release) => drop(shown.releases.insert(name.clone(), release)),
@@ -61,12 +62,12 @@ pub async fn compare_all(live: &Live, only: &[String], renderer: Option<&Rendere
     Ok(shown)
 }
 
-fn is_let_go(step: &Step) -> bool {
+fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::LetGo, _))
 }
 
-/// What the plan makes of a release that is not wanted; `None` where there is nothing left to do.
-fn left(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<What> {
+/// Returns what the plan does with a release that is not desired; `None` if nothing is left to do.
+fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<What> {
     match step {
         Step::Ready => None,
         Step::Do(Action::LetGo, _) => Some(What::LetGo),
@@ -75,20 +76,20 @@ fn left(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<What> {
     }
 }
 
-struct Look<'a> {
+struct Comparison<'a> {
     live: &'a Live,
     cluster: Reader,
     renderer: Option<&'a Renderer>,
     secrets: Vec<String>,
 }
 
-impl Look<'_> {
-    /// How a release is not as it is wanted; `None` where it is.
-    async fn wanted(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<Line>> {
+impl Comparison<'_> {
+    /// Returns how a release differs from its desired state; `None` if it does not.
+    async fn compare_release(&self, name: &str, release: &DesiredRelease) -> anyhow::Result<Option<Line>> {
         let key = &release.key;
         let why = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
-            // Nothing is done to one that is asked to move, as `plan` says, too: there is nothing left to compare.
+            // A refused move changes nothing, as in `plan`, so there is nothing left to compare.
             if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
                 return Ok(Some(Line::of(key, What::Stays { why: why(&blocked.message) })));
             }
@@ -114,22 +115,22 @@ impl Look<'_> {
         if is_same && let Some(why) = found.unrendered.take() {
             return Ok(Some(Line::of(key, What::Refused { why })));
         }
-        // One of ours that was made of just this was told above.
+        // A revision of osdpl with the same inputs was handled above.
         if is_same && !is_ours(seen) {
             return Ok(None);
         }
         if is_same {
             let status = &seen.status;
             let what = match status.as_str() {
-                "deployed" => "helm's version or flags, or what of its chart makes no difference here".to_owned(),
-                _ => format!("nothing but its newest revision, which is {status}"),
+                "deployed" => "helm's version or flags, or a part of its chart without effect here".to_owned(),
+                _ => format!("only its newest revision, which is {status}"),
             };
             found.what = What::Changed { chart: Some(what) };
         }
         Ok(Some(found))
     }
 
-    /// The values that differ as templates see them, and the chart.
+    /// Returns the values that differ for templates, and the chart.
     fn values(&self, release: &DesiredRelease, source: &Source) -> Line {
         let compared = compare(release, source);
         let (before, after) = (&compared.before, &compared.after);
@@ -149,7 +150,8 @@ impl Look<'_> {
         found
     }
 
-    /// Adds the objects that differ, where they are asked for, or why they are not known: a chart that can't be had is no reason to say nothing of others.
+    /// Adds the objects that differ, if requested, or why they are not known: an unavailable chart must not hide the
+    /// results of others.
     async fn objects(
         &self,
         name: &str,
@@ -186,12 +188,12 @@ impl Line {
     }
 }
 
-/// Whether an operator of ours made the newest revision.
+/// Whether osdpl created the newest revision.
 fn is_ours(seen: &ReleaseSeen) -> bool {
     seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision)
 }
 
-/// Whether the record itself says that it was made of just this: its manifest is then the one that would be rendered.
+/// Whether the record has the same inputs: its manifest then equals the one that would be rendered.
 fn is_known_same(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
     is_ours(seen) && seen.status == "deployed" && seen.inputs.as_ref() == Some(&release.inputs)
 }
@@ -201,19 +203,19 @@ mod tests {
     use super::*;
     use osdpl_core::plan::Why;
 
-    fn told(step: &Step) -> Option<String> {
-        left(step, &|text: &str| text.replace("hunter2", "…")).map(|what| what.to_string())
+    fn outcome(step: &Step) -> Option<String> {
+        undesired_outcome(step, &|text: &str| text.replace("hunter2", "…")).map(|what| what.to_string())
     }
 
     #[test]
-    fn what_becomes_of_a_release_that_is_not_wanted_the_plan_says() {
-        assert_eq!(told(&Step::Ready), None, "its record alone is left");
-        let let_go = Step::Do(Action::LetGo, Why::Unmanaged);
-        assert_eq!(told(&let_go).unwrap(), "would be let go, and runs on as it is");
+    fn describes_releases_that_are_not_desired() {
+        assert_eq!(outcome(&Step::Ready), None, "only its record is left");
+        let unmanage = Step::Do(Action::LetGo, Why::Unmanaged);
+        assert_eq!(outcome(&unmanage).unwrap(), "would be unmanaged, and keeps running as it is");
         let broken = Step::Wait(Wait::Undecodable("no gzip: hunter2".into()));
-        assert_eq!(told(&broken).unwrap(), "can't be read: no gzip: …");
+        assert_eq!(outcome(&broken).unwrap(), "can't be read: no gzip: …");
         let gone = Step::Do(Action::Uninstall { skip_hooks: false }, Why::Unwanted);
-        assert_eq!(told(&gone).unwrap(), "would be uninstalled");
-        assert_eq!(told(&Step::Wait(Wait::Approval(Why::Unwanted))).unwrap(), "would be uninstalled");
+        assert_eq!(outcome(&gone).unwrap(), "would be uninstalled");
+        assert_eq!(outcome(&Step::Wait(Wait::Approval(Why::Unwanted))).unwrap(), "would be uninstalled");
     }
 }

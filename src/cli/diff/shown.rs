@@ -1,4 +1,4 @@
-//! Differences for people and for programs.
+//! The differences as text and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,31 +6,31 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::plan::change::Change;
-use crate::said::Said;
+use crate::said::FindingOutput;
 use osdpl_core::difference::Difference;
 
-/// What would be done, were the resource carried out as it is.
+/// What reconciling the resource would change.
 #[derive(Default, Serialize)]
-pub struct Shown {
+pub struct DiffReport {
     pub namespace: String,
     pub name: String,
-    /// The releases that are not as they are wanted, by the catalogue's names.
+    /// The releases that differ from their desired state, by the catalogue's names.
     pub releases: BTreeMap<String, Line>,
-    /// How many are.
+    /// The number of releases that do not differ.
     pub same: usize,
-    /// How many were let go: nobody compares them.
+    /// The number of unmanaged releases, which are not compared.
     #[serde(rename = "letGo", skip_serializing_if = "is_none")]
     pub let_go: usize,
-    /// What is wrong with the resource, or should be known.
+    /// Findings about the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Said>,
-    /// What could not be found out.
+    pub findings: Vec<FindingOutput>,
+    /// Facts that could not be determined.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether releases count as they are wanted for the benefit of the doubt.
+    /// Whether releases count as equal although this could not be verified.
     #[serde(skip)]
     pub uncertain: bool,
-    /// What else should be known.
+    /// Further notes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -43,7 +43,7 @@ fn is_none(count: &usize) -> bool {
 /// One release.
 #[derive(Serialize)]
 pub struct Line {
-    /// `namespace/name`, as helm knows it.
+    /// The helm release as `namespace/name`.
     pub release: String,
     #[serde(flatten)]
     pub what: What,
@@ -56,44 +56,44 @@ pub struct Line {
     pub unrendered: Option<String>,
 }
 
-/// What would become of it.
+/// What would happen to a release.
 #[derive(PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum What {
-    /// It is not there.
+    /// It does not exist yet.
     Installed,
-    /// Nothing wants it any more.
+    /// It is no longer desired.
     Uninstalled,
-    /// It becomes nobody's, and stays as it is.
+    /// It becomes unmanaged and stays as it is.
     LetGo,
-    /// It is given something else: values, and `chart` where that is another.
+    /// Its values change, and `chart` if the chart changes.
     Changed {
         #[serde(skip_serializing_if = "Option::is_none")]
         chart: Option<String>,
     },
-    /// What is asked of it can't be done, such as moving it: it stays as it is, where it is.
+    /// The requested change, such as moving it, is impossible: it stays as it is, where it is.
     Stays { why: String },
-    /// What it is to be given is not at hand.
+    /// Its desired state is not available.
     Refused { why: String },
-    /// What runs can't be read.
+    /// Its record can't be read.
     Unreadable { why: String },
 }
 
-impl Shown {
+impl DiffReport {
     /// Whether everything could be compared.
     pub fn is_whole(&self) -> bool {
-        let apart = |release: &Line| {
+        let is_incomplete = |release: &Line| {
             release.unrendered.is_some() || matches!(release.what, What::Refused { .. } | What::Unreadable { .. })
         };
-        !self.uncertain && !self.releases.values().any(apart)
+        !self.uncertain && !self.releases.values().any(is_incomplete)
     }
 
-    /// Whether anything is not as it is wanted.
+    /// Whether anything differs.
     pub fn differs(&self) -> bool {
         !self.releases.is_empty()
     }
 
-    /// For people.
+    /// Returns the differences as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
@@ -102,7 +102,7 @@ impl Shown {
         for (name, release) in &self.releases {
             let _ = writeln!(text, "{name} ({}) {}", release.release, release.what);
             for change in &release.values {
-                let _ = writeln!(text, "  {}", change.told());
+                let _ = writeln!(text, "  {}", change.describe());
             }
             if let Some(why) = &release.unrendered {
                 let _ = writeln!(text, "  its objects can't be compared: {}", why.replace('\n', "\n  "));
@@ -130,11 +130,11 @@ impl Shown {
             (of(|what| matches!(what, What::Changed { .. })), "would be changed"),
             (of(|what| *what == What::Installed), "installed"),
             (of(|what| *what == What::Uninstalled), "uninstalled"),
-            (self.let_go + of(|what| *what == What::LetGo), "let go"),
-            (of(|what| matches!(what, What::Stays { .. })), "left as it is against the spec"),
+            (self.let_go + of(|what| *what == What::LetGo), "unmanaged"),
+            (of(|what| matches!(what, What::Stays { .. })), "left as it is despite the spec"),
             (of(|what| matches!(what, What::Refused { .. } | What::Unreadable { .. })), "can't be compared"),
         ];
-        let told = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}, "));
+        let parts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}, "));
         let ended = self.releases.values().flat_map(|release| &release.objects);
         let ended = ended.filter(|object| object.effect.ends_pods()).count();
         let pods = match ended {
@@ -142,7 +142,7 @@ impl Shown {
             1 => "; the pods of 1 object restart".to_owned(),
             count => format!("; the pods of {count} objects restart"),
         };
-        format!("{}{} as wanted{pods}.", told.collect::<String>(), self.same)
+        format!("{}{} as desired{pods}.", parts.collect::<String>(), self.same)
     }
 }
 
@@ -151,7 +151,7 @@ impl std::fmt::Display for What {
         match self {
             Self::Installed => formatter.write_str("would be installed"),
             Self::Uninstalled => formatter.write_str("would be uninstalled"),
-            Self::LetGo => formatter.write_str("would be let go, and runs on as it is"),
+            Self::LetGo => formatter.write_str("would be unmanaged, and keeps running as it is"),
             Self::Changed { chart: None } => formatter.write_str("would be changed"),
             Self::Changed { chart: Some(chart) } => write!(formatter, "would be changed: {chart}"),
             Self::Stays { why } => write!(formatter, "stays as it is: {why}"),
@@ -171,13 +171,13 @@ mod tests {
         Line { release: "openstack/x".into(), what, values, objects: Vec::new(), unrendered: None }
     }
 
-    fn shown(releases: Vec<(&str, Line)>) -> Shown {
+    fn shown(releases: Vec<(&str, Line)>) -> DiffReport {
         let releases = releases.into_iter().map(|(name, release)| (name.to_owned(), release)).collect();
-        Shown { releases, same: 2, ..Shown::default() }
+        DiffReport { releases, same: 2, ..DiffReport::default() }
     }
 
     #[test]
-    fn every_kind_of_difference_is_told_and_secrets_only_change() {
+    fn formats_every_kind_of_difference() {
         let change = |before: &str, after: &str| Change {
             path: "conf.x".into(),
             before: Some(json!(before)),
@@ -195,28 +195,33 @@ mod tests {
             all.text(),
             "a (openstack/x) would be installed\nb (openstack/x) would be uninstalled\nc (openstack/x) would be changed\n  \
              conf.x: \"1\" → \"2\"\n  conf.x: changed, not shown\nd (openstack/x) would be changed: the chart's version from 1 to 2\n\
-             2 would be changed, 1 installed, 1 uninstalled, 2 as wanted.\n"
+             2 would be changed, 1 installed, 1 uninstalled, 2 as desired.\n"
         );
         assert!(all.is_whole() && all.differs());
-        let told = serde_json::to_value(&all).unwrap();
-        assert_eq!(told["releases"]["a"], json!({"release": "openstack/x", "what": "installed"}));
-        let lacking = shown(vec![("e", release(What::Refused { why: "no chart".into() }, vec![]))]);
-        assert!(!lacking.is_whole() && lacking.text().contains("e (openstack/x) can't be compared: no chart\n"));
+        let json = serde_json::to_value(&all).unwrap();
+        assert_eq!(json["releases"]["a"], json!({"release": "openstack/x", "what": "installed"}));
+        let unavailable = shown(vec![("e", release(What::Refused { why: "no chart".into() }, vec![]))]);
+        assert!(
+            !unavailable.is_whole() && unavailable.text().contains("e (openstack/x) can't be compared: no chart\n")
+        );
         let moved = shown(vec![("f", release(What::Stays { why: "it can't become y/f".into() }, vec![]))]);
         assert_eq!(
             moved.text(),
-            "f (openstack/x) stays as it is: it can't become y/f\n1 left as it is against the spec, 2 as wanted.\n"
+            "f (openstack/x) stays as it is: it can't become y/f\n1 left as it is despite the spec, 2 as desired.\n"
         );
         assert!(moved.is_whole() && moved.differs());
-        assert_eq!(shown(vec![]).text(), "2 as wanted.\n");
+        assert_eq!(shown(vec![]).text(), "2 as desired.\n");
     }
 
     #[test]
-    fn what_was_not_compared_is_not_as_wanted() {
-        let gone = Shown { let_go: 1, ..shown(vec![("a", release(What::LetGo, vec![]))]) };
-        assert_eq!(gone.text(), "a (openstack/x) would be let go, and runs on as it is\n2 let go, 2 as wanted.\n");
-        let guessed = Shown { uncertain: true, ..shown(vec![]) };
-        assert!(!guessed.is_whole(), "what counts as wanted only because its chart is not known");
+    fn incomplete_comparisons_are_reported() {
+        let unmanaged = DiffReport { let_go: 1, ..shown(vec![("a", release(What::LetGo, vec![]))]) };
+        assert_eq!(
+            unmanaged.text(),
+            "a (openstack/x) would be unmanaged, and keeps running as it is\n2 unmanaged, 2 as desired.\n"
+        );
+        let guessed = DiffReport { uncertain: true, ..shown(vec![]) };
+        assert!(!guessed.is_whole(), "the chart of a release is not known");
         let line = Line { unrendered: Some("no chart x".into()), ..release(What::Changed { chart: None }, vec![]) };
         let half = shown(vec![("a", line)]);
         assert!(!half.is_whole() && half.text().contains("\n  its objects can't be compared: no chart x\n"));

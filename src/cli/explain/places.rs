@@ -1,4 +1,4 @@
-//! From the origin of a layer to the line on which a value stands.
+//! Finds the line of a value from the origin of its layer.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,30 @@ use osdpl_lint::rule::keys_of;
 use osdpl_values::yaml::{self, Located};
 use osdpl_values::{Origin, Path};
 
-/// The texts in which values are written.
+/// The files that contain values.
 pub struct Places<'a> {
-    /// The catalogue's.
+    /// The files of the catalogue.
     pub texts: &'a Files,
-    /// Where files of the catalogue stand that someone added.
+    /// The locations of files that were added to the catalogue.
     pub added: &'a BTreeMap<String, String>,
-    /// The resource's, where it is in a file.
+    /// The document of the resource, if it is in a file.
     pub document: Option<&'a Document>,
 }
 
-/// Where a value is written.
+/// The place of a value.
 #[derive(Debug, Default)]
 pub struct Written {
     /// `values/services/nova.yaml:88 (releases.nova.values)`, or the field of the resource.
     pub place: String,
-    /// Why the catalogue sets it, where it says so.
+    /// The reason, if the catalogue states it.
     pub why: Option<String>,
-    /// The expression that it is, where it is one.
+    /// The expression, if the value is one.
     pub expression: Option<String>,
 }
 
 impl Places<'_> {
-    /// Where `path` of `release` is written by the layer of this origin; `unset` is the number of its entry that removes it, where one does.
+    /// Returns where the layer of this origin sets `path` of `release`; `unset` is the index of the entry that removes
+    /// it, if any.
     pub fn of(&self, origin: &Origin, release: &str, path: &Path, unset: Option<usize>) -> anyhow::Result<Written> {
         match origin {
             Origin::File { file, field } => self.file(file, field, release, &keys(path, unset)),
@@ -50,31 +51,31 @@ impl Places<'_> {
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<Written> {
         let tree: Located = yaml::parse(file, self.texts.get(file).map_or("", Text::as_str))?;
         let fragment = tree.nearest(above(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
-        // A fragment has one body, or some for all or for single releases.
+        // A fragment has one body, or one for all releases and single ones.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(below())));
         let of = |key: &str| fragment.find([key]).and_then(Located::text).map(str::to_owned);
-        // Where a higher key holds it, that is the place.
+        // Falls back to the nearest parent key.
         let near = || fragment.find(["releases", release]).or_else(|| fragment.find(["values"])).unwrap_or(fragment);
-        let stands = self.added.get(file).map_or(file, String::as_str);
+        let location = self.added.get(file).map_or(file, String::as_str);
         let expression = found.and_then(Located::text).filter(|text| text.contains("${"));
         let line = found.map_or_else(|| near().line(), Located::line);
         let unset = keys.first().filter(|first| *first == "unset").and_then(|_| keys.last()?.parse().ok());
         Ok(Written {
-            place: format!("{stands}:{line} ({})", named(field, unset)),
+            place: format!("{location}:{line} ({})", named(field, unset)),
             why: of("why"),
             expression: expression.map(str::to_owned),
         })
     }
 }
 
-/// What holds `values` and `unset`: `releases.nova` of `releases.nova.values`.
+/// Returns the parent of `values` and `unset`: `releases.nova` of `releases.nova.values`.
 fn above(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
 
-/// Where a path stands below that.
+/// Returns the keys of a path below that parent.
 fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     match unset {
         Some(index) => vec!["unset".to_owned(), index.to_string()],
@@ -82,7 +83,7 @@ fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     }
 }
 
-/// The field, or the one beside it that removes the value.
+/// Returns the field, or the entry of `unset` beside it that removes the value.
 fn named(field: &str, unset: Option<usize>) -> String {
     match (unset, field.strip_suffix(".values")) {
         (Some(index), Some(above)) => format!("{above}.unset[{index}]"),
@@ -95,10 +96,10 @@ mod tests {
     use super::*;
 
     fn written(origin: &Origin, path: &str) -> Written {
-        at(origin, path, None)
+        written_with(origin, path, None)
     }
 
-    fn at(origin: &Origin, path: &str, unset: Option<usize>) -> Written {
+    fn written_with(origin: &Origin, path: &str, unset: Option<usize>) -> Written {
         let text = "releases:\n  nova:\n    unset: [c]\n    values:\n      a: {b: 1}\n    fragments:\n    - why: because\n      values:\n        a:\n          b: \"${spec.x}\"\n";
         let more = "fragments:\n- why: all\n  every: {values: {a: 1}}\n- releases:\n    nova:\n      values: {a: 2}\n      unset: [b, c]\n";
         let texts =
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn base_values_and_both_kinds_of_fragments_are_found_with_their_lines() {
+    fn finds_lines_of_values_and_fragments() {
         assert_eq!(written(&file("s.yaml", "releases.nova.values"), "a.b").place, "s.yaml:5 (releases.nova.values)");
         let own = written(&file("s.yaml", "releases.nova.fragments[0]"), "a.b");
         assert_eq!(own.place, "s.yaml:10 (releases.nova.fragments[0])");
@@ -124,27 +125,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_by_a_key_above_has_the_place_of_its_release() {
+    fn falls_back_to_the_line_of_the_release() {
         assert_eq!(written(&file("p.yaml", "fragments[1]"), "d.e").place, "p.yaml:5 (fragments[1])");
     }
 
     #[test]
-    fn what_is_removed_has_the_place_where_that_is_written() {
-        assert_eq!(at(&file("p.yaml", "fragments[1]"), "c.d", Some(1)).place, "p.yaml:7 (fragments[1])");
-        let base = at(&file("s.yaml", "releases.nova.values"), "c", Some(0)).place;
+    fn finds_lines_of_unset_entries() {
+        assert_eq!(written_with(&file("p.yaml", "fragments[1]"), "c.d", Some(1)).place, "p.yaml:7 (fragments[1])");
+        let base = written_with(&file("s.yaml", "releases.nova.values"), "c", Some(0)).place;
         assert_eq!(base, "s.yaml:3 (releases.nova.unset[0])");
-        let own = at(&Origin::Field("spec.common.values".into()), "c", Some(2)).place;
+        let own = written_with(&Origin::Field("spec.common.values".into()), "c", Some(2)).place;
         assert_eq!(own, "spec.common.unset[2]");
     }
 
     #[test]
-    fn what_someone_added_is_named_by_its_config_map() {
+    fn names_the_config_map_of_an_addition() {
         let place = written(&file("p.yaml", "fragments[1]"), "d").place;
         assert_eq!(place, "ConfigMap openstack/edge, key p.yaml:5 (fragments[1])");
     }
 
     #[test]
-    fn a_field_of_the_resource_speaks_for_itself() {
+    fn returns_the_field_of_the_resource() {
         assert_eq!(written(&Origin::Field("spec.common.values".into()), "a").place, "spec.common.values");
     }
 }

@@ -1,62 +1,65 @@
-//! Where a value comes from, for people.
+//! Formats explanations as text.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
 use super::super::above::Above;
-use super::answer::{Answer, Chart, OnNodes, Said};
+use super::answer::{Chart, Explanation, LayerValue, OnNodes};
 use osdpl_values::yaml;
 
-/// The answers as text.
-pub fn text(answers: &[Answer]) -> String {
-    answers.iter().map(one).collect::<Vec<_>>().join("\n")
+/// Returns the explanations as text.
+pub fn text(explanations: &[Explanation]) -> String {
+    explanations.iter().map(explain_one).collect::<Vec<_>>().join("\n")
 }
 
-fn one(answer: &Answer) -> String {
-    let Answer { release, path, value, above, layers, nodes, chart } = answer;
-    let nobody = if nodes.is_empty() { " is set by no layer" } else { " is set for some nodes alone" };
+fn explain_one(explanation: &Explanation) -> String {
+    let Explanation { release, path, value, above, layers, nodes, chart } = explanation;
+    let unset = if nodes.is_empty() { " is set by no layer" } else { " is set only for some nodes" };
     let what = match (value, above) {
         (Some(value), _) => equals(value),
-        (None, Some(Above::Removed)) => " is removed with what is above it, and the chart's default too\n".to_owned(),
-        (None, Some(Above::Hidden)) => " is hidden by what is set above it, and the chart's default too\n".to_owned(),
+        (None, Some(Above::Removed)) => " is removed with its parent key, and so is the chart's default\n".to_owned(),
+        (None, Some(Above::Hidden)) => {
+            " is hidden by the value of a parent key, and so is the chart's default\n".to_owned()
+        }
         (None, None) if chart.has_default == Some(true) => {
             let elsewhere = if nodes.is_empty() { "" } else { " on the others" };
-            format!("{nobody}: the chart's default holds{elsewhere}\n")
+            format!("{unset}: the chart's default applies{elsewhere}\n")
         }
-        (None, None) if chart.has_default == Some(false) => format!("{nobody}, and has no default\n"),
-        (None, None) => format!("{nobody}\n"),
+        (None, None) if chart.has_default == Some(false) => format!("{unset}, and has no default\n"),
+        (None, None) => format!("{unset}\n"),
     };
     let mut text = format!("{release} {path}{what}");
     let merged = value.as_ref().is_some_and(Value::is_object);
-    for (index, said) in layers.iter().enumerate() {
+    for (index, value) in layers.iter().enumerate() {
         let word = match (index, merged) {
             (0, _) => "from",
             (_, true) => "over",
             (_, false) => "shadows",
         };
-        layer(word, said, index > 0 || merged, &mut text);
+        layer(word, value, index > 0 || merged, &mut text);
     }
-    for OnNodes { nodes, said } in nodes {
-        let _ = writeln!(text, "  on nodes {nodes}{}, from {}", valued(said), said.place);
+    for OnNodes { nodes, layer } in nodes {
+        let _ = writeln!(text, "  on nodes {nodes}{}, from {}", valued(layer), layer.place);
     }
     let _ = writeln!(text, "  {:<8} {}", "chart", default(chart));
     text
 }
 
-fn layer(word: &str, said: &Said, with_value: bool, text: &mut String) {
-    let value = if with_value || said.value.is_none() { valued(said) } else { String::new() };
-    let _ = writeln!(text, "  {word:<8} {}{value}", said.place);
-    let more = [("by", &said.expression), ("of", &said.source), ("why", &said.why)];
-    for (word, said) in more.into_iter().filter_map(|(word, said)| Some((word, said.as_ref()?))) {
-        let _ = writeln!(text, "  {:<8}   {word} {said}", "");
+fn layer(word: &str, value: &LayerValue, with_value: bool, text: &mut String) {
+    let formatted = valued(value);
+    let suffix = if with_value || value.value.is_none() { formatted } else { String::new() };
+    let _ = writeln!(text, "  {word:<8} {}{suffix}", value.place);
+    let more = [("by", &value.expression), ("of", &value.source), ("why", &value.why)];
+    for (word, text_part) in more.into_iter().filter_map(|(word, part)| Some((word, part.as_ref()?))) {
+        let _ = writeln!(text, "  {:<8}   {word} {text_part}", "");
     }
 }
 
-/// What a layer sets, behind its place.
-fn valued(said: &Said) -> String {
-    match &said.value {
-        None => " = something that is no map".to_owned(),
+/// Returns the value of a layer, to follow its place.
+fn valued(layer: &LayerValue) -> String {
+    match &layer.value {
+        None => " = a value that is not a map".to_owned(),
         Some(Value::Object(map)) if map.len() == 1 => " with 1 key".to_owned(),
         Some(Value::Object(map)) => format!(" with {} keys", map.len()),
         Some(value) => format!(" = {value}"),
@@ -70,13 +73,13 @@ fn default(chart: &Chart) -> String {
         (None, Some(outline)) => format!(", its default in outline (--charts shows it whole):{}", lines(outline)),
         (None, None) => String::new(),
     };
-    format!("{} {}{default}", chart.name, chart.said)
+    format!("{} {}{default}", chart.name, chart.description)
 }
 
-/// How many lines of a map are shown.
+/// The number of lines that are shown of a map.
 const LINES: usize = 40;
 
-/// A map or list stands below.
+/// Formats a value; maps and lists begin on the next line.
 fn lines(default: &Value) -> String {
     let text = yaml::write(default);
     let mut shown = String::new();
@@ -84,12 +87,12 @@ fn lines(default: &Value) -> String {
         let _ = write!(shown, "\n    {line}");
     }
     if let Some(more) = text.lines().count().checked_sub(LINES).filter(|more| *more > 0) {
-        let _ = write!(shown, "\n    … {more} more lines, which --output json has");
+        let _ = write!(shown, "\n    … {more} more lines; --output json shows all");
     }
     shown
 }
 
-/// A map or list stands below.
+/// Formats a value; maps and lists begin on the next line.
 fn equals(value: &Value) -> String {
     match value {
         Value::Object(map) if !map.is_empty() => block(value),

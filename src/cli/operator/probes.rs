@@ -1,4 +1,4 @@
-//! How the APIs of services are asked whether they answer.
+//! The options for probing the APIs of services.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use osdpl_operator::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 
 #[derive(Args)]
 pub struct Probes {
-    /// Whether the APIs of services are asked whether they answer.
+    /// Whether to probe the APIs of services.
     #[arg(long = "probes", env = "OSDPL_PROBES", value_name = "BOOLEAN", default_value_t = true, action = ArgAction::Set)]
     enabled: bool,
-    /// How many seconds pass until an API that answers well is asked again.
+    /// Seconds between two probes of an API that responds well.
     #[arg(long, env = "OSDPL_PROBE_PERIOD", value_name = "SECONDS", default_value_t = PROBE_PERIOD.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     probe_period: u64,
-    /// How many seconds an API may take to answer.
+    /// Timeout of a probe in seconds.
     #[arg(long, env = "OSDPL_PROBE_TIMEOUT", value_name = "SECONDS", default_value_t = PROBE_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     probe_timeout: u64,
-    /// Certificates in PEM that are trusted beside the system's, where internal endpoints speak TLS.
+    /// PEM certificates to trust in addition to the system's, for internal endpoints with TLS.
     #[arg(long, env = "OSDPL_PROBE_CA", value_name = "FILE")]
     probe_ca: Option<PathBuf>,
-    /// Ask this address instead of every API's own.
+    /// Connect to this address instead of each API's own.
     #[arg(long, env = "OSDPL_PROBE_ADDRESS", value_name = "HOST:PORT", hide = true)]
     probe_address: Option<String>,
 }
 
 impl Probes {
-    /// What the task is given.
+    /// Returns the settings of the probe task; `None` if probing is disabled.
     pub fn probing(&self, reach: &Reach) -> Option<Probing> {
         let period = Duration::from_secs(self.probe_period);
         self.enabled.then(|| Probing { reach: reach.clone(), period })
     }
 
-    /// How the APIs of services are reached, whoever asks.
+    /// Returns how the APIs of services are reached.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the file that it was given")]
     pub fn reach(&self) -> anyhow::Result<Reach> {
         let read =

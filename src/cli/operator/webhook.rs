@@ -15,10 +15,10 @@ use osdpl_operator::webhook::{self, CatalogOf, Files, Known, SiteOf};
 
 #[derive(Args)]
 pub struct Webhook {
-    /// Where the API server may ask about resources before it takes them (HTTPS, /validate); nowhere where unset.
+    /// Address of the validating webhook for the API server (HTTPS, /validate); disabled if unset.
     #[arg(id = "webhook_listen", long = "webhook-listen", env = "OSDPL_WEBHOOK_LISTEN", requires_all = ["webhook_certificate", "webhook_key"])]
     listen: Option<SocketAddr>,
-    /// The webhook's certificate, PEM; read anew when it changes.
+    /// The webhook's PEM certificate; reloaded when it changes.
     #[arg(
         id = "webhook_certificate",
         long = "webhook-certificate",
@@ -26,13 +26,13 @@ pub struct Webhook {
         value_name = "FILE"
     )]
     certificate: Option<PathBuf>,
-    /// The certificate's key, PEM.
+    /// The PEM key of the certificate.
     #[arg(id = "webhook_key", long = "webhook-key", env = "OSDPL_WEBHOOK_KEY", value_name = "FILE")]
     key: Option<PathBuf>,
 }
 
 impl Webhook {
-    /// Serves until `stop`; the task ends at once where no webhook is asked for.
+    /// Serves until `stop`; the task ends at once if the webhook is disabled.
     pub async fn serve(
         &self,
         context: &Arc<Context>,
@@ -45,14 +45,14 @@ impl Webhook {
         let listener = TcpListener::bind(address).await.with_context(|| {
             format!("{address} can't be listened on for the webhook; name another with --webhook-listen")
         })?;
-        let asked = Arc::clone(context);
+        let shared = Arc::clone(context);
         let catalog_of: CatalogOf = Arc::new(move |namespace| {
-            let context = Arc::clone(&asked);
+            let context = Arc::clone(&shared);
             Box::pin(async move { context.catalog_for(&namespace).await })
         });
-        let asked = Arc::clone(context);
+        let shared = Arc::clone(context);
         let site_of: SiteOf = Arc::new(move |spec, catalog| {
-            let context = Arc::clone(&asked);
+            let context = Arc::clone(&shared);
             Box::pin(async move { context.site_for(&spec, &catalog).await })
         });
         let (files, known) = (Files { certificate, key }, Known { catalog_of, site_of });

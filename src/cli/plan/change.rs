@@ -1,9 +1,9 @@
-//! The values that an upgrade changes, as they are printed.
+//! The values that an upgrade changes, as printed.
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::shown::Look;
+use super::shown::DisplayOptions;
 use osdpl_core::adopt::Compared;
 use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::Verdict;
@@ -11,25 +11,25 @@ use osdpl_core::scrub::{Scrubber, brought, secretive};
 use osdpl_operator::controller::Preview;
 use osdpl_values::{Path, Values, changed, get};
 
-/// A value that changes.
+/// A changed value.
 #[derive(Serialize)]
 pub struct Change {
     pub path: String,
-    /// Absent where values are not shown, and where there is none.
+    /// Absent if values are not shown, or if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// Where it comes from, where that is neither the spec nor the catalogue.
+    /// The source, if it is neither the spec nor the catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// What the next upgrade changes.
-pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Look) -> Vec<Change> {
+/// Returns the values that the next upgrade changes.
+pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let bare = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // What others made is compared by what templates see: they write values in their own way.
+        // Releases of others are compared by the merged values, because their overrides may be written differently.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![bare(format!("(unknown: {problem})"))],
@@ -43,10 +43,10 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Lo
         return vec![bare("(no value: the chart, helm's version or its flags)".into())];
     }
     let hidden = Hidden::new(release, &preview.scrubber, [before, after]);
-    let shows = |values: &Values, path: &Path, side: Side| match look {
-        Look { values: false, .. } => None,
-        Look { credentials: true, .. } => get(values, path).cloned(),
-        Look { credentials: false, .. } => hidden.shown(values, path, side),
+    let shows = |values: &Values, path: &Path, side: Side| match options {
+        DisplayOptions { values: false, .. } => None,
+        DisplayOptions { credentials: true, .. } => get(values, path).cloned(),
+        DisplayOptions { credentials: false, .. } => hidden.shown(values, path, side),
     };
     let change = |path: &Path| Change {
         path: path.to_string(),
@@ -57,31 +57,33 @@ pub fn changes(name: &str, release: &DesiredRelease, preview: &Preview, look: Lo
     paths.iter().map(change).collect()
 }
 
-/// What of a release's values must not show: what is marked as secret where it came from, what is made of a known secret, and, since a record knows
-/// no marks, what is named like one, or stands in a Secret that the values bring along.
+/// Decides which values of a release must not be shown.
+///
+/// These are: values that their layer marks as secret, values that contain a known secret, and, because records have no
+/// marks, values named like a secret or inside of a Secret manifest among the values.
 pub struct Hidden<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// What stands in such Secrets on either side: of one that goes, only the record knows.
-    brought: Vec<Path>,
+    /// The paths inside of such Secrets on either side: of a removed one, only the record knows.
+    inside_secrets: Vec<Path>,
 }
 
-/// A side of a change.
+/// One side of a change.
 #[derive(Clone, Copy)]
 pub enum Side {
-    /// What is recorded, of which nobody knows the layers: all that is marked now is hidden.
+    /// The recorded values, whose layers are unknown: everything that is marked now is hidden.
     Before,
-    /// What is wanted: what a later layer says in clear is shown.
+    /// The desired values: a plain value of a later layer is shown.
     After,
 }
 
 impl<'a> Hidden<'a> {
-    /// Of these values, before and after.
+    /// Prepares hiding for these values, before and after.
     pub fn new(release: &'a DesiredRelease, scrubber: &'a Scrubber, sides: [&Values; 2]) -> Self {
-        Self { release, scrubber, brought: sides.into_iter().flat_map(brought).collect() }
+        Self { release, scrubber, inside_secrets: sides.into_iter().flat_map(brought).collect() }
     }
 
-    /// What is shown of the value at a path.
+    /// Returns the value at a path as it may be shown.
     pub fn shown(&self, values: &Values, path: &Path, side: Side) -> Option<Value> {
         let value = get(values, path)?;
         let marks = match side {
@@ -92,10 +94,10 @@ impl<'a> Hidden<'a> {
     }
 
     fn hides(&self, path: &Path, value: &Value, marks: &[Path]) -> bool {
-        // An image's name is none, whatever it is the image of.
+        // The name of an image is not secret, whatever its key is called.
         let is_image = path.keys().first().is_some_and(|top| top == "images");
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let mut marked = marks.iter().chain(&self.brought);
+        let mut marked = marks.iter().chain(&self.inside_secrets);
         marked.any(|secret| secret.covers(path) || path.covers(secret))
             || !is_image && secretive(path, value)
             || self.scrubber.scrub(&text) != text
@@ -103,8 +105,8 @@ impl<'a> Hidden<'a> {
 }
 
 impl Change {
-    /// For people, both sides known: what is secret shows no difference.
-    pub fn told(&self) -> String {
+    /// Returns the change as text if both sides are known; the difference of a secret is not shown.
+    pub fn describe(&self) -> String {
         if self.before.is_some() && self.before == self.after {
             return format!("{}: changed, not shown", self.path);
         }
@@ -118,7 +120,7 @@ impl std::fmt::Display for Change {
         match (before, after) {
             (None, None) => write!(formatter, "{path}"),
             (None, Some(after)) => write!(formatter, "{path}: {after} (new)"),
-            (Some(before), None) => write!(formatter, "{path}: {before} (goes)"),
+            (Some(before), None) => write!(formatter, "{path}: {before} (removed)"),
             (Some(before), Some(after)) => write!(formatter, "{path}: {before} → {after}"),
         }?;
         source.iter().try_for_each(|source| write!(formatter, ", from {source}"))
@@ -136,7 +138,7 @@ mod tests {
     use osdpl_core::placeholder;
 
     #[test]
-    fn what_a_secret_held_that_goes_or_changes_its_form_is_not_shown() {
+    fn hides_values_of_removed_secrets() {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "presets": ["small"]})).unwrap();
         let selection = select("cloud", "openstack", &spec, &catalog);
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_secret_held_is_not_shown_where_the_spec_now_says_something_in_clear() {
+    fn hides_old_secrets_that_are_plain_now() {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let own = json!({"valuesFrom": [{"kind": "Secret", "name": "given"}], "values": {"conf": {"x": "public"}}});
         let services = json!({"front": {"releases": {"front": own}}});

@@ -1,13 +1,13 @@
-//! The order in which a new cloud comes up, from its spec alone.
+//! Plans a new cloud from its spec only.
 
 use kube::ResourceExt;
 
-use super::shown::{Kind, Line, Shown};
+use super::shown::{Kind, Line, PlanReport};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Desired;
 
-/// Every release, those that others need first.
-pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> Shown {
+/// Returns the plan with all releases in dependency order.
+pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> PlanReport {
     let depths = desired.depths();
     let mut names: Vec<_> = desired.releases.keys().map(String::as_str).collect();
     names.sort_by_key(|name| depths[name]);
@@ -25,12 +25,12 @@ pub fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> Shown {
         };
         Line { name: name.to_owned(), release: release.key.to_string(), kind, message, needs, ..Line::default() }
     };
-    Shown {
+    PlanReport {
         name: deployment.name_any(),
         namespace: deployment.namespace().unwrap_or_default(),
         is_offline: true,
         refused: desired.releases.values().any(|release| release.blocked.is_some()),
         releases: names.into_iter().map(line).collect(),
-        ..Shown::default()
+        ..PlanReport::default()
     }
 }

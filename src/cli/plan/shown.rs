@@ -1,4 +1,4 @@
-//! A plan for people and for programs.
+//! The printed form of a plan, as text and JSON.
 
 use std::fmt::Write as _;
 
@@ -6,36 +6,35 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::super::document::Document;
-use super::super::said::Said;
+use super::super::said::FindingOutput;
 use super::change::{Change, changes};
 use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// What its deletion does.
-const DETACH: &str =
-    "deletionPolicy is Detach: deleting the resource uninstalls nothing, every release runs on for helm by hand";
+/// The note about the deletion policy Detach.
+const DETACH: &str = "deletionPolicy is Detach: deleting the resource uninstalls nothing; every release keeps running and can be managed by hand with helm";
 
-/// What of the values is shown.
+/// Which values are shown.
 #[derive(Clone, Copy)]
-pub struct Look {
+pub struct DisplayOptions {
     pub values: bool,
     pub credentials: bool,
 }
 
-/// A plan as it is printed.
+/// A plan as printed.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shown {
+pub struct PlanReport {
     pub namespace: String,
     pub name: String,
-    /// Whether no cluster was asked.
+    /// Whether no cluster was queried.
     #[serde(rename = "offline")]
     pub is_offline: bool,
-    /// Whether the spec is another than the cluster's.
+    /// Whether the spec differs from the cluster's.
     #[serde(rename = "change")]
     pub is_change: bool,
-    /// Whether the spec is refused: nothing is done for it then.
+    /// Whether the spec is refused, so that nothing is done for it.
     pub refused: bool,
     pub releases: Vec<Line>,
     /// Nodes whose labels would change.
@@ -44,13 +43,13 @@ pub struct Shown {
     /// Everything else that would be done: objects that are written or deleted, evictions, annotations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<super::summary::ActionLine>,
-    /// What waits for approval.
+    /// The changes that wait for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    pub findings: Vec<Said>,
-    /// What could not be found out.
+    pub findings: Vec<FindingOutput>,
+    /// Facts that could not be determined.
     pub unknown: Vec<String>,
-    /// What else should be known.
+    /// Further notes.
     pub notes: Vec<String>,
 }
 
@@ -59,21 +58,21 @@ pub struct Shown {
 #[serde(rename_all = "camelCase")]
 pub struct Line {
     pub name: String,
-    /// `namespace/name`, as helm knows it.
+    /// The helm release as `namespace/name`.
     pub release: String,
-    /// Helm's word for its newest revision.
+    /// Helm's status of its newest revision.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub status: String,
     #[serde(rename = "step")]
     pub kind: Kind,
-    /// What would be started.
+    /// The action that would be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Why, or what it waits for.
+    /// The reason, or what it waits for.
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// What it restarts in batches.
+    /// The workloads that it restarts in batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<String>,
     /// The values that its next upgrade changes.
@@ -81,7 +80,7 @@ pub struct Line {
     pub changes: Vec<Change>,
 }
 
-/// What kind of step it is.
+/// The kind of a step.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -92,28 +91,28 @@ pub enum Kind {
     Ready,
 }
 
-/// What waits for approval.
+/// The changes that wait for approval.
 #[derive(Serialize)]
 pub struct Approval {
     pub releases: Vec<String>,
-    /// What `osdpl approve` takes; absent where it can't be known here.
+    /// The argument of `osdpl approve`; absent if it can't be determined here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
 
-impl Shown {
+impl PlanReport {
     pub fn new(
         deployment: &OpenStackDeployment,
         live: Option<&OpenStackDeployment>,
         preview: &Preview,
         document: Option<&Document>,
-        look: Look,
+        options: DisplayOptions,
     ) -> Self {
         let scrub = |text: String| preview.scrubber.scrub(&text);
         let releases = preview.plan.decisions.iter().map(|(name, decision)| {
             let seen = preview.observed.releases.get(&decision.key);
-            let (kind, action, message) = words(&decision.step);
-            // Nothing is done for a spec that is refused, whatever it would change.
+            let (kind, action, message) = describe_step(&decision.step);
+            // A refused spec changes nothing.
             let desired = preview.desired.releases.get(name).filter(|_| !preview.refused);
             Line {
                 name: name.clone(),
@@ -124,11 +123,11 @@ impl Shown {
                 message: scrub(message),
                 needs: Vec::new(),
                 restarts: preview.restarts.get(name).cloned(),
-                changes: desired.map(|desired| changes(name, desired, preview, look)).unwrap_or_default(),
+                changes: desired.map(|desired| changes(name, desired, preview, options)).unwrap_or_default(),
             }
         });
-        let findings = preview.findings.iter().map(|finding| Said::of(finding, document));
-        let findings = findings.map(|said| said.scrubbed(|text| preview.scrubber.scrub(text)));
+        let findings = preview.findings.iter().map(|finding| FindingOutput::of(finding, document));
+        let findings = findings.map(|finding| finding.scrubbed(|text| preview.scrubber.scrub(text)));
         let mut shown = Self {
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
@@ -148,48 +147,48 @@ impl Shown {
         shown
     }
 
-    /// What waits for approval, and whether the operator says the same.
+    /// Adds what waits for approval, and a note if the operator's status differs.
     fn approvals(&mut self, deployment: &OpenStackDeployment, live: Option<&OpenStackDeployment>, preview: &Preview) {
         let status = live.and_then(|live| live.status.as_ref());
         let same = |live: &&OpenStackDeployment| live.spec == deployment.spec;
         let is_current = |live: &&OpenStackDeployment| {
             live.status.as_ref().is_some_and(|status| status.observed_generation == live.metadata.generation)
         };
-        let said = live.filter(same).filter(is_current).map(|_| status.and_then(|status| status.approval.clone()));
-        let releases = self.awaiting(preview, said.as_ref().and(status));
+        let reported = live.filter(same).filter(is_current).map(|_| status.and_then(|status| status.approval.clone()));
+        let releases = self.awaiting(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
-            // What could only be guessed here the operator knows.
-            let hash = hash.or_else(|| said.clone().flatten());
+            // The operator knows the hash even if it can't be determined here.
+            let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
-                self.unknown.push("the hash to approve: the operator's status will say it".into());
+                self.unknown.push("the hash to approve: see the operator's status".into());
             }
             self.approval = Some(Approval { releases, hash });
         }
         let ours = self.approval.as_ref().and_then(|approval| approval.hash.as_ref());
-        if let Some(said) = said.filter(|said| said.as_ref() != ours) {
-            let says = said.map_or_else(
+        if let Some(reported) = reported.filter(|reported| reported.as_ref() != ours) {
+            let message = reported.map_or_else(
                 || "nothing waits for approval".into(),
                 |hash| format!("changes wait for approval as {hash}"),
             );
             self.notes.push(format!(
-                "the operator says that {says}: it has another catalogue or other charts than this plan (--catalog, --charts)"
+                "the operator reports that {message}: it uses another catalogue or other charts than this plan (--catalog, --charts)"
             ));
         }
     }
 
-    /// For people.
+    /// Returns the plan as text.
     pub fn table(&self) -> String {
         let mut text = String::new();
-        for said in &self.findings {
-            let _ = writeln!(text, "{said}");
+        for finding in &self.findings {
+            let _ = writeln!(text, "{finding}");
         }
         for line in &self.releases {
             let status = if self.is_offline { String::new() } else { format!(" {:<16}", line.status) };
             let _ = writeln!(text, "{:<14}{status} {}", line.name, line.sentence());
             let changes = line.changes.iter().map(|change| format!("changes {change}"));
-            for told in changes.chain(line.restarts.clone()) {
-                let _ = writeln!(text, "{:<31} {told}", "");
+            for detail in changes.chain(line.restarts.clone()) {
+                let _ = writeln!(text, "{:<31} {detail}", "");
             }
         }
         text.push_str(&self.labels());
@@ -221,7 +220,7 @@ impl Line {
     }
 }
 
-fn words(step: &Step) -> (Kind, Option<String>, String) {
+fn describe_step(step: &Step) -> (Kind, Option<String>, String) {
     match step {
         Step::Do(action, why) => (Kind::Do, Some(action.to_string()), why.to_string()),
         Step::Wait(wait @ Wait::Blocked { reason, .. }) => (Kind::Wait, None, format!("{reason}: {wait}")),

@@ -1,11 +1,11 @@
-//! A plan in one sentence, and its nodes in a few.
+//! The summary of a plan, and its node labels.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::shown::{Kind, Shown};
+use super::shown::{Kind, PlanReport};
 use osdpl_core::api::OpenStackDeploymentStatus;
 use osdpl_core::nodes::several;
 use osdpl_core::rollout;
@@ -13,7 +13,7 @@ use osdpl_core::status::rollout_line;
 use osdpl_decide::{Action, Planned};
 use osdpl_operator::controller::Preview;
 
-/// The labels of one node that would change.
+/// The label changes of one node.
 #[derive(Serialize)]
 pub struct NodeLine {
     pub name: String,
@@ -37,7 +37,7 @@ pub struct ActionLine {
     pub name: Option<String>,
 }
 
-/// The actions beside the steps of releases and the labels of nodes; nothing of a Secret is shown but its name and keys.
+/// Returns the actions beside the steps of releases and the labels of nodes. Of a Secret only its name and keys are shown.
 pub(super) fn actions(preview: &Preview) -> Vec<ActionLine> {
     let others = preview.actions.iter().filter(|planned| {
         !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)
@@ -54,7 +54,7 @@ pub(super) fn actions(preview: &Preview) -> Vec<ActionLine> {
     others.map(line).collect()
 }
 
-/// The nodes whose labels would change.
+/// Returns the nodes whose labels would change.
 pub(super) fn nodes(preview: &Preview) -> Vec<NodeLine> {
     let line = |(name, change): (&String, &osdpl_core::nodes::Change)| NodeLine {
         name: name.clone(),
@@ -64,8 +64,8 @@ pub(super) fn nodes(preview: &Preview) -> Vec<NodeLine> {
     preview.nodes.iter().filter(|(_, change)| change.is_seen()).map(line).collect()
 }
 
-impl Shown {
-    /// Nodes that get or lose the same labels share a line.
+impl PlanReport {
+    /// Returns the label changes as text; nodes with the same changes share a line.
     pub(super) fn labels(&self) -> String {
         let mut groups: BTreeMap<(&[String], &[String]), Vec<&str>> = BTreeMap::new();
         for NodeLine { name, gains, losses } in &self.nodes {
@@ -83,20 +83,20 @@ impl Shown {
         text
     }
 
-    /// What waits for approval: releases, and rollouts of components. What is told of rollouts is told here too.
+    /// Returns the releases and rollouts that wait for approval, and adds notes about active rollouts.
     pub(super) fn awaiting(&mut self, preview: &Preview, status: Option<&OpenStackDeploymentStatus>) -> Vec<String> {
         let releases = preview.plan.awaiting().map(|(name, _)| name.to_owned());
         let rollouts = status.map(|status| &status.rollouts);
-        let on = rollouts.into_iter().flatten().filter(|(_, said)| said.phase.is_on());
-        self.notes.extend(on.map(|(name, said)| format!("rollout of {}", rollout_line(name, said))));
+        let active = rollouts.into_iter().flatten().filter(|(_, rollout)| rollout.phase.is_on());
+        self.notes.extend(active.map(|(name, rollout)| format!("rollout of {}", rollout_line(name, rollout))));
         releases.chain(rollouts.into_iter().flat_map(rollout::awaiting).map(|(name, _)| name.clone())).collect()
     }
 
-    /// How many releases would be changed, and how the others are.
+    /// Returns the numbers of releases by kind of step.
     pub(super) fn summary(&self) -> String {
         let count = |kind: Kind| self.releases.iter().filter(|line| line.kind == kind).count();
         if self.is_offline {
-            let rest = if self.refused { ", once nothing is wrong above" } else { "" };
+            let rest = if self.refused { ", once the errors above are fixed" } else { "" };
             return format!("{} would be installed{rest}.", releases(self.releases.len()));
         }
         let (ready, act, settle, wait) = (count(Kind::Ready), count(Kind::Do), count(Kind::Settle), count(Kind::Wait));

@@ -1,4 +1,4 @@
-//! Two clouds side by side.
+//! Compares two clouds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::super::document::Document;
 use super::super::plan::change::Change;
-use super::super::said::Said;
+use super::super::said::FindingOutput;
 use osdpl_core::desired::{Desired, DesiredRelease, Selection, redacted};
 use osdpl_values::{changed, get};
 
-/// What presets come to.
+/// The cloud that results from presets.
 pub struct Cloud {
     pub presets: Vec<String>,
     pub selection: Selection,
     pub desired: Desired,
 }
 
-/// What differs.
+/// The differences between two clouds.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
@@ -29,19 +29,19 @@ pub struct Comparison {
     pub added: Vec<String>,
     /// Releases that only the first has.
     pub removed: Vec<String>,
-    /// Releases of both that are given other values.
+    /// Releases of both with different values.
     pub changed: BTreeMap<String, Vec<Change>>,
-    /// Releases whose values can't be had, and why.
+    /// Releases whose values are unavailable, and why.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
-    /// What is said of the second and not of the first.
-    pub findings: Vec<Said>,
-    /// Whether neither has a release: sizes and the like say how much of something else there is.
+    /// Findings of the second only.
+    pub findings: Vec<FindingOutput>,
+    /// Whether neither has a release: presets such as sizes only scale the releases of others.
     #[serde(skip)]
-    is_of_nothing: bool,
+    has_no_releases: bool,
 }
 
-/// Services that only one of them has.
+/// Services that only one of the clouds has.
 #[derive(Serialize)]
 pub struct Services {
     pub added: Vec<String>,
@@ -49,9 +49,9 @@ pub struct Services {
 }
 
 impl Comparison {
-    /// Of two clouds; `document` is the resource that both are of, where there is one.
+    /// Compares two clouds; `document` is the resource of both, if there is one.
     pub fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
-        // A service of which nothing is installed with these features (ovn on ovs) neither comes nor goes.
+        // A service without releases for these features (ovn on ovs) counts as absent.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
             installed.chain(cloud.selection.external.keys()).cloned().collect()
@@ -59,8 +59,8 @@ impl Comparison {
         let (services_before, services_after) = (services(before), services(after));
         let names = |cloud: &Cloud| -> BTreeSet<String> { cloud.desired.releases.keys().cloned().collect() };
         let (names_before, names_after) = (names(before), names(after));
-        let said = |cloud: &Cloud| -> BTreeSet<Said> {
-            cloud.desired.findings.iter().map(|finding| Said::of(finding, document)).collect()
+        let findings = |cloud: &Cloud| -> BTreeSet<FindingOutput> {
+            cloud.desired.findings.iter().map(|finding| FindingOutput::of(finding, document)).collect()
         };
         let mut comparison = Self {
             before: before.presets.clone(),
@@ -73,8 +73,8 @@ impl Comparison {
             removed: only(&names_before, &names_after),
             changed: BTreeMap::new(),
             unknown: BTreeMap::new(),
-            findings: only(&said(after), &said(before)),
-            is_of_nothing: names_before.is_empty() && names_after.is_empty(),
+            findings: only(&findings(after), &findings(before)),
+            has_no_releases: names_before.is_empty() && names_after.is_empty(),
         };
         for name in names_before.intersection(&names_after) {
             let (old, new) = (&before.desired.releases[name], &after.desired.releases[name]);
@@ -90,7 +90,7 @@ impl Comparison {
         comparison
     }
 
-    /// For people.
+    /// Returns the comparison as text.
     pub fn text(&self) -> String {
         let (before, after) = (self.before.join(","), self.after.join(","));
         let mut text = String::new();
@@ -112,13 +112,13 @@ impl Comparison {
         for (name, why) in &self.unknown {
             let _ = writeln!(text, "{name}: its values can't be compared: {why}");
         }
-        if self.is_of_nothing {
+        if self.has_no_releases {
             let _ = writeln!(
                 text,
-                "neither {before} nor {after} brings a service, so there is nothing to compare; name a preset that does before each: core,{before} core,{after}"
+                "neither {before} nor {after} adds a service, so there is nothing to compare; put a preset that does before each: core,{before} core,{after}"
             );
         } else if text.is_empty() {
-            let _ = writeln!(text, "{after} comes to the same as {before}");
+            let _ = writeln!(text, "{after} is the same as {before}");
         }
         for finding in &self.findings {
             let _ = writeln!(text, "with {after}: {finding}");
@@ -127,7 +127,7 @@ impl Comparison {
     }
 }
 
-/// What is in the one alone.
+/// Returns the entries of `one` that are not in `other`.
 fn only<T: Clone + Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> Vec<T> {
     one.difference(other).cloned().collect()
 }
@@ -177,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn services_releases_and_values_are_compared_and_no_secret_shows() {
+    fn compares_services_releases_and_values_without_secrets() {
         let comparison = compared(&["small"], &["small", "large"]);
-        let told = serde_json::to_value(&comparison).unwrap();
-        assert_eq!(told["services"], json!({"added": ["extra"], "removed": []}));
+        let json = serde_json::to_value(&comparison).unwrap();
+        assert_eq!(json["services"], json!({"added": ["extra"], "removed": []}));
         assert_eq!(
-            told["changed"]["front"][0],
+            json["changed"]["front"][0],
             json!({"path": "conf.password", "before": "<redacted>", "after": "<redacted>"})
         );
-        assert_eq!(told["changed"]["front"][2], json!({"path": "replicas", "after": 3}));
+        assert_eq!(json["changed"]["front"][2], json!({"path": "replicas", "after": 3}));
         assert_eq!(
             comparison.text(),
             "services added: extra\nreleases added: extra\nfront\n  conf.password: \"<redacted>\" → \"<redacted>\"\n  \
@@ -194,21 +194,21 @@ mod tests {
     }
 
     #[test]
-    fn a_service_of_which_nothing_is_installed_neither_comes_nor_goes() {
+    fn ignores_services_without_releases() {
         let idle = "service: extra\ndescription: One more.\ngroup: openstack\nreleases: {extra: {when: 'false'}}\n";
         let comparison = compared_with(idle, &["small"], &["small", "large"]);
         assert!(comparison.services.added.is_empty() && comparison.added.is_empty(), "{}", comparison.text());
     }
 
     #[test]
-    fn the_way_back_takes_away_and_equal_ones_come_to_the_same() {
+    fn reports_removals_and_equal_clouds() {
         let back = compared(&["small", "large"], &["small"]);
         assert_eq!(
             (back.services.removed.as_slice(), back.removed.as_slice()),
             (&["extra".to_owned()][..], &["extra".to_owned()][..])
         );
-        assert!(back.text().contains("  replicas: 3 (goes)\n"), "{}", back.text());
-        assert_eq!(compared(&["small"], &["small"]).text(), "small comes to the same as small\n");
+        assert!(back.text().contains("  replicas: 3 (removed)\n"), "{}", back.text());
+        assert_eq!(compared(&["small"], &["small"]).text(), "small is the same as small\n");
         assert_eq!(
             serde_json::to_value(compared(&["small"], &["small"])).unwrap()["changed"],
             Value::Object(serde_json::Map::new())

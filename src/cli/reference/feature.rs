@@ -1,4 +1,4 @@
-//! A feature, described.
+//! Description of a feature.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,10 +8,11 @@ use serde_json::json;
 use super::{Described, schema, written};
 use osdpl_core::catalog::file;
 
-/// Its fields, default, values and checks.
+/// Describes its fields, default, values and checks.
 pub fn describe(entry: &file::Feature) -> Described {
-    let file::Feature { feature, description, schema: given, default, fragments, certificates, checks } = entry;
-    let fields = schema::fields(given);
+    let file::Feature { feature, description, schema: feature_schema, default, fragments, certificates, checks } =
+        entry;
+    let fields = schema::fields(feature_schema);
     let releases: BTreeSet<&str> =
         fragments.iter().flat_map(|fragment| fragment.releases.keys().map(String::as_str)).collect();
     let mut page = format!("# {feature}\n\n{}\n\nSet by `spec.features.{feature}`", description.trim());
@@ -24,7 +25,7 @@ pub fn describe(entry: &file::Feature) -> Described {
     page.push_str(&written::certificates(certificates));
     page.push_str(&written::checks(checks));
     let facts = json!({
-        "kind": "feature", "name": feature, "description": description, "fields": fields, "schema": given, "default": default,
+        "kind": "feature", "name": feature, "description": description, "fields": fields, "schema": feature_schema, "default": default,
         "releases": releases, "values": written::facts(fragments), "certificates": written::certificates_facts(certificates), "checks": written::checks_facts(checks),
     });
     Described { facts, page }

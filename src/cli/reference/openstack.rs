@@ -1,4 +1,4 @@
-//! A release of OpenStack, described.
+//! Description of an OpenStack release.
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,16 @@ use serde_json::json;
 use super::{Described, written};
 use osdpl_core::catalog::file;
 
-/// Where one may come from, what expressions see of it, and its values.
+/// Describes the possible upgrades to it, the variables of expressions, and its values.
 pub fn describe(entry: &file::OpenStackRelease) -> Described {
     let file::OpenStackRelease { openstack_release, description, variables, upgrades_from, fragments } = entry;
     let mut page = format!("# {openstack_release}\n\n{}\n", description.trim());
     if !upgrades_from.is_empty() {
-        let _ = write!(page, "\nUpgrades come from {}.\n", upgrades_from.join(", "));
+        let _ = write!(page, "\nUpgrades are possible from {}.\n", upgrades_from.join(", "));
     }
     if !variables.is_empty() {
         let _ =
-            write!(page, "\n## What expressions see as `openstack`\n\n{}", written::block(&variables.clone().into()));
+            write!(page, "\n## Variable `openstack` in expressions\n\n{}", written::block(&variables.clone().into()));
     }
     page.push_str(&written::shown(fragments));
     let facts = json!({

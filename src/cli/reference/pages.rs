@@ -1,36 +1,53 @@
-//! The reference documentation: a page for everything, and one that lists them.
+//! The reference documentation: a page per item, and an index.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::table::table;
+use super::table::{first_sentence, table};
 use super::{Error, Kind, Reference};
 
-/// What stands at the top of every page.
+/// The header of every page.
 const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit. -->\n";
 
-/// Every page by its path below the folder of the reference.
+/// Returns every page, by its path below the folder of the reference.
 ///
 /// # Errors
-/// Never for a catalogue that could be read; the type says that one thing is described like any other.
+/// Never for a catalogue that could be read; [`Reference::describe`] returns a `Result`.
 pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     let mut pages = BTreeMap::new();
     let mut index = format!(
-        "{GENERATED}\n# The catalogue\n\nWhat osdpl knows: OpenStack-Helm's services, and charts of other projects beside them. `osdpl catalog KIND NAME` shows the same for the catalogue that \
-         you have, `osdpl explain` where a value of your cloud comes from.\n"
+        "{GENERATED}\n# The catalogue\n\nThe services of OpenStack-Helm, and charts of other projects that belong to them. `osdpl catalog KIND NAME` shows these pages \
+         for your own catalogue, `osdpl explain` shows the source of a value of your cloud.\n"
     );
     for kind in Kind::ALL {
         let lines = reference.list(kind);
         let link = |name: &str| format!("[{name}]({}/{name}.md)", kind.name());
-        let rows: Vec<_> = lines.iter().map(|line| [link(&line.name), line.description.clone()]).collect();
-        let _ = write!(index, "\n## {}\n\n{}", title(kind), table(["name", "what it is"], &rows));
+        let rows: Vec<_> =
+            lines.iter().map(|line| [link(&line.name), first_sentence(&line.description).to_owned()]).collect();
+        let _ = write!(index, "\n## {}\n\n{}", title(kind), table(["name", "description"], &rows));
         for line in lines {
             let page = reference.describe(kind, &line.name)?.page;
-            pages.insert(format!("{}/{}.md", kind.name(), line.name), format!("{GENERATED}\n{page}"));
+            pages.insert(format!("{}/{}.md", kind.name(), line.name), format!("{GENERATED}\n{}", escape_html(&page)));
         }
     }
-    pages.insert("README.md".into(), index);
+    pages.insert("index.md".into(), index);
     Ok(pages)
+}
+
+/// Escapes `<` outside of code, as in `<service>.example.org`, which would start an HTML tag.
+fn escape_html(page: &str) -> String {
+    let mut in_block = false;
+    let escaped = page.lines().map(|line| {
+        let fence = line.trim_start().starts_with("```");
+        in_block ^= fence;
+        if fence || in_block {
+            return format!("{line}\n");
+        }
+        let parts = line.split('`').enumerate();
+        let parts = parts.map(|(at, part)| if at % 2 == 0 { part.replace('<', "\\<") } else { part.to_owned() });
+        parts.collect::<Vec<_>>().join("`") + "\n"
+    });
+    escaped.collect()
 }
 
 fn title(kind: Kind) -> &'static str {

@@ -1,15 +1,15 @@
-//! A preset, described.
+//! Description of a preset.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::table::{code, table};
+use super::table::{code, summary_table};
 use super::{Described, Reference, written};
 use osdpl_core::catalog::file;
 
 impl Reference {
-    /// Its services, features, values and checks.
+    /// Describes its services, features, values and checks.
     pub(super) fn preset(&self, entry: &file::Preset) -> Described {
         let file::Preset { preset, description, services, features, fragments, excludes, connections, checks } = entry;
         let mut page = format!("# {preset}\n\n{}\n", description.trim());
@@ -17,7 +17,7 @@ impl Reference {
             let _ = write!(page, "\n## Services\n\n{}.\n", services.join(", "));
             for service in services {
                 if let Some(when) = self.condition(service) {
-                    let _ = write!(page, "\n{service} is installed only where {}.\n", code(&when));
+                    let _ = write!(page, "\n{service} is installed only if {}.\n", code(&when));
                 }
             }
         }
@@ -31,8 +31,8 @@ impl Reference {
         page.push_str(&written::shown(fragments));
         if !excludes.is_empty() {
             let rows = excludes.iter().map(|(other, why)| [code(other), why.clone()]);
-            let rows = table(["preset", "why, and what to do"], &rows.collect::<Vec<_>>());
-            let _ = write!(page, "\n## Can't be beside it\n\n{rows}");
+            let rows = summary_table(["preset", "reason and remedy"], &rows.collect::<Vec<_>>());
+            let _ = write!(page, "\n## Excluded presets\n\n{rows}");
         }
         page.push_str(&written::checks(checks));
         let facts = json!({
@@ -43,7 +43,7 @@ impl Reference {
         Described { facts, page }
     }
 
-    /// The condition without which a service that can be named has no release at all.
+    /// Returns the condition for the service, if each of its releases has one.
     fn condition(&self, service: &str) -> Option<String> {
         let releases = &self.services.get(service)?.releases;
         let conditions = releases.values().map(|release| release.when.clone()).collect::<Option<Vec<_>>>()?;

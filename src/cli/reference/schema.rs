@@ -1,25 +1,26 @@
-//! A JSON schema as a table of fields.
+//! Converts a JSON schema to a table of fields.
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::table::table;
+use super::table::{code, summary_table};
 
 /// One field of a schema.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Field {
-    /// Below `spec.features.<feature>`: `a.b`, `a[].b` in a list, `a.*` in a map; empty for the feature itself.
+    /// The path below `spec.features.<feature>`: `a.b`, `a[].b` in a list, `a.*` in a map; empty for the feature
+    /// itself.
     pub path: String,
-    /// Its type with its bounds, or the values that it may have.
+    /// The type with its bounds, or the allowed values.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it means.
+    /// The description.
     pub meaning: String,
-    /// Whether what is above it can't be without it.
+    /// Whether the field is required in its parent.
     pub required: bool,
 }
 
-/// Every field of a schema, top down.
+/// Returns every field of a schema, parents first.
 pub fn fields(schema: &Value) -> Vec<Field> {
     let mut found = Vec::new();
     walk(schema, "", false, &mut found);
@@ -28,28 +29,29 @@ pub fn fields(schema: &Value) -> Vec<Field> {
 
 fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     let meaning = schema["description"].as_str().unwrap_or_default().to_owned();
-    // An object at the top, or one of which nothing is said, is told by what is in it.
+    // The top-level object is described by its properties.
     if !(path.is_empty() && schema["properties"].is_object()) {
         found.push(Field { path: path.to_owned(), kind: kind(schema), meaning, required });
     }
-    within(schema, path, found);
+    collect_children(schema, path, found);
 }
 
-/// What is below a schema.
-fn within(schema: &Value, path: &str, found: &mut Vec<Field>) {
+/// Collects the fields below a schema.
+fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
     let names: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         walk(below, &path, names.contains(&name.as_str()), found);
     }
     for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
-        // What a list of texts holds is in its own type, and an object of which nothing is said is told by what is in it.
+        // The type of a list of scalars includes its items. An object without a description is described by its
+        // properties.
         let path = format!("{path}{step}");
         let path = path.trim_start_matches('.');
         if below["description"].is_string() {
             walk(below, path, false, found);
         } else if below["properties"].is_object() {
-            within(below, path, found);
+            collect_children(below, path, found);
         }
     }
 }
@@ -78,11 +80,11 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// The fields as a table.
+/// Formats the fields as a table, with longer meanings below it.
 pub fn shown(fields: &[Field]) -> String {
     let rows = fields.iter().map(|field| {
         let required = if field.required { " (required)" } else { "" };
-        [super::table::code(&field.path), format!("{}{required}", field.kind), field.meaning.clone()]
+        [code(&field.path), format!("{}{required}", field.kind), field.meaning.clone()]
     });
-    table(["field", "type", "meaning"], &rows.collect::<Vec<_>>())
+    summary_table(["field", "type", "meaning"], &rows.collect::<Vec<_>>())
 }

@@ -1,15 +1,15 @@
-//! A service, described.
+//! Description of a service.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::table::{code, codes, table};
+use super::table::{code, summary_table, table};
 use super::{Described, Reference, written};
 use osdpl_core::catalog::{CredentialKind, WorkloadKind, file};
 
 impl Reference {
-    /// Its releases, credentials, and how it can live outside.
+    /// Describes its releases, its credentials, and whether it can run outside the cluster.
     pub(super) fn service(&self, entry: &file::Service) -> Described {
         let file::Service { service, description, group, releases, credentials, external, .. } = entry;
         let mut page = format!("# {service}\n\n{}\n\nGroup {}", description.trim(), written::group(*group));
@@ -19,33 +19,36 @@ impl Reference {
         }
         page.push_str(".\n");
         for (name, release) in releases {
-            let rows = self.release(name, release);
-            let rows: Vec<_> = rows.into_iter().filter(|[_, value]| !value.is_empty()).collect();
-            let _ = write!(page, "\n## Release {name}\n\n{}", table(["", "of the release"], &rows));
+            let _ = write!(page, "\n## Release {name}\n\n{}", properties(name, self.release(name, release)));
             page.push_str(&written::own(name, release));
         }
         if !credentials.is_empty() {
             let row = |(name, own): (&String, &file::Credential)| {
-                [code(name), kind(own.kind).to_owned(), own.description.clone(), changing(&own.rotation).to_owned()]
+                [
+                    code(name),
+                    kind(own.kind).to_owned(),
+                    own.description.clone(),
+                    rotation_steps(&own.rotation).to_owned(),
+                ]
             };
             let rows: Vec<_> = credentials.iter().map(row).collect();
-            let head = ["name", "kind", "what for", "how a new one comes into force"];
-            let _ = write!(page, "\n## Credentials\n\n{}", table(head, &rows));
+            let head = ["name", "kind", "description", "rotation"];
+            let _ = write!(page, "\n## Credentials\n\n{}", summary_table(head, &rows));
         }
-        if let Some(outside) = external {
+        if let Some(external) = external {
             let _ = write!(
                 page,
-                "\n## Outside of the cluster\n\nIt can live outside (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
-                outside.service, outside.port, outside.port_name
+                "\n## Outside the cluster\n\nIt can run outside the cluster (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
+                external.service, external.port, external.port_name
             );
         }
         let facts = json!({
             "kind": "service", "name": service, "description": description, "group": written::group(*group), "presets": presets,
             "releases": releases.iter().map(|(name, release)| self.release_facts(name, release)).collect::<Vec<_>>(),
             "credentials": credentials.iter()
-                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description, "rotation": changing(&own.rotation)}))
+                .map(|(name, own)| json!({"name": name, "kind": kind(own.kind), "description": own.description, "rotation": rotation_steps(&own.rotation)}))
                 .collect::<Vec<_>>(),
-            "external": external.as_ref().map(|outside| json!({"service": outside.service, "port": outside.port, "portName": outside.port_name})),
+            "external": external.as_ref().map(|external| json!({"service": external.service, "port": external.port, "portName": external.port_name})),
         });
         Described { facts, page }
     }
@@ -55,31 +58,24 @@ impl Reference {
         presets.map(|(name, _)| name.as_str())
     }
 
-    fn release(&self, name: &str, entry: &file::Release) -> Vec<[String; 2]> {
-        let row = |name: &str, value: String| [name.to_owned(), value];
-        let endpoint = entry.endpoint.as_ref();
+    /// Returns the properties of a release, each with its values.
+    fn release(&self, name: &str, entry: &file::Release) -> Vec<(&'static str, Vec<String>)> {
+        let api = entry.endpoint.as_ref();
+        let api = api.map(|api| format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path));
+        let facts = entry.facts.as_ref();
+        let facts = facts.map(|map| format!("`facts.{name}`, written by its own Job to ConfigMap {}", code(map)));
         vec![
-            row("chart", self.chart(name, entry)),
-            row("namespace", entry.namespace.clone().unwrap_or_default()),
-            row("part of the cloud where", code(entry.when.as_deref().unwrap_or_default())),
-            row("installed once there are", self.needs(&entry.needs)),
-            row("installed at once, while its pods wait for", self.needs(&entry.awaits)),
-            row("brings along, in no order", self.needs(&entry.alongside)),
-            row("provides", components(entry)),
-            row(
-                "API",
-                endpoint.map_or_else(String::new, |api| {
-                    format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path)
-                }),
-            ),
-            row("tests, and where their results are kept", tests(entry)),
-            row("Jobs that are no hooks", codes(entry.plain_jobs.iter().map(String::as_str))),
-            row(
-                "facts",
-                entry.facts.as_ref().map_or_else(String::new, |map| {
-                    format!("what a Job of its own writes into ConfigMap {}: `facts.{name}`", code(map))
-                }),
-            ),
+            ("chart", vec![self.chart(name, entry)]),
+            ("namespace", entry.namespace.iter().cloned().collect()),
+            ("condition", entry.when.iter().map(|when| code(when)).collect()),
+            ("installed after", self.needs(&entry.needs)),
+            ("its pods wait for", self.needs(&entry.awaits)),
+            ("also installs", self.needs(&entry.alongside)),
+            ("provides", components(entry)),
+            ("API", api.into_iter().collect()),
+            ("tests and their results", tests(entry)),
+            ("Jobs that are not hooks", entry.plain_jobs.iter().map(|job| code(job)).collect()),
+            ("facts", facts.into_iter().collect()),
         ]
     }
 
@@ -90,13 +86,13 @@ impl Reference {
         format!("{chart} {}{from}", pin.version)
     }
 
-    fn needs(&self, needs: &[file::Need]) -> String {
+    fn needs(&self, needs: &[file::Need]) -> Vec<String> {
         let one = |need: &file::Need| {
             let service = self.provider(&need.component).unwrap_or_default();
-            let when = need.when.as_deref().map_or_else(String::new, |when| format!(" where {}", code(when)));
+            let when = need.when.as_deref().map_or_else(String::new, |when| format!(" if {}", code(when)));
             format!("{} of {service}{when}", code(&need.component))
         };
-        needs.iter().map(one).collect::<Vec<_>>().join("; ")
+        needs.iter().map(one).collect()
     }
 
     fn needs_facts(&self, needs: &[file::Need]) -> Value {
@@ -125,13 +121,32 @@ impl Reference {
     }
 }
 
-fn tests(entry: &file::Release) -> String {
-    entry.tests.iter().map(|(component, kept)| format!("{}: {kept}", code(component))).collect::<Vec<_>>().join("; ")
+/// Widest value that is shown in a cell of the table.
+const CELL: usize = 100;
+
+/// Formats properties: short ones as a table, longer ones as lists below it.
+fn properties(release: &str, all: Vec<(&str, Vec<String>)>) -> String {
+    let mut rows = Vec::new();
+    let mut lists = String::new();
+    for (name, values) in all.into_iter().filter(|(_, values)| !values.is_empty()) {
+        let cell = values.join(", ");
+        if values.len() == 1 || cell.len() <= CELL {
+            rows.push([name.to_owned(), cell]);
+        } else {
+            let items: String = values.iter().map(|value| format!("- {value}\n")).collect();
+            let _ = write!(lists, "\n### {release}: {name}\n\n{items}");
+        }
+    }
+    table(["property", "value"], &rows) + &lists
 }
 
-fn components(entry: &file::Release) -> String {
+fn tests(entry: &file::Release) -> Vec<String> {
+    entry.tests.iter().map(|(component, kept)| format!("{}: {kept}", code(component))).collect()
+}
+
+fn components(entry: &file::Release) -> Vec<String> {
     let one = |(name, kind): (&String, &WorkloadKind)| format!("{} ({})", code(name), workload(*kind));
-    entry.components.iter().map(one).collect::<Vec<_>>().join(", ")
+    entry.components.iter().map(one).collect()
 }
 
 fn workload(kind: WorkloadKind) -> &'static str {
@@ -142,8 +157,8 @@ fn workload(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// What a new credential takes.
-fn changing(rotation: &str) -> &str {
+/// Returns the steps of a rotation.
+fn rotation_steps(rotation: &str) -> &str {
     if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }
 

@@ -1,8 +1,8 @@
-//! Tables in Markdown that read well as plain text too.
+//! Markdown tables that are also readable as plain text.
 
 use std::fmt::Write as _;
 
-/// A table: the last column is as wide as it likes, the others as their widest cell.
+/// Formats a table. All columns but the last are padded to their widest cell.
 pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let clean = |cell: &str| cell.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ");
     let all: Vec<[String; N]> =
@@ -23,12 +23,48 @@ pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     text
 }
 
-/// A text as code, or nothing of nothing.
+/// Formats a table with at most one sentence per cell.
+///
+/// The whole text of a longer cell follows below the table, in a section named after the first cell of its row.
+pub fn summary_table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let cells: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| first_sentence(cell).to_owned())).collect();
+    let mut text = table(head, &cells);
+    for (row, cells) in rows.iter().zip(&cells) {
+        let long: Vec<usize> = (0..N).filter(|column| row[*column].trim().len() > cells[*column].len()).collect();
+        if !long.is_empty() {
+            let _ = writeln!(text, "\n### {}", row[0]);
+        }
+        for column in &long {
+            let label = if long.len() > 1 { format!("**{}:** ", head[*column]) } else { String::new() };
+            let _ = writeln!(text, "\n{label}{}", row[*column].trim());
+        }
+    }
+    text
+}
+
+/// Returns the first sentence of a text.
+///
+/// A sentence ends with a period before a space and a capital letter or code, outside of code.
+pub fn first_sentence(text: &str) -> &str {
+    let text = text.trim();
+    let ends = |at: &usize| {
+        let next = text[at + 1..].trim_start().chars().next();
+        let is_outside_of_code = text[..*at].matches('`').count() % 2 == 0;
+        let is_abbreviation = text[..*at].ends_with("e.g") || text[..*at].ends_with("i.e");
+        next.is_some_and(|next| next.is_uppercase() || next == '`') && is_outside_of_code && !is_abbreviation
+    };
+    let mut periods = text.char_indices().filter(|(_, character)| *character == '.').map(|(at, _)| at);
+    let end = periods.find(|at| text[at + 1..].starts_with(char::is_whitespace) && ends(at));
+    end.map_or(text, |end| &text[..=end])
+}
+
+/// Formats a text as code; empty text stays empty.
 pub fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
-/// Texts as code, with commas.
+/// Formats texts as code, separated by commas.
 pub fn codes<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }

@@ -7,13 +7,13 @@ fn reference() -> Reference {
 }
 
 #[test]
-fn everything_is_listed_by_kind() {
+fn lists_items_by_kind() {
     let names = |kind| reference().list(kind).into_iter().map(|line| line.name).collect::<Vec<_>>();
     assert_eq!(Kind::ALL.map(names), [vec!["front", "store"], vec!["small"], vec!["colour"], vec!["2026.1"]]);
 }
 
 #[test]
-fn a_service_is_described_with_its_chart_needs_and_the_names_of_its_credentials() {
+fn describes_services() {
     let Described { facts, page } = reference().describe(Kind::Services, "front").unwrap();
     assert_eq!(facts["presets"], json!(["small"]));
     assert_eq!(facts["releases"][0]["version"], "1.0.0");
@@ -26,8 +26,8 @@ fn a_service_is_described_with_its_chart_needs_and_the_names_of_its_credentials(
         page.starts_with("# front\n\nAn API.\n\nGroup openstack; in the presets small.\n\n## Release front\n\n"),
         "{page}"
     );
-    assert!(page.contains("| installed once there are | `store/server` of store |\n"), "{page}");
-    assert!(!page.contains("namespace"), "what is not set is not told:\n{page}");
+    assert!(page.contains("| installed after | `store/server` of store |\n"), "{page}");
+    assert!(!page.contains("namespace"), "unset fields are not shown:\n{page}");
     let store = reference().describe(Kind::Services, "store").unwrap().page;
     assert!(
         store.contains("(`spec.services.store.external`): pods find it as Service store, port 3306 (sql)."),
@@ -36,7 +36,7 @@ fn a_service_is_described_with_its_chart_needs_and_the_names_of_its_credentials(
 }
 
 #[test]
-fn a_feature_is_described_with_its_fields_default_and_values_as_they_are_written() {
+fn describes_features() {
     let Described { facts, page } = reference().describe(Kind::Features, "colour").unwrap();
     assert_eq!(facts["releases"], json!(["front"]));
     assert_eq!(
@@ -44,24 +44,23 @@ fn a_feature_is_described_with_its_fields_default_and_values_as_they_are_written
         json!({"path": "name", "type": "red \u{b7} blue", "meaning": "", "required": false})
     );
     assert!(
-        page.contains(
-            "### 1. where `features.colour.name == 'blue'`\n\nfront:\n\n```yaml\nconf:\n  colour: blue\n```\n"
-        ),
+        page.contains("### 1. if `features.colour.name == 'blue'`\n\nfront:\n\n```yaml\nconf:\n  colour: blue\n```\n"),
         "{page}"
     );
     assert!(page.contains("## Default\n\n```yaml\nname: red\n```\n"), "{page}");
 }
 
 #[test]
-fn a_schema_becomes_a_table_of_fields() {
+fn converts_schemas_to_tables() {
     let fields = schema::fields(&json!({"type": "object", "properties": {
         "list": {"type": "array", "items": {"type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "minimum": 1, "maximum": 9}}}},
         "names": {"type": "array", "items": {"type": "string"}, "description": "Some | names."},
         "free": {"type": "object", "additionalProperties": {"type": "object", "properties": {"on": {"type": "boolean"}}}},
     }}));
-    let told: Vec<_> = fields.iter().map(|field| (field.path.as_str(), field.kind.as_str(), field.required)).collect();
+    let expected: Vec<_> =
+        fields.iter().map(|field| (field.path.as_str(), field.kind.as_str(), field.required)).collect();
     assert_eq!(
-        told,
+        expected,
         [
             ("free", "map of map", false),
             ("free.*.on", "boolean", false),
@@ -74,31 +73,31 @@ fn a_schema_becomes_a_table_of_fields() {
 }
 
 #[test]
-fn a_name_that_nothing_has_is_told_with_the_nearest() {
+fn suggests_the_nearest_name() {
     let error = reference().describe(Kind::Features, "color").unwrap_err().to_string();
     assert_eq!(error, "there is no feature \"color\", did you mean \"colour\"?; there are colour");
 }
 
 #[test]
-fn there_is_a_page_for_everything_and_one_that_links_them() {
+fn writes_pages_and_an_index() {
     let pages = pages(&reference()).unwrap();
     let names: Vec<_> = pages.keys().map(String::as_str).collect();
     assert_eq!(
         names,
         [
-            "README.md",
             "features/colour.md",
+            "index.md",
             "presets/small.md",
             "releases/2026.1.md",
             "services/front.md",
             "services/store.md"
         ]
     );
-    assert!(pages["README.md"].contains("| [front](services/front.md) | An API. |\n"), "{}", pages["README.md"]);
+    assert!(pages["index.md"].contains("| [front](services/front.md) | An API. |\n"), "{}", pages["index.md"]);
 }
 
 #[test]
-fn a_preset_is_described_with_what_holds_on_features_what_it_excludes_and_its_sum() {
+fn describes_presets() {
     let changes = [
         (
             "presets/large.yaml",
@@ -112,27 +111,78 @@ fn a_preset_is_described_with_what_holds_on_features_what_it_excludes_and_its_su
     ];
     let reference = Reference::read(&osdpl_core::testing::files(&changes)).unwrap();
     let Described { facts, page } = reference.describe(Kind::Presets, "large").unwrap();
-    for told in [
-        "front, extra.\n\nextra is installed only where `features.colour.name == 'red'`.\n",
+    for expected in [
+        "front, extra.\n\nextra is installed only if `features.colour.name == 'red'`.\n",
         "## Connections to the database\n\n```text\nfront/api 3 x 2 = 6\n```\n",
         "| `small` | both are sizes; take one |\n",
     ] {
-        assert!(page.contains(told), "{told} is not in\n{page}");
+        assert!(page.contains(expected), "{expected} is not in\n{page}");
     }
     assert_eq!(facts["excludes"], json!({"small": "both are sizes; take one"}));
 }
 
 #[test]
-fn what_a_service_sets_is_told_with_its_keys_and_reasons() {
+fn describes_values_with_conditions_and_reasons() {
     let text = "service: front\ndescription: An API.\ngroup: openstack\nreleases:\n  front:\n    values: {conf: {region: north}}\n    \
                 fragments: [{why: It waits for nobody., when: 'true', values: {conf: {colour: red}}, unset: [conf.password]}]\n";
     let reference = Reference::read(&osdpl_core::testing::files(&[("values/services/front.yaml", text)])).unwrap();
     let Described { facts, page } = reference.describe(Kind::Services, "front").unwrap();
-    for told in [
-        "### front: values that it sets always\n\n```yaml\nconf:\n  region: north\n```\n",
-        "### front: values that it sets where `true`\n\nIt waits for nobody.\n\n```yaml\nconf:\n  colour: red\n```\n\nwithout the chart's `conf.password`\n",
+    for expected in [
+        "### front: values always\n\n```yaml\nconf:\n  region: north\n```\n",
+        "### front: values if `true`\n\nIt waits for nobody.\n\n```yaml\nconf:\n  colour: red\n```\n\nwithout the chart's `conf.password`\n",
     ] {
-        assert!(page.contains(told), "{told} is not in\n{page}");
+        assert!(page.contains(expected), "{expected} is not in\n{page}");
     }
     assert_eq!(facts["releases"][0]["values"][1]["why"], "It waits for nobody.");
+}
+
+#[test]
+fn cells_hold_one_sentence() {
+    use super::table::{first_sentence, summary_table};
+    for (text, first) in [
+        ("One.", "One."),
+        ("One. Two.", "One."),
+        ("See 1.5 and e.g. Nova, or `a. B` there.", "See 1.5 and e.g. Nova, or `a. B` there."),
+        ("Up to 4. more", "Up to 4. more"),
+        ("One.\n`two` follows.", "One."),
+    ] {
+        assert_eq!(first_sentence(text), first);
+    }
+    let rows = [["`a`".to_owned(), "Short.".to_owned()], ["`b`".to_owned(), "First. Second | third.".to_owned()]];
+    let text = summary_table(["field", "meaning"], &rows);
+    assert!(
+        text.contains("| `b`   | First. |\n") && text.ends_with("|\n\n### `b`\n\nFirst. Second | third.\n"),
+        "{text}"
+    );
+    assert!(!text.contains("### `a`"), "{text}");
+}
+
+#[test]
+fn checks_show_their_condition_as_a_block() {
+    let text = "preset: large\ndescription: More.\nservices: [front]\nchecks:\n\
+                - {level: error, field: spec.presets, when: 'true', message: It is too large.}\n";
+    let reference = Reference::read(&osdpl_core::testing::files(&[("presets/large.yaml", text)])).unwrap();
+    let page = reference.describe(Kind::Presets, "large").unwrap().page;
+    let expected = "## Checks\n\n### 1. error: `spec.presets`\n\nIt is too large.\n\nIf:\n\n```text\ntrue\n```\n";
+    assert!(page.contains(expected), "{page}");
+}
+
+#[test]
+fn long_properties_of_a_release_are_lists() {
+    let jobs = ["one", "two", "three"].map(|name| format!("{name}-of-several-jobs-with-a-very-long-name-indeed"));
+    let text = format!(
+        "service: front\ndescription: An API.\ngroup: openstack\nreleases:\n  front:\n    plainJobs: [{}]\n",
+        jobs.join(", ")
+    );
+    let reference = Reference::read(&osdpl_core::testing::files(&[("values/services/front.yaml", &text)])).unwrap();
+    let page = reference.describe(Kind::Services, "front").unwrap().page;
+    assert!(page.contains(&format!("### front: Jobs that are not hooks\n\n- `{}`\n", jobs[0])), "{page}");
+}
+
+#[test]
+fn pages_escape_html_outside_of_code() {
+    let text = "preset: large\ndescription: Names are <service>.example.org and `<a>`.\nservices: [front]\n";
+    let reference = Reference::read(&osdpl_core::testing::files(&[("presets/large.yaml", text)])).unwrap();
+    let page = &pages(&reference).unwrap()["presets/large.md"];
+    assert!(page.contains("Names are \\<service>.example.org and `<a>`."), "{page}");
 }

@@ -1,16 +1,16 @@
-//! Values as they are written in the catalogue, with their conditions and reasons.
+//! Values as written in the catalogue, with their conditions and reasons.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::table::{code, codes, table};
+use super::table::{code, codes};
 use osdpl_core::catalog::{Group, file};
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// For programs.
+/// Returns the fragments as structured data.
 pub fn facts(fragments: &[file::Fragment]) -> Value {
     let body = |body: &file::Body| json!({"values": body.values, "unset": body.unset});
     let one = |fragment: &file::Fragment| {
@@ -23,7 +23,7 @@ pub fn facts(fragments: &[file::Fragment]) -> Value {
     fragments.iter().map(one).collect()
 }
 
-/// The name of a group.
+/// Returns the name of a group.
 pub fn group(group: Group) -> &'static str {
     match group {
         Group::Infra => "infra",
@@ -31,14 +31,14 @@ pub fn group(group: Group) -> &'static str {
     }
 }
 
-/// For people: nothing where there are none.
+/// Returns the fragments as Markdown; empty if there are none.
 pub fn shown(fragments: &[file::Fragment]) -> String {
     let mut text = String::new();
     if !fragments.is_empty() {
-        text.push_str("\n## Values that it sets\n");
+        text.push_str("\n## Values\n");
     }
     for (index, fragment) in fragments.iter().enumerate() {
-        let when = place(fragment.when.as_deref());
+        let when = condition(fragment.when.as_deref());
         let _ = write!(text, "\n### {}. {when}\n", index + 1);
         if !fragment.why.is_empty() {
             let _ = write!(text, "\n{}\n", fragment.why.trim());
@@ -48,26 +48,26 @@ pub fn shown(fragments: &[file::Fragment]) -> String {
             let but = if every.except.is_empty() { String::new() } else { format!(" but {}", every.except.join(", ")) };
             body(
                 &mut text,
-                &format!("every release{of}{but} whose chart has the keys"),
+                &format!("every release{of}{but} whose chart has these keys"),
                 &every.values.clone().into(),
                 &[],
             );
         }
-        for (names, own) in alike(fragment) {
+        for (names, own) in group_equal(fragment) {
             body(&mut text, &names.join(", "), &own.values.clone().into(), &own.unset);
         }
     }
     text
 }
 
-/// What a service sets of one of its releases, whatever else is chosen, and where: nothing where that is nothing.
+/// Returns the values that a service sets for a release, with their conditions, as Markdown; empty if there are none.
 pub fn own(name: &str, release: &file::Release) -> String {
     let mut text = String::new();
     let mut part = |title: &str, why: &str, values: &Values, unset: &[String]| {
         if values.is_empty() && unset.is_empty() {
             return;
         }
-        let _ = write!(text, "\n### {name}: values that it sets {title}\n");
+        let _ = write!(text, "\n### {name}: values {title}\n");
         if !why.is_empty() {
             let _ = write!(text, "\n{}\n", why.trim());
         }
@@ -75,24 +75,24 @@ pub fn own(name: &str, release: &file::Release) -> String {
     };
     part("always", "", &release.values, &release.unset);
     for fragment in &release.fragments {
-        part(&place(fragment.when.as_deref()), &fragment.why, &fragment.values, &fragment.unset);
+        part(&condition(fragment.when.as_deref()), &fragment.why, &fragment.values, &fragment.unset);
     }
     text
 }
 
-/// The same, for programs.
+/// As [`own`], as structured data.
 pub fn own_facts(release: &file::Release) -> Value {
     let one = |fragment: &file::OwnFragment| json!({"why": fragment.why, "when": fragment.when, "values": fragment.values, "unset": fragment.unset});
     let always = json!({"why": "", "when": null, "values": release.values, "unset": release.unset});
     std::iter::once(always).chain(release.fragments.iter().map(one)).collect()
 }
 
-fn place(when: Option<&str>) -> String {
-    when.map_or_else(|| "always".to_owned(), |when| format!("where {}", code(when)))
+fn condition(when: Option<&str>) -> String {
+    when.map_or_else(|| "always".to_owned(), |when| format!("if {}", code(when)))
 }
 
-/// Releases that get the same, together.
-fn alike(fragment: &file::Fragment) -> Vec<(Vec<&str>, &file::Body)> {
+/// Groups releases with equal values.
+fn group_equal(fragment: &file::Fragment) -> Vec<(Vec<&str>, &file::Body)> {
     let mut found: Vec<(Vec<&str>, &file::Body)> = Vec::new();
     for (name, own) in &fragment.releases {
         match found.iter_mut().find(|(_, known)| known.values == own.values && known.unset == own.unset) {
@@ -117,24 +117,27 @@ fn fields(text: &mut String, values: &Value, unset: &[String]) {
     }
 }
 
-/// The checks, for programs.
+/// Returns the checks as structured data.
 pub fn checks_facts(checks: &[file::Check]) -> Value {
     let one = |check: &file::Check| json!({"level": check.level.word(), "field": check.field, "when": check.when, "message": check.message});
     checks.iter().map(one).collect()
 }
 
-/// The checks, for people: nothing where there are none.
+/// Returns the checks as Markdown; empty if there are none.
 pub fn checks(checks: &[file::Check]) -> String {
     if checks.is_empty() {
         return String::new();
     }
-    let rows = checks
-        .iter()
-        .map(|check| [check.level.word().to_owned(), code(&check.field), code(&check.when), check.message.clone()]);
-    format!("\n## Checks\n\n{}", table(["level", "field", "when", "message"], &rows.collect::<Vec<_>>()))
+    let mut text = "\n## Checks\n".to_owned();
+    for (index, check) in checks.iter().enumerate() {
+        let (level, field, when) = (check.level.word(), code(&check.field), check.when.trim());
+        let (number, message) = (index + 1, check.message.trim());
+        let _ = write!(text, "\n### {number}. {level}: {field}\n\n{message}\n\nIf:\n\n```text\n{when}\n```\n");
+    }
+    text
 }
 
-/// The certificates that are looked at, for programs.
+/// Returns the verified certificates as structured data.
 pub fn certificates_facts(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
@@ -144,14 +147,14 @@ pub fn certificates_facts(certificates: &[file::Certificates]) -> Value {
     certificates.iter().map(one).collect()
 }
 
-/// The certificates that are looked at, for people: nothing where there are none.
+/// Returns the verified certificates as Markdown; empty if there are none.
 pub fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();
     if !certificates.is_empty() {
-        text.push_str("\n## Certificates that are looked at\n");
+        text.push_str("\n## Verified certificates\n");
     }
     for (index, entry) in certificates.iter().enumerate() {
-        let when = place(entry.when.as_deref());
+        let when = condition(entry.when.as_deref());
         let keys = [&entry.keys.certificate, &entry.keys.key, &entry.keys.authority];
         let keys = codes(keys.into_iter().flatten().map(String::as_str));
         let (field, secrets) = (code(&entry.field), block(&entry.secrets));
@@ -160,7 +163,7 @@ pub fn certificates(certificates: &[file::Certificates]) -> String {
     text
 }
 
-/// A value as a block of YAML.
+/// Returns a value as a block of YAML.
 pub fn block(value: &Value) -> String {
     format!("```yaml\n{}\n```\n", yaml::write(value).trim_end())
 }

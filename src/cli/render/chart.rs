@@ -1,4 +1,4 @@
-//! Where the commands take their charts from: archives beside them where charts are at hand, else the repository.
+//! Prepares the charts of the commands: archives in the folder if charts are given, else references to the repository.
 
 #![allow(clippy::disallowed_methods, reason = "the command line reads the charts that its user names")]
 
@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use super::Cloud;
 use super::folder::Folder;
 use crate::manifests::obtain;
-use crate::place::Place;
+use crate::place::ChartsOption;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::charts::Store;
@@ -21,40 +21,40 @@ const FOLDER: &str = "charts";
 /// The charts of a cloud.
 pub struct Charts<'a> {
     store: Store,
-    /// Whether charts were named, so that they are at hand.
-    are_here: bool,
+    /// Whether charts were given, so that archives can be copied.
+    is_local: bool,
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
 }
 
-/// The chart of one release, as a command takes it.
-pub struct Taken {
+/// The chart of one release, as used by a command.
+pub struct PreparedChart {
     pub reference: ChartReference,
-    /// Which one it is, for people.
-    pub told: String,
-    /// The manifests of its CRDs, as a file in the folder; what only a repository has is not known.
+    /// The description of the chart.
+    pub description: String,
+    /// The file with its CRDs in the folder; `None` for charts of a repository.
     pub crds: Option<String>,
 }
 
 impl<'a> Charts<'a> {
-    pub async fn new(place: &Place, cloud: &'a Cloud) -> anyhow::Result<Self> {
-        let are_here = place.source().is_some();
-        let store = if are_here { place.open().await? } else { place.still()? };
-        Ok(Self { store, are_here, spec: &cloud.spec, catalog: &cloud.catalog })
+    pub async fn new(place: &ChartsOption, cloud: &'a Cloud) -> anyhow::Result<Self> {
+        let is_local = place.source().is_some();
+        let store = if is_local { place.open().await? } else { place.open_without_pull()? };
+        Ok(Self { store, is_local, spec: &cloud.spec, catalog: &cloud.catalog })
     }
 
-    /// The chart of a release; where charts are at hand it is put into the folder, checked against the lock.
-    pub async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<Taken> {
+    /// Returns the chart of a release; a given chart is checked against the lock and copied into the folder.
+    pub async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
         let (wanted, digest) = wanted(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;
-        if !self.are_here {
+        if !self.is_local {
             let request = self.store.request(&wanted)?;
             let request = request.with_context(|| format!("chart {} has no repository", wanted.name))?;
             let locked = self.store.lock().charts.get(&wanted.name).filter(|lock| lock.version == request.version);
             let locked = locked.and_then(|lock| lock.digest.as_ref()).map(ToString::to_string);
             let digest = digest.cloned().or(locked).map(|digest| format!(", {digest}")).unwrap_or_default();
-            let told = format!("chart {} {} of {}{digest}", request.chart, request.version, request.repository);
-            return Ok(Taken { reference: reference(&request), told, crds: None });
+            let description = format!("chart {} {} of {}{digest}", request.chart, request.version, request.repository);
+            return Ok(PreparedChart { reference: reference(&request), description, crds: None });
         }
         let chart = obtain(&self.store, &wanted, digest).await.with_context(|| format!("release {name}"))?;
         let archive = format!("{}-{}.tgz", chart.name, chart.version);
@@ -69,8 +69,8 @@ impl<'a> Charts<'a> {
             charts.write(&file, crds.join("\n---\n").as_bytes(), false)?;
             Some(format!("{FOLDER}/{file}"))
         };
-        let told = format!("chart {} {}, {} ({})", chart.name, chart.version, chart.digest, chart.pin);
+        let description = format!("chart {} {}, {} ({})", chart.name, chart.version, chart.digest, chart.pin);
         let reference = ChartReference { name: format!("{FOLDER}/{archive}"), flags: Vec::new() };
-        Ok(Taken { reference, told, crds })
+        Ok(PreparedChart { reference, description, crds })
     }
 }

@@ -1,4 +1,4 @@
-//! The folder that is written: with real credentials in it, nobody else's business.
+//! The output folder, accessible only to its owner if it contains real credentials.
 
 #![allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
 
@@ -9,17 +9,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-/// Rights of everybody else.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// A folder to write into.
+/// A folder to write to.
 pub struct Folder {
     path: PathBuf,
     is_private: bool,
 }
 
 impl Folder {
-    /// Makes the folder where it is not there. A private one must be a folder of ours that nobody else can look into.
+    /// Opens the folder and creates it if needed. A private folder must belong to the user and be inaccessible to
+    /// others.
     pub fn open(path: &Path, is_private: bool) -> anyhow::Result<Self> {
         let folder = Self { path: path.to_owned(), is_private };
         if !is_private {
@@ -27,25 +28,25 @@ impl Folder {
             return Ok(folder);
         }
         match fs::symlink_metadata(path) {
-            Ok(found) => judge(path, &found)?,
+            Ok(found) => check_private(path, &found)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                     make(parent)?;
                 }
-                // Not where someone made it meanwhile.
-                DirBuilder::new().mode(0o700).create(path).with_context(|| format!("making {}", path.display()))?;
+                // Fails if someone else created it in the meantime.
+                DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
             }
-            Err(error) => return Err(error).with_context(|| format!("looking at {}", path.display())),
+            Err(error) => return Err(error).with_context(|| format!("inspecting {}", path.display())),
         }
         Ok(folder)
     }
 
-    /// A folder within this one.
+    /// Opens a folder below this one.
     pub fn below(&self, name: &str) -> anyhow::Result<Self> {
         Self::open(&self.path.join(name), self.is_private)
     }
 
-    /// Writes a file, in place of one that is there.
+    /// Writes a file and replaces an existing one.
     pub fn write(&self, name: &str, content: &[u8], is_program: bool) -> anyhow::Result<()> {
         let path = self.path.join(name);
         let what = || format!("writing {}", path.display());
@@ -55,28 +56,28 @@ impl Folder {
             (false, false) => 0o644,
             (false, true) => 0o755,
         };
-        // A file that was there would keep its rights, and a link would be followed.
+        // An existing file would keep its mode, and a link would be followed.
         self.remove(name)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(what)?;
         file.write_all(content).with_context(what)
     }
 }
 
-/// Makes a folder with those above it, where they are not there.
+/// Creates a folder and its parents.
 fn make(path: &Path) -> anyhow::Result<()> {
     let made = fs::create_dir_all(path);
     made.map_err(|error| {
         let why = match error.kind() {
-            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file stands there; name a folder".to_owned(),
-            ErrorKind::PermissionDenied => "you may not write there; name a folder below one of yours".to_owned(),
-            _ => format!("{error}; name a folder that can be made"),
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "a file is in the way; name a folder".to_owned(),
+            ErrorKind::PermissionDenied => "permission denied; name a folder below one of yours".to_owned(),
+            _ => format!("{error}; name a folder that can be created"),
         };
-        anyhow::anyhow!("making the folder {}: {why}", path.display())
+        anyhow::anyhow!("creating the folder {}: {why}", path.display())
     })
 }
 
 impl Folder {
-    /// What a file in it says, where it is there and text.
+    /// Returns the text of a file, if it exists and is text.
     pub fn read(&self, name: &str) -> anyhow::Result<Option<String>> {
         let path = self.path.join(name);
         match fs::read_to_string(&path) {
@@ -86,12 +87,12 @@ impl Folder {
         }
     }
 
-    /// Whether there is anything of that name, a link to nowhere too.
+    /// Whether anything of that name exists, including a broken link.
     pub fn has(&self, name: &str) -> bool {
         fs::symlink_metadata(self.path.join(name)).is_ok()
     }
 
-    /// Removes a file, where it is there.
+    /// Removes a file if it exists.
     pub fn remove(&self, name: &str) -> anyhow::Result<()> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
@@ -109,22 +110,20 @@ impl std::fmt::Display for Folder {
     }
 }
 
-/// Whether passwords may be put into a folder that is there.
-fn judge(path: &Path, found: &fs::Metadata) -> anyhow::Result<()> {
+/// Checks that passwords may be written to an existing folder.
+fn check_private(path: &Path, found: &fs::Metadata) -> anyhow::Result<()> {
     let shown = path.display();
     if !found.is_dir() {
-        bail!(
-            "{shown} is no folder, and real credentials are written into none but a folder of your own: name another"
-        );
+        bail!("{shown} is not a folder, and real credentials are only written to a folder of your own; name another");
     }
     if found.uid() != rustix::process::geteuid().as_raw() {
         bail!(
-            "{shown} is someone else's, who could read the credentials in it: name a folder of your own, or one that is not there yet"
+            "{shown} belongs to another user, who could read the credentials; name a folder of your own, or one that does not exist yet"
         );
     }
     if found.mode() & OTHERS != 0 {
         bail!(
-            "others may look into {shown} (its mode is {:o}), and the credentials are real: chmod 700 {shown}",
+            "{shown} is accessible to others (its mode is {:o}), and the credentials are real; run chmod 700 {shown}",
             found.mode() & 0o777
         );
     }
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_folder_and_its_files_are_its_owners_alone_whatever_was_there() {
+    fn private_folders_and_files_are_accessible_to_their_owner_only() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("deep/er");
         let folder = Folder::open(&path, true).unwrap();
@@ -157,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn real_credentials_go_into_no_folder_that_others_look_into_and_into_no_link() {
+    fn refuses_accessible_folders_and_links_for_real_credentials() {
         let home = tempfile::tempdir().unwrap();
         let open = |name: &str| Folder::open(&home.path().join(name), true).err().map(|error| format!("{error:#}"));
         fs::create_dir(home.path().join("seen")).unwrap();
         fs::set_permissions(home.path().join("seen"), fs::Permissions::from_mode(0o750)).unwrap();
         let refused = open("seen").unwrap();
-        assert!(refused.contains("others may look into") && refused.contains("chmod 700"), "{refused}");
+        assert!(refused.contains("is accessible to others") && refused.contains("chmod 700"), "{refused}");
         fs::create_dir(home.path().join("own")).unwrap();
         fs::set_permissions(home.path().join("own"), fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(open("own"), None);
@@ -171,8 +170,8 @@ mod tests {
         fs::write(home.path().join("file"), "").unwrap();
         for name in ["link", "file"] {
             let refused = open(name).unwrap();
-            assert!(refused.contains("is no folder"), "{refused}");
+            assert!(refused.contains("is not a folder"), "{refused}");
         }
-        assert!(Folder::open(&home.path().join("seen"), false).is_ok(), "what is redacted is for everybody");
+        assert!(Folder::open(&home.path().join("seen"), false).is_ok(), "redacted values may be accessible");
     }
 }

@@ -1,4 +1,4 @@
-//! The cluster's cloud, with the credentials that it has.
+//! Loads the cloud from the cluster with its real credentials.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use kube::{Api, Client, ResourceExt};
 use super::script::Home;
 use super::{Arguments, Cloud};
 use crate::common::readable;
-use crate::live::{Live, Question};
-use crate::offline::told;
+use crate::live::{Live, LiveQuery};
+use crate::offline::report_findings;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::credentials::{given, needed, secret_name};
 use osdpl_core::plan::jobs_before;
@@ -18,20 +18,20 @@ use osdpl_operator::controller::{Preview, secrets};
 use osdpl_operator::helm::Version;
 
 impl Arguments {
-    /// What the operator would give helm now.
-    pub(super) async fn standing(&self) -> anyhow::Result<Cloud> {
+    /// Returns what the operator would pass to helm now.
+    pub(super) async fn from_cluster(&self) -> anyhow::Result<Cloud> {
         let (resource, file) = (&self.resource, self.file.as_deref());
-        let question = Question { resource, file, catalog: &self.catalog, place: &self.place };
-        let Live { client, deployment, catalog, preview, .. } = question.look().await?;
+        let query = LiveQuery { resource, file, catalog: &self.catalog, place: &self.place };
+        let Live { client, deployment, catalog, preview, .. } = query.load().await?;
         let mut preview = preview;
         for finding in &mut preview.desired.findings {
             finding.message = preview.scrubber.scrub(&finding.message);
         }
-        told(&preview.desired)?;
+        report_findings(&preview.desired)?;
         for unknown in &preview.unknown {
             eprintln!("unknown: {}", preview.scrubber.scrub(unknown));
         }
-        are_stored(&client, &preview, &catalog).await?;
+        check_stored(&client, &preview, &catalog).await?;
         let major = u32::try_from(preview.facts.helm_major).unwrap_or(4);
         Ok(Cloud {
             name: deployment.name_any(),
@@ -43,22 +43,22 @@ impl Arguments {
             spec: preview.spec,
             catalog,
             desired: preview.desired,
-            written: BTreeMap::new(),
+            user_secrets: BTreeMap::new(),
         })
     }
 }
 
-/// What tells this cluster from others.
+/// Returns the identity of this cluster.
 async fn home(client: &Client, namespace: String) -> anyhow::Result<Home> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
-        format!("reading the namespace {namespace}, whose UID keeps install.sh from other clusters: have someone grant you get of it")
+        format!("reading the namespace {namespace}, whose UID keeps install.sh from other clusters: you need permission to get it")
     })?;
     let uid = found.uid().with_context(|| format!("the namespace {namespace} has no UID"))?;
     Ok(Home { namespace, uid })
 }
 
-/// The Jobs that the operator would delete before it upgrades.
+/// Returns the Jobs that the operator would delete before an upgrade.
 fn jobs(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     let jobs = preview.desired.releases.iter().filter_map(|(name, release)| {
         let seen = preview.observed.releases.get(&release.key)?;
@@ -67,32 +67,32 @@ fn jobs(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect()
 }
 
-/// Credentials that nobody has made yet were made up for the look: installed with, they would be lost.
-async fn are_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
+/// Checks that all credentials are stored: those that are not generated yet were only placeholders, and would be lost.
+async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);
-    let mut held: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
-    let mut lacking = Vec::new();
+    let mut stored_secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
+    let mut missing = Vec::new();
     for (name, _) in needed(catalog, selection) {
         let Some(value) = preview.facts.credentials.get(&name.0).and_then(|all| all.get(&name.1)) else { continue };
         if given(&preview.spec, &name).is_some() {
             continue;
         }
         let secret = secret_name(&selection.name, &name.0);
-        if !held.contains_key(&secret) {
+        if !stored_secrets.contains_key(&secret) {
             let found =
                 api.get_opt(&secret).await.map_err(readable).with_context(|| format!("reading Secret {secret}"))?;
             let data = found.and_then(|found| found.data).unwrap_or_default();
-            held.insert(secret.clone(), data.into_iter().map(|(key, value)| (key, value.0)).collect());
+            stored_secrets.insert(secret.clone(), data.into_iter().map(|(key, value)| (key, value.0)).collect());
         }
-        if held[&secret].get(&name.1).is_none_or(|stored| stored != value.as_bytes()) {
-            lacking.push(format!("{secret}/{}", name.1));
+        if stored_secrets[&secret].get(&name.1).is_none_or(|stored| stored != value.as_bytes()) {
+            missing.push(format!("{secret}/{}", name.1));
         }
     }
-    if !lacking.is_empty() {
+    if !missing.is_empty() {
         bail!(
-            "credentials are not stored yet: {}; the operator makes them when it sees the resource, paused or not: apply it, and try again",
-            lacking.join(", ")
+            "credentials are not stored yet: {}; the operator generates them when it reconciles the resource, even if paused; apply it, and try again",
+            missing.join(", ")
         );
     }
     Ok(())

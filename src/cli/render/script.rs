@@ -1,4 +1,4 @@
-//! `install.sh`: what the operator would run, for a person's hands.
+//! Writes `install.sh`, which does by hand what the operator would do.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use super::chart::Taken;
+use super::chart::PreparedChart;
 use super::folder::Folder;
 use super::{Cloud, Secrets};
 use osdpl_core::desired::DesiredRelease;
@@ -16,7 +16,7 @@ use osdpl_operator::helm::program::DRIVER;
 /// The script's name.
 pub const NAME: &str = "install.sh";
 
-/// What makes a script of the commands: all releases or those that are named, and none without its credentials.
+/// The head of the script: it selects releases and refuses values without credentials.
 const HEAD: &str = r#"set -eu
 CDPATH= cd -- "$(dirname -- "$0")"
 all=@ALL@
@@ -34,17 +34,17 @@ complete() {
 namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create namespace "$1"; }
 "#;
 
-/// How each script begins; what does not is none of ours.
+/// The first lines of each script; other files were not written by osdpl.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
-/// Says that manifests are among the files of ours.
+/// Marks scripts of a folder that also contains manifests. Do not change the text: later runs search for it.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
-/// What would have helm speak to another cluster than kubectl.
+/// Unsets variables that would make helm use another cluster than kubectl.
 const ELSEWHERE: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The cluster that credentials were read from, by the one thing in it that whoever may read them can see.
+/// The cluster of the credentials, identified by a namespace that everyone who can read them can see.
 pub struct Home {
     /// The resource's namespace.
     pub namespace: String,
@@ -53,11 +53,11 @@ pub struct Home {
 }
 
 impl Home {
-    /// Goes no further in any other cluster: credentials would be installed there, and Jobs deleted.
+    /// Returns commands that stop the script in any other cluster, where it would install credentials and delete Jobs.
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
         let refused = format!(
-            "the namespace {} of this cluster is not the one that these values were read from: choose their cluster (KUBECONFIG, kubectl config use-context); nothing was done",
+            "the namespace {} of this cluster is not the one that these values were read from; select their cluster (KUBECONFIG, kubectl config use-context); nothing was done",
             self.namespace
         );
         format!(
@@ -67,22 +67,25 @@ impl Home {
     }
 }
 
-/// Makes room for a script of these releases: what an earlier one was written with and this one is not goes, since there may be credentials in it. Until
-/// the new one is written, one stands there that does nothing, so that what is written meanwhile is known for ours by the next run. The releases of which
-/// nothing is left.
+/// Removes the files of an earlier run that are not written again, since they may contain credentials.
+///
+/// Until the new script is written, a placeholder script marks the folder, so that the next run recognizes its files.
+/// Returns the releases that were removed.
 ///
 /// # Errors
-/// Where a file would be written over one that osdpl has not written; nothing is removed then.
+/// If a file that osdpl has not written would be overwritten; nothing is removed then.
 pub fn clear(folder: &Folder, chosen: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
     let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
     let own: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
     let had_manifests = text.as_ref().is_some_and(|text| text.contains(MANIFESTS));
     let values = chosen.iter().filter(|name| !own.contains(name)).map(|name| format!("{name}.yaml"));
-    let are_others = |name: &&&str| with_manifests && !(had_manifests && own.contains(*name));
-    let manifests = chosen.iter().filter(are_others).map(|name| manifest(name));
+    let is_foreign = |name: &&&str| with_manifests && !(had_manifests && own.contains(*name));
+    let manifests = chosen.iter().filter(is_foreign).map(|name| manifest(name));
     let script = text.is_none().then(|| NAME.to_owned());
     if let Some(name) = values.chain(manifests).chain(script).find(|name| folder.has(name)) {
-        bail!("{folder}/{name} is there, and not by `osdpl render`: name another folder, or move the file away");
+        bail!(
+            "{folder}/{name} exists and was not written by `osdpl render`; name another folder, or move the file away"
+        );
     }
     let (kept, left): (Vec<&str>, Vec<&str>) = own.into_iter().partition(|name| chosen.contains(name));
     for name in &left {
@@ -95,27 +98,27 @@ pub fn clear(folder: &Folder, chosen: &[&str], with_manifests: bool) -> anyhow::
     Ok(left.into_iter().map(str::to_owned).collect())
 }
 
-/// A script that does nothing yet, of these releases.
+/// Returns a placeholder script for these releases that does nothing.
 fn unfinished(names: &[&str], with_manifests: bool) -> String {
     let manifests = if with_manifests { MANIFESTS } else { "" };
     let all = word(&format!(" {} ", names.join(" ")));
-    let why = "osdpl render did not come to its end, and this folder is not whole: run it again; nothing was done";
-    format!("{BEGIN}of which not everything is written.\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(why))
+    let why = "osdpl render did not finish, and this folder is incomplete; run it again; nothing was done";
+    format!("{BEGIN}that is not completely written.\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(why))
 }
 
-/// The file with the manifests of a release.
+/// Returns the name of the file with the manifests of a release.
 pub fn manifest(name: &str) -> String {
     format!("{name}.manifest.yaml")
 }
 
-/// The releases of a script of ours.
+/// Returns the releases of a script written by osdpl.
 fn releases(text: &str) -> impl Iterator<Item = &str> {
     let all = text.lines().find_map(|line| line.strip_prefix("all="));
     let names = all.map(|all| all.trim_matches(['"', '\''])).into_iter().flat_map(str::split_whitespace);
     names.filter(|name| !name.contains('/'))
 }
 
-/// A script in the making.
+/// Builds a script.
 pub struct Script<'a> {
     cloud: &'a Cloud,
     secrets: Secrets,
@@ -130,15 +133,15 @@ impl<'a> Script<'a> {
         Self { cloud, secrets, with_manifests, names: Vec::new(), depth: None, body: String::new() }
     }
 
-    /// Adds a release; they come in the order of their depth.
-    pub fn add(&mut self, name: &str, release: &DesiredRelease, depth: usize, values: &str, chart: &Taken) {
+    /// Adds a release; the caller adds them in the order of their depth.
+    pub fn add(&mut self, name: &str, release: &DesiredRelease, depth: usize, values: &str, chart: &PreparedChart) {
         let body = &mut self.body;
         if self.depth.replace(depth) != Some(depth) {
-            let _ = writeln!(body, "\n# ---- depth {depth}: {} ----", words(depth));
+            let _ = writeln!(body, "\n# ---- depth {depth}: {} ----", describe_depth(depth));
         }
         let needs: Vec<String> = release.needs.keys().map(ToString::to_string).collect();
         let needs = if needs.is_empty() { String::new() } else { format!("; needs {}", needs.join(", ")) };
-        let _ = writeln!(body, "\n# {}", comment(&format!("{name}: {}{needs}", chart.told)));
+        let _ = writeln!(body, "\n# {}", comment(&format!("{name}: {}{needs}", chart.description)));
         let namespace = word(&release.key.namespace);
         let _ = writeln!(body, "if wanted {}; then\n  complete {}\n  namespace {namespace}", word(name), word(values));
         if let Some(crds) = &chart.crds {
@@ -150,7 +153,7 @@ impl<'a> Script<'a> {
             let _ =
                 writeln!(body, "  kubectl --namespace {namespace} delete jobs --ignore-not-found {}", jobs.join(" "));
         }
-        // Which archive that is says the reference.
+        // The reference determines the archive.
         let upgrade = upgrade(name, release, PathBuf::new());
         let line = upgrade.by_hand(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
         let line: Vec<String> = line.iter().map(|argument| quoted(argument)).collect();
@@ -161,18 +164,17 @@ impl<'a> Script<'a> {
     pub fn text(&self) -> String {
         let Cloud { namespace, name, helm, home, .. } = self.cloud;
         let (major, whose) = (helm.major, comment(&format!("{namespace}/{name}")));
-        let mut text =
-            format!("{BEGIN}{whose}: what osdpl would run with helm {major}, those releases first that others need.\n");
+        let mut text = format!("{BEGIN}{whose}: what osdpl would run with helm {major}, in dependency order.\n");
         text.push_str("# All of it: ./install.sh; some releases: ./install.sh keystone glance. While the operator runs, pause these first (`paused: true`).\n");
-        text.push_str("# Labels are left out: by them the operator knows revisions of its own. helm does not wait for pods: before the next depth\n");
-        text.push_str("# look whether what it needs is there. CRDs of a chart out of a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
+        text.push_str("# Labels are omitted: they mark revisions of the operator. helm does not wait for pods: before the next depth\n");
+        text.push_str("# check that its dependencies are available. CRDs of a chart from a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
         text.push_str(if self.with_manifests { MANIFESTS } else { "" });
         match self.secrets {
-            Secrets::Real => text.push_str("# The values beside it hold REAL credentials.\n"),
+            Secrets::Real => text.push_str("# The values beside it contain REAL credentials.\n"),
             Secrets::Redacted => text
-                .push_str("# The values beside it are without credentials; osdpl render --credentials writes them.\n"),
-            Secrets::MadeUp => {
-                text.push_str("echo 'these credentials are made up, and known to everybody: nothing is installed with them' >&2\nexit 1\n");
+                .push_str("# The values beside it contain no credentials; osdpl render --credentials writes them.\n"),
+            Secrets::Placeholders => {
+                text.push_str("echo 'these credentials are placeholders that everybody knows: nothing is installed with them' >&2\nexit 1\n");
             }
         }
         text.push_str(&HEAD.replace("@ALL@", &word(&format!(" {} ", self.names.join(" ")))));
@@ -183,11 +185,11 @@ impl<'a> Script<'a> {
     }
 }
 
-fn words(depth: usize) -> &'static str {
-    if depth == 0 { "what needs no other release" } else { "what needs something of the depths before" }
+fn describe_depth(depth: usize) -> &'static str {
+    if depth == 0 { "without dependencies" } else { "depends on earlier depths" }
 }
 
-/// What ends no line, and so no comment.
+/// Replaces control characters, which could end a comment.
 fn comment(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
@@ -196,7 +198,7 @@ fn word(text: &str) -> String {
     quoted(OsStr::new(text))
 }
 
-/// As a shell takes it for one word.
+/// Quotes an argument as one shell word.
 fn quoted(argument: &OsStr) -> String {
     let text = argument.to_string_lossy();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,+@%".contains(letter);
@@ -213,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_stays_one_word() {
+    fn quotes_shell_words() {
         for (word, written) in [
             ("--set=a,b", "--set=a,b"),
             ("2026.1.24+0ee5adeff", "2026.1.24+0ee5adeff"),
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn in_another_cluster_than_that_of_the_credentials_nothing_is_done() {
+    fn stops_in_another_cluster() {
         let home = Home { namespace: "open stack".into(), uid: "9b2c".into() };
         let run = |uid: &str| {
             let kubectl = format!(
@@ -243,13 +245,13 @@ mod tests {
             (output.status.code(), text(output.stdout), text(output.stderr))
         };
         assert_eq!(run("9b2c"), (Some(0), "went on secret\n".into(), String::new()));
-        let (code, said, why) = run("other");
-        assert_eq!((code, said.as_str()), (Some(2), ""));
+        let (code, output, why) = run("other");
+        assert_eq!((code, output.as_str()), (Some(2), ""));
         assert!(why.starts_with("the namespace open stack of this cluster is not the one"), "{why}");
     }
 
     #[test]
-    fn only_what_was_written_before_is_written_over_and_what_is_left_out_now_goes() {
+    fn replaces_only_own_files_and_removes_old_ones() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(home.path(), false).unwrap();
         let clear = |chosen: &[&str]| clear(&folder, chosen, true).map_err(|error| error.to_string());
@@ -268,14 +270,14 @@ mod tests {
                 write(name, "x: 1\n");
             }
             assert_eq!(clear(&["keystone"]), Ok(vec!["nova".to_owned()]));
-            assert_eq!(files.map(|name| folder.has(name)), left, "manifests of others are theirs");
+            assert_eq!(files.map(|name| folder.has(name)), left, "foreign manifests are kept");
         }
         let refused = clear(&["nova"]).unwrap_err();
-        assert!(refused.contains("nova.manifest.yaml is there, and not by"), "{refused}");
+        assert!(refused.contains("nova.manifest.yaml exists and was not written by"), "{refused}");
     }
 
     #[test]
-    fn what_a_run_left_that_did_not_end_is_written_over_and_installs_nothing() {
+    fn unfinished_runs_install_nothing_and_are_replaced() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(home.path(), false).unwrap();
         let write = |name: &str, text: &str| folder.write(name, text.as_bytes(), false).unwrap();
@@ -292,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_ends_no_line() {
+    fn comments_stay_on_one_line() {
         assert_eq!(comment("openstack/cloud\ntouch /tmp/x\r#"), "openstack/cloud touch /tmp/x #");
     }
 }

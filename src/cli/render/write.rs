@@ -1,4 +1,4 @@
-//! A folder with the values of releases, their manifests where those are wanted, and the commands.
+//! Writes the folder with the values of releases, their manifests if requested, and the commands.
 
 use anyhow::Context as _;
 
@@ -11,7 +11,7 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes everything; what can fail by what the cloud is comes before anything secret is written.
+    /// Writes everything; steps that may fail come before any secret is written.
     pub(super) async fn write(
         &self,
         folder: &Folder,
@@ -22,17 +22,17 @@ impl Arguments {
         let charts = chart::Charts::new(&self.place, cloud).await?;
         let depths = cloud.desired.depths();
         let mut script = script::Script::new(cloud, self.secrets(), renderer.is_some());
-        let mut taken = Vec::new();
+        let mut prepared = Vec::new();
         for (name, release) in chosen {
             let text = match renderer {
                 Some(renderer) => Some(manifest(renderer, cloud, name, release).await?),
                 None => None,
             };
-            taken.push((charts.of(name, folder).await?, text));
+            prepared.push((charts.of(name, folder).await?, text));
         }
         let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
         let removed = script::clear(folder, &names, renderer.is_some())?;
-        for ((name, release), (chart, manifest)) in chosen.iter().zip(&taken) {
+        for ((name, release), (chart, manifest)) in chosen.iter().zip(&prepared) {
             let values = format!("{name}.yaml");
             folder.write(&values, yaml::write(&self.shown(cloud, name, release)).as_bytes(), false)?;
             if let Some(text) = manifest {
@@ -41,17 +41,17 @@ impl Arguments {
             script.add(name, release, depths[name], &values, chart);
         }
         folder.write(script::NAME, script.text().as_bytes(), true)?;
-        let real = if self.credentials { ", with the real credentials: remove it when you are done" } else { "" };
+        let real = if self.credentials { ", with the real credentials; remove it when you are done" } else { "" };
         let count = if chosen.len() == 1 { "1 release".to_owned() } else { format!("{} releases", chosen.len()) };
         output::line(format_args!("{folder}: the values of {count} and {}{real}", script::NAME));
         if !removed.is_empty() {
-            output::line(format_args!("{folder}: those of before are removed: {}", removed.join(", ")));
+            output::line(format_args!("{folder}: removed files of an earlier run: {}", removed.join(", ")));
         }
         Ok(())
     }
 }
 
-/// What helm would render of a release, in helm's order; of Secrets their keys.
+/// Returns the rendered manifest of a release in helm's order; Secrets are shown with their keys only.
 pub(super) async fn manifest(
     renderer: &Renderer,
     cloud: &Cloud,

@@ -10,20 +10,20 @@ use osdpl_values::{Path, Values, merge};
 
 /// A file of cases.
 pub struct Suite {
-    /// The resource that cases are about that name none of their own; relative to this file.
+    /// The resource of cases that name none, relative to this file.
     pub file: Option<String>,
-    /// What is wrong with one concerns no other.
+    /// The cases; an invalid one does not affect the others.
     pub cases: Vec<Result<Case, Wrong>>,
     place: String,
     located: Located,
 }
 
-/// A case that can't be read.
+/// An invalid case.
 #[derive(Debug)]
 pub struct Wrong {
-    /// Its name, as far as it has one.
+    /// Its name, if it has one.
     pub name: String,
-    /// What is wrong, with its place.
+    /// The problem with its place.
     pub problem: String,
 }
 
@@ -34,26 +34,26 @@ struct Written<T> {
     cases: Vec<T>,
 }
 
-/// A cloud, and what is expected of it.
+/// A cloud and the expectations about it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// A sentence that says what holds.
+    /// A sentence that describes the expectation.
     pub name: String,
-    /// The resource's file, relative to that of the cases.
+    /// The resource's file, relative to the file of cases.
     pub file: Option<String>,
-    /// The resource's spec, instead of a file.
+    /// The resource's spec instead of a file.
     pub spec: Option<Values>,
-    /// Presets behind those of the spec.
+    /// Presets to append to those of the spec.
     #[serde(default)]
     pub presets: Vec<String>,
-    /// What is laid over the spec, by helm's rules: maps merge, all else replaces.
+    /// Overrides of the spec, by helm's rules: maps merge, everything else is replaced.
     #[serde(default)]
     pub with: Values,
     pub expect: Vec<Expectation>,
 }
 
-/// One thing that is expected: exactly one of these beside `release` and `path`.
+/// One expectation: exactly one field beside `release` and `path`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Expectation {
@@ -61,42 +61,42 @@ pub struct Expectation {
     pub release: Option<String>,
     /// A path in its values.
     pub path: Option<String>,
-    /// The value there, or the chart's default where no layer sets one; null where a layer takes the chart's default away.
+    /// The value there, or the chart's default if no layer sets one; null if a layer removes the chart's default.
     #[serde(deserialize_with = "present")]
     pub equals: Option<Value>,
-    /// The least that a number there may be.
+    /// The minimum of a number there.
     pub at_least: Option<f64>,
-    /// The most that a number there may be.
+    /// The maximum of a number there.
     pub at_most: Option<f64>,
     /// A regular expression that a text there matches.
     pub matches: Option<String>,
-    /// Whether there is a value at all, be it the chart's default.
+    /// Whether there is a value at all, including the chart's default.
     pub exists: Option<bool>,
-    /// A CEL condition over `values`, those of the release, and what the catalogue's expressions see.
+    /// A CEL condition over `values`, the values of the release, and the variables of the catalogue's expressions.
     pub holds: Option<String>,
     /// Whether the release is part of the cloud.
     pub wanted: Option<bool>,
-    /// A part of what is said of a resource that is refused.
+    /// A part of an error of a refused resource.
     pub refused: Option<String>,
     /// A part of a warning.
     pub warns: Option<String>,
 }
 
-/// Null is a value to be expected.
+/// Deserializes null as an expected value.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 impl Suite {
-    /// Reads a file of cases.
+    /// Parses a file of cases.
     pub fn parse(place: &str, text: &str) -> anyhow::Result<Self> {
         let is_empty = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
         if text.lines().all(is_empty) {
-            bail!("{place}: it is empty; write cases below `cases`, as deploy/tests.yaml has one of each kind");
+            bail!("{place}: it is empty; write cases below `cases` (deploy/tests.yaml has one of each kind)");
         }
         if text.lines().any(|line| line.starts_with("apiVersion:")) {
             bail!(
-                "{place}: this is an object of Kubernetes, not a file of cases; name the file of cases, and the resource as `file` in it"
+                "{place}: this is a Kubernetes object, not a file of cases; name the file of cases, and the resource as `file` in it"
             );
         }
         let located: Located = yaml::parse(place, text)?;
@@ -127,21 +127,21 @@ impl Suite {
         Ok(Self { file, cases, place: place.to_owned(), located })
     }
 
-    /// Whether a case can be judged, and can fail.
+    /// Checks that a case can be evaluated and can fail.
     ///
     /// # Errors
-    /// What is wrong with it, with its place.
+    /// Describes the problem with its place.
     pub fn check(&self, index: usize, case: &Case) -> anyhow::Result<()> {
         let place = self.place(index, None);
         match (&case.file, &case.spec) {
             (Some(_), Some(_)) => bail!("{place}: it has both `file` and `spec`; take one out"),
             (None, None) if self.file.is_none() => {
-                bail!("{place}: it names no cloud; give it `spec`, or `file` here or for all cases at the top")
+                bail!("{place}: it names no cloud; add `spec`, or `file` here or for all cases at the top")
             }
             _ => {}
         }
         if case.expect.is_empty() {
-            bail!("{place}: nothing is expected, so it can't fail; say what in `expect`");
+            bail!("{place}: it expects nothing, so it can't fail; add expectations in `expect`");
         }
         let is_refused = case.expect.iter().any(|expectation| expectation.refused.is_some());
         for (number, expectation) in case.expect.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Suite {
             }
             if is_refused && expectation.release.is_some() {
                 bail!(
-                    "{}: a cloud that is refused has no releases, so that this can't fail; give it a case of its own without `refused`",
+                    "{}: a refused cloud has no releases, so this can't fail; give it a case of its own without `refused`",
                     place()
                 );
             }
@@ -159,7 +159,7 @@ impl Suite {
         Ok(())
     }
 
-    /// Where a case stands, or one of its expectations: `values.yaml:12`.
+    /// Returns the place of a case, or of one of its expectations: `values.yaml:12`.
     pub fn place(&self, case: usize, expectation: Option<usize>) -> String {
         let case = case.to_string();
         let number = expectation.map(|number| number.to_string());
@@ -170,12 +170,12 @@ impl Suite {
 }
 
 impl Case {
-    /// Whether it changes the spec that it is about.
+    /// Whether it changes the spec of its resource.
     pub fn changes(&self) -> bool {
         !self.presets.is_empty() || !self.with.is_empty()
     }
 
-    /// The spec with what the case changes.
+    /// Applies the changes of the case to a spec.
     pub fn apply(&self, mut spec: Values) -> Values {
         merge(&mut spec, self.with.clone());
         if !self.presets.is_empty() {
@@ -195,23 +195,23 @@ impl Expectation {
         let count = of_value.iter().chain(&others).filter(|is| **is).count();
         if count != 1 {
             return Err(format!(
-                "it expects {count} things; say one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns"
+                "it has {count} expectations; use exactly one of equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns"
             ));
         }
         let is_of_value = of_value.contains(&true);
         match (release, path) {
             (None, _) if is_of_value || holds.is_some() || wanted.is_some() => {
-                return Err("it says of no release; name one with `release`".into());
+                return Err("it has no release; name one with `release`".into());
             }
-            (_, None) if is_of_value => return Err("it says of no value; name one with `path`".into()),
-            (_, Some(_)) if !is_of_value => return Err("`path` says nothing here; take it out".into()),
+            (_, None) if is_of_value => return Err("it has no path; name one with `path`".into()),
+            (_, Some(_)) if !is_of_value => return Err("`path` has no effect here; take it out".into()),
             (Some(_), _) if refused.is_some() || warns.is_some() => {
-                return Err("`release` says nothing here; take it out".into());
+                return Err("`release` has no effect here; take it out".into());
             }
             _ => {}
         }
-        if [refused, warns].into_iter().flatten().any(|words| words.trim().is_empty()) {
-            return Err("anything that is said holds nothing; write some words of what is expected".into());
+        if [refused, warns].into_iter().flatten().any(|text| text.trim().is_empty()) {
+            return Err("the text is empty, which matches everything; write a part of the expected message".into());
         }
         matches.iter().try_for_each(|text| written::pattern(text))?;
         holds.iter().try_for_each(|text| written::condition(text))?;
@@ -234,19 +234,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_file_is_told_with_its_line_and_what_to_do() {
+    fn explains_invalid_files_with_their_lines() {
         let with = |expectation: &str| format!("cases:\n- name: a\n  spec: {{}}\n  expect:\n  - {expectation}\n");
-        for (text, told) in [
+        for (text, expected) in [
             ("cases: []\n".to_owned(), "cases.yaml: there is no case in it; write one below `cases`"),
-            (
-                "cases:\n- name: a\n  expect: [{refused: x}]\n".to_owned(),
-                "cases.yaml:2: it names no cloud; give it `spec`",
-            ),
+            ("cases:\n- name: a\n  expect: [{refused: x}]\n".to_owned(), "cases.yaml:2: it names no cloud; add `spec`"),
             (
                 "cases:\n- name: a\n  file: x\n  spec: {}\n  expect: []\n".to_owned(),
                 "cases.yaml:2: it has both `file` and `spec`",
             ),
-            ("cases:\n- name: a\n  spec: {}\n  expect: []\n".to_owned(), "cases.yaml:2: nothing is expected"),
+            ("cases:\n- name: a\n  spec: {}\n  expect: []\n".to_owned(), "cases.yaml:2: it expects nothing"),
             (
                 "cases:\n- name: a\n  sepc: {}\n".to_owned(),
                 "cases.yaml:3: there is no field `sepc`, did you mean \"spec\"?",
@@ -259,33 +256,33 @@ mod tests {
             ),
             (with("{warns: y}\n- nmae: b"), "cases.yaml:6: there is no field `nmae`, did you mean \"name\"?"),
             (with("{release: a, wanted: 7}"), "cases.yaml:5: `wanted` takes true or false"),
-            (with("{release: a, path: b}"), "cases.yaml:5: it expects 0 things; say one of equals"),
-            (with("{release: a, path: b, equals: 1, exists: true}"), "cases.yaml:5: it expects 2 things"),
-            (with("{path: b, equals: 1}"), "cases.yaml:5: it says of no release; name one with `release`"),
-            (with("{release: a, equals: 1}"), "cases.yaml:5: it says of no value; name one with `path`"),
-            (with("{release: a, path: b, wanted: true}"), "cases.yaml:5: `path` says nothing here"),
-            (with("{release: a, refused: x}"), "cases.yaml:5: `release` says nothing here"),
-            (with("{refused: ''}"), "cases.yaml:5: anything that is said holds nothing; write some words"),
-            (with("{warns: ' '}"), "cases.yaml:5: anything that is said holds nothing; write some words"),
+            (with("{release: a, path: b}"), "cases.yaml:5: it has 0 expectations; use exactly one of equals"),
+            (with("{release: a, path: b, equals: 1, exists: true}"), "cases.yaml:5: it has 2 expectations"),
+            (with("{path: b, equals: 1}"), "cases.yaml:5: it has no release; name one with `release`"),
+            (with("{release: a, equals: 1}"), "cases.yaml:5: it has no path; name one with `path`"),
+            (with("{release: a, path: b, wanted: true}"), "cases.yaml:5: `path` has no effect here"),
+            (with("{release: a, refused: x}"), "cases.yaml:5: `release` has no effect here"),
+            (with("{refused: ''}"), "cases.yaml:5: the text is empty, which matches everything; write a part"),
+            (with("{warns: ' '}"), "cases.yaml:5: the text is empty, which matches everything; write a part"),
             (
                 with("{refused: x}\n  - {release: a, wanted: false}"),
-                "cases.yaml:6: a cloud that is refused has no releases, so that this can't fail; give it a case",
+                "cases.yaml:6: a refused cloud has no releases, so this can't fail; give it a case",
             ),
             (with("{refused: x}\n  - {warns: y}"), "it is right"),
             (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is no path"),
             (with("{release: a, path: b, equals: null}"), "it is right"),
-            (with("{release: a, path: b, matches: '([a'}"), "cases.yaml:5: `matches` is no regular expression: "),
-            (with("{release: a, holds: 'a ==='}"), "cases.yaml:5: `a ===` is no CEL expression"),
+            (with("{release: a, path: b, matches: '([a'}"), "cases.yaml:5: `matches` is not a regular expression: "),
+            (with("{release: a, holds: 'a ==='}"), "cases.yaml:5: `a ===` is not a valid CEL expression"),
             ("# nothing\n".to_owned(), "cases.yaml: it is empty; write cases below `cases`"),
-            ("apiVersion: v1\n".to_owned(), "cases.yaml: this is an object of Kubernetes, not a file of cases; name"),
+            ("apiVersion: v1\n".to_owned(), "cases.yaml: this is a Kubernetes object, not a file of cases; name"),
         ] {
-            let said = problem(&text);
-            assert!(said.starts_with(told), "{said}\n{told}");
+            let found = problem(&text);
+            assert!(found.starts_with(expected), "{found}\n{expected}");
         }
     }
 
     #[test]
-    fn a_case_changes_the_spec_and_adds_presets_behind_its_own() {
+    fn applies_changes_and_appends_presets() {
         let text = "cases:\n- name: a\n  spec: {presets: [core], features: {a: {b: 1, c: 2}}}\n  presets: [ha]\n  \
                     with: {features: {a: {b: 3}}}\n  expect: [{refused: x}]\n";
         let suite = Suite::parse("cases.yaml", text).unwrap();

@@ -1,4 +1,4 @@
-//! A cloud beside what is expected of it.
+//! Resolves the cloud of a case and checks expectations.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::case::Expectation;
-use super::value::Asked;
+use super::value::CheckedValue;
 use crate::common::Document;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Level, did_you_mean};
@@ -16,25 +16,25 @@ use osdpl_lint::rule::{Judged, Kind, Question, Schemas, keys_of, made_up_beside,
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
-/// What clouds are judged by.
+/// The catalogue and its schemas.
 pub struct Basis {
     pub catalog: Catalog,
     pub schemas: Schemas,
 }
 
-/// The resource that a case is about.
+/// The resource of a case.
 pub struct Subject {
-    /// As the case has it.
+    /// The resource with the changes of the case.
     pub object: Value,
-    /// The file that it stands in; none where its spec stands in the case.
+    /// The file of the resource; `None` if the case contains the spec.
     pub document: Option<Document>,
-    /// Whether the case changes what stands there.
+    /// Whether the case changes the file's resource.
     pub is_changed: bool,
 }
 
 impl Subject {
-    /// A spec that stands in the case itself.
-    pub fn written(spec: &Values) -> Self {
+    /// Creates a resource from a spec in the case itself.
+    pub fn from_spec(spec: &Values) -> Self {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": "cloud", "namespace": "openstack"}, "spec": spec,
@@ -47,26 +47,26 @@ impl Subject {
     }
 }
 
-/// A cloud, by made-up credentials.
+/// A cloud, resolved with placeholder credentials.
 pub struct Cloud {
     basis: Rc<Basis>,
     subject: Subject,
     spec: Option<OpenStackDeploymentSpec>,
     desired: Desired,
-    /// What is said of the resource: what `osdpl validate` says.
+    /// The findings of `osdpl validate` about the resource.
     judged: Vec<Judged>,
     scope: Scope<'static>,
 }
 
 impl Cloud {
-    /// The cloud of this resource.
+    /// Resolves this resource.
     pub fn new(subject: Subject, basis: Rc<Basis>) -> Self {
         let Basis { catalog, schemas } = &*basis;
         let (object, beside) = (&subject.object, subject.beside());
-        let question = Question { catalog, schemas, beside, site: &Site::default(), now: None };
-        let judged = question.document(Kind::OpenStackDeployment, object);
+        let validator = Question { catalog, schemas, beside, site: &Site::default(), now: None };
+        let judged = validator.document(Kind::OpenStackDeployment, object);
         let (mut desired, mut scope) = (Desired::default(), Scope::new(Values::new()));
-        // What has no sound shape is refused, and means nothing.
+        // A resource that is not well-formed is refused and not resolved.
         let spec = read_spec(object).ok();
         if let Some(spec) = &spec {
             let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
@@ -79,32 +79,32 @@ impl Cloud {
         Self { basis, subject, spec, desired, judged, scope }
     }
 
-    /// Why it is refused, with the lines of its file where the case leaves that as it stands.
+    /// Returns the errors of the resource, with their lines if the case does not change it.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
         let document = self.subject.document.as_ref().filter(|_| !self.subject.is_changed);
         let refused = self.judged.iter().filter(|judged| judged.level == Level::Error);
         refused.map(move |judged| {
             let keys = keys_of(&judged.field);
             let place = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
-            place.unwrap_or_default() + &told(judged)
+            place.unwrap_or_default() + &format_finding(judged)
         })
     }
 
-    fn said(&self, level: Level) -> impl Iterator<Item = String> {
-        self.judged.iter().filter(move |judged| judged.level == level).map(told)
+    fn messages(&self, level: Level) -> impl Iterator<Item = String> {
+        self.judged.iter().filter(move |judged| judged.level == level).map(format_finding)
     }
 
-    /// How an expectation fails; `None` where it holds.
+    /// Describes how an expectation fails; `None` if it is met.
     ///
     /// # Errors
-    /// What is wrong with the expectation itself.
-    pub fn judge(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
+    /// Describes what is wrong with the expectation itself.
+    pub fn check(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let Expectation { refused, warns, wanted, holds, .. } = expectation;
         if let Some(text) = refused {
-            return Ok(within("to be refused", text, self.said(Level::Error)));
+            return Ok(within("to be refused", text, self.messages(Level::Error)));
         }
         if let Some(text) = warns {
-            return Ok(within("a warning", text, self.said(Level::Warning)));
+            return Ok(within("a warning", text, self.messages(Level::Warning)));
         }
         let name = expectation.release.as_deref().unwrap_or_default();
         let catalog = &self.basis.catalog;
@@ -132,7 +132,8 @@ impl Cloud {
         }
     }
 
-    /// What is said of a value that nobody sets and the chart does not know is a slip of the pen, and would hold, or not, for that alone.
+    /// Checks a value. A path that is neither set nor known to the chart is most likely a typo, and would pass or fail
+    /// only because of it.
     fn value(&self, name: &str, release: &DesiredRelease, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let path = Path::parse(expectation.path.as_deref().unwrap_or_default())?;
         let is_locked = |spec| other_version(spec, &self.basis.catalog, name).is_none();
@@ -141,10 +142,10 @@ impl Cloud {
             && is_known
             && let Some(Known::No(hint)) = known(&self.basis.catalog, &release.chart, &path)
         {
-            bail!("nobody sets {path}, and chart {} does not know it{hint}; correct the path", release.chart);
+            bail!("no layer sets {path}, and chart {} does not have it{hint}; correct the path", release.chart);
         }
         let tree = self.basis.catalog.keys().get(&release.chart).filter(|_| is_known);
-        Ok(Asked { name, release, path: &path, tree }.fails(expectation))
+        Ok(CheckedValue { name, release, path: &path, tree }.failure(expectation))
     }
 
     fn condition(&self, name: &str, release: &DesiredRelease, condition: &str) -> anyhow::Result<Option<String>> {
@@ -158,20 +159,20 @@ impl Cloud {
     }
 }
 
-/// The field and what is said of it; a message that begins with its field needs it no second time.
-fn told(judged: &Judged) -> String {
+/// Formats a finding, without repeating the field if the message starts with it.
+fn format_finding(judged: &Judged) -> String {
     if judged.field.is_empty() || judged.message.starts_with(&judged.field) {
         return judged.message.clone();
     }
     format!("{}: {}", judged.field, judged.message)
 }
 
-/// Whether one of the texts has this part.
-fn within(what: &str, part: &str, said: impl Iterator<Item = String>) -> Option<String> {
-    let said: Vec<String> = said.collect();
-    if said.iter().any(|text| text.contains(part)) {
+/// Returns `None` if one of the messages contains the expected part.
+fn within(what: &str, part: &str, messages: impl Iterator<Item = String>) -> Option<String> {
+    let messages: Vec<String> = messages.collect();
+    if messages.iter().any(|text| text.contains(part)) {
         return None;
     }
-    let found = if said.is_empty() { "nothing is said".to_owned() } else { said.join("; ") };
+    let found = if messages.is_empty() { "none".to_owned() } else { messages.join("; ") };
     Some(format!("expected {what} with {part:?}, found: {found}"))
 }

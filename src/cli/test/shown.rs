@@ -1,4 +1,4 @@
-//! What became of cases, for people and for programs.
+//! The results of cases as text, JSON and `JUnit` XML.
 
 use std::fmt::Write as _;
 
@@ -6,22 +6,22 @@ use serde::Serialize;
 
 /// All cases.
 #[derive(Serialize)]
-pub struct Shown {
+pub struct TestReport {
     pub cases: Vec<Outcome>,
     pub passed: usize,
     pub failed: usize,
-    /// How many files and cases are wrong themselves.
+    /// The number of invalid files and cases.
     pub wrong: usize,
 }
 
-/// What became of one.
+/// The result of one case.
 #[derive(Serialize)]
 pub struct Outcome {
-    /// `values.yaml:12`.
+    /// The location, such as `values.yaml:12`.
     pub place: String,
     pub name: String,
     pub passed: bool,
-    /// What is wrong with the file or the case itself, so that nothing was judged.
+    /// The problem of the file or the case itself, because of which nothing was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -40,20 +40,20 @@ impl Outcome {
         Self { place, name, passed: failures.is_empty(), wrong: None, failures }
     }
 
-    /// A file or a case that can't be judged.
+    /// Returns the result of an invalid file or case.
     pub fn wrong(place: String, name: String, error: &anyhow::Error) -> Self {
         Self { place, name, passed: false, wrong: Some(format!("{error:#}")), failures: Vec::new() }
     }
 }
 
-impl Shown {
+impl TestReport {
     pub fn new(cases: Vec<Outcome>) -> Self {
         let passed = cases.iter().filter(|case| case.passed).count();
         let wrong = cases.iter().filter(|case| case.wrong.is_some()).count();
         Self { passed, failed: cases.len() - passed - wrong, wrong, cases }
     }
 
-    /// For people.
+    /// Returns the results as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for case in &self.cases {
@@ -75,7 +75,7 @@ impl Shown {
         text
     }
 
-    /// `JUnit`'s XML, as CI systems read it.
+    /// Returns the results as `JUnit` XML.
     pub fn junit(&self) -> String {
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let (all, failed, wrong) = (self.cases.len(), self.failed, self.wrong);
@@ -90,9 +90,10 @@ impl Shown {
                 let _ = writeln!(text, ">\n    <error>{}</error>\n  </testcase>", escaped(wrong));
                 continue;
             }
-            let told = case.failures.iter().map(|failure| format!("{}: {}", failure.place, failure.message));
-            let told = escaped(&told.collect::<Vec<_>>().join("\n"));
-            let _ = writeln!(text, ">\n    <failure>{told}</failure>\n  </testcase>");
+            let text_of_failures =
+                case.failures.iter().map(|failure| format!("{}: {}", failure.place, failure.message));
+            let text_of_failures = escaped(&text_of_failures.collect::<Vec<_>>().join("\n"));
+            let _ = writeln!(text, ">\n    <failure>{text_of_failures}</failure>\n  </testcase>");
         }
         text.push_str("</testsuite>\n");
         text

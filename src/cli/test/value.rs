@@ -1,4 +1,4 @@
-//! A value beside what is expected of it.
+//! Compares a value with an expectation.
 
 use serde_json::Value;
 
@@ -9,33 +9,33 @@ use osdpl_core::desired::{DesiredRelease, redacted};
 use osdpl_values::expr;
 use osdpl_values::{Path, Values, get};
 
-/// A value that something is expected of.
-pub struct Asked<'a> {
+/// A value to check.
+pub struct CheckedValue<'a> {
     /// The release, by the catalogue's name.
     pub name: &'a str,
     pub release: &'a DesiredRelease,
     pub path: &'a Path,
-    /// The keys of the release's chart, where they are known.
+    /// The keys of the release's chart, if they are known.
     pub tree: Option<&'a KeyTree>,
 }
 
-/// What holds at a path.
+/// The value at a path.
 enum Found {
-    /// A layer's value. What is null takes the chart's default away: there is nothing.
+    /// The value of a layer. Null removes the chart's default, so that there is none.
     Given(Value),
     /// The chart's default.
     Default(Value),
-    /// The chart's default, which is longer than what is known of it.
+    /// A default of the chart that is not completely known.
     Long,
-    /// Nothing, by all that is known.
+    /// No value.
     Nothing,
-    /// What the chart has, of which nothing is known.
+    /// The chart's default, which is not known.
     Unknown,
 }
 
-impl Asked<'_> {
-    /// How it is another one; `None` where it is as expected.
-    pub fn fails(&self, expectation: &Expectation) -> Option<String> {
+impl CheckedValue<'_> {
+    /// Describes how the value differs from the expectation; `None` if it meets it.
+    pub fn failure(&self, expectation: &Expectation) -> Option<String> {
         let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
         let all = self.found();
         let found = match &all {
@@ -58,10 +58,10 @@ impl Asked<'_> {
             (is == wanted, if wanted { "a value".to_owned() } else { "none".to_owned() })
         };
         let Self { name, path, .. } = self;
-        (!holds).then(|| format!("{name} {path}: expected {expected}, found {}", self.told(&all)))
+        (!holds).then(|| format!("{name} {path}: expected {expected}, found {}", self.describe(&all)))
     }
 
-    /// A layer's value, or else what the chart has by itself.
+    /// Returns the value of a layer, or else the chart's default.
     fn found(&self) -> Found {
         if let Some(given) = get(&self.release.values, self.path) {
             return Found::Given(given.clone());
@@ -76,7 +76,7 @@ impl Asked<'_> {
         }
     }
 
-    fn told(&self, found: &Found) -> String {
+    fn describe(&self, found: &Found) -> String {
         let DesiredRelease { chart, secret, values, .. } = self.release;
         match found {
             Found::Given(_) if secret.iter().any(|secret| secret.covers(self.path)) => "a secret".to_owned(),
@@ -89,7 +89,7 @@ impl Asked<'_> {
     }
 }
 
-/// As helm takes them: 1 and 1.0 are one number.
+/// Compares values as helm does: 1 and 1.0 are the same number.
 fn is_equal(left: &Value, right: &Value) -> bool {
     let plain = |value: &Value| {
         let mut values = Values::from_iter([(String::new(), value.clone())]);

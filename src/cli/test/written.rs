@@ -1,4 +1,4 @@
-//! A case as it is written: what is wrong with its fields, each by its name.
+//! Parses cases and explains problems with their fields.
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -8,17 +8,17 @@ use osdpl_core::catalog::did_you_mean;
 use osdpl_values::expr::{Expression, pattern_problem};
 use osdpl_values::yaml::{self, without_literals};
 
-/// What is wrong with a case, and where.
+/// A problem of a case and its place.
 pub struct Fault {
-    /// The keys below the case that lead there.
+    /// The keys below the case.
     pub below: Vec<String>,
     /// What is wrong, and what to do.
     pub problem: String,
 }
 
-/// What a field takes.
+/// The type of a field.
 #[derive(Clone, Copy, PartialEq)]
-enum Takes {
+enum FieldType {
     Text,
     Texts,
     Number,
@@ -28,17 +28,18 @@ enum Takes {
     Anything,
 }
 
-use Takes::{Anything, Flag, Map, Maps, Number, Text, Texts};
+use FieldType::{Anything, Flag, Map, Maps, Number, Text, Texts};
 
 /// The fields of a case.
-const FIELDS: [(&str, Takes); 6] =
+const FIELDS: [(&str, FieldType); 6] =
     [("name", Text), ("file", Text), ("spec", Map), ("presets", Texts), ("with", Map), ("expect", Maps)];
 
-/// Those that it can't be without, and what stands in them.
-const REQUIRED: [(&str, &str); 2] = [("name", "a sentence that says what holds"), ("expect", "what is expected")];
+/// The required fields and their content.
+const REQUIRED: [(&str, &str); 2] =
+    [("name", "a sentence that describes the expectation"), ("expect", "the expectations")];
 
 /// The fields of an expectation.
-const EXPECTED: [(&str, Takes); 11] = [
+const EXPECTED: [(&str, FieldType); 11] = [
     ("release", Text),
     ("path", Text),
     ("equals", Anything),
@@ -52,11 +53,13 @@ const EXPECTED: [(&str, Takes); 11] = [
     ("warns", Text),
 ];
 
-/// Reads a case that stands on the lines of its file from `begin` to before `end`, where another one of its file can't be read: by itself, as what it
-/// is meant for, so that `y` is a text where one is wanted, and else as it was read with its file.
+/// Parses one case on its own, from line `begin` to before `end`, if another case of its file can't be parsed.
+///
+/// It is parsed with the types of its fields, so that `y` is a text where a text is expected, or else as it was parsed
+/// with its file.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// Describes the first problem.
 pub fn case(written: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, Fault> {
     let begin = first(lines, begin);
     let own = &lines[begin..first(lines, end).max(begin)];
@@ -66,31 +69,32 @@ pub fn case(written: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result
     if let Some((below, problem)) = wrong(written) {
         return Err(Fault { below, problem });
     }
-    // It names what stands elsewhere in the file, or does not stand on lines of its own.
+    // It uses YAML anchors of other cases, or shares lines with them.
     Case::deserialize(&with_texts(written)).map_err(|error| Fault {
         below: Vec::new(),
         problem: format!("{}; correct it", without_literals(&error.to_string())),
     })
 }
 
-/// Whether a text is a condition.
+/// Checks that a text is a condition.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Describes the problem.
 pub fn condition(text: &str) -> Result<(), String> {
     Expression::compile(text).map(drop).map_err(|error| error.to_string())
 }
 
-/// Whether a text is a regular expression.
+/// Checks that a text is a regular expression.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Describes the problem.
 pub fn pattern(text: &str) -> Result<(), String> {
     let Some(problem) = pattern_problem(text) else { return Ok(()) };
-    Err(format!("`matches` is no regular expression: {problem}; correct it, with \\ before what is meant as it stands"))
+    Err(format!("`matches` is not a regular expression: {problem}; correct it, with \\ before literal characters"))
 }
 
-/// The place among the lines of the dash before what begins on this line, from 1; behind the last one where it begins on none.
+/// Returns the index of the line with the dash before the case that begins on this line, counted from 1; the number of
+/// lines if there is none.
 fn first(lines: &[&str], begin: u64) -> usize {
     let place = usize::try_from(begin).unwrap_or(usize::MAX).saturating_sub(1);
     if place >= lines.len() {
@@ -99,13 +103,10 @@ fn first(lines: &[&str], begin: u64) -> usize {
     (0..=place).rev().find(|line| lines[*line].trim_start().starts_with('-')).unwrap_or(place)
 }
 
-/// The first field that is wrong, by the keys that lead there, and what is said of it.
+/// Returns the first wrong field, by its keys, and the problem.
 fn wrong(written: &Value) -> Option<(Vec<String>, String)> {
     if !written.is_object() {
-        return Some((
-            Vec::new(),
-            "something else stands where a case is wanted; write its fields, each as key: value".into(),
-        ));
+        return Some((Vec::new(), "this is not a case; write its fields, each as key: value".into()));
     }
     if let Some((field, problem)) = field(written, &FIELDS) {
         return Some((vec![field], problem));
@@ -119,8 +120,8 @@ fn wrong(written: &Value) -> Option<(Vec<String>, String)> {
     })
 }
 
-/// A field that is none of these, or takes something else, and what is said of it.
-fn field(written: &Value, fields: &[(&str, Takes)]) -> Option<(String, String)> {
+/// Returns a field that is unknown or has the wrong type, and the problem.
+fn field(written: &Value, fields: &[(&str, FieldType)]) -> Option<(String, String)> {
     let names = || fields.iter().map(|(name, _)| *name);
     let written = written.as_object()?;
     if let Some(field) = written.keys().find(|field| !names().any(|name| name == *field)) {
@@ -128,18 +129,19 @@ fn field(written: &Value, fields: &[(&str, Takes)]) -> Option<(String, String)> 
         let all = names().collect::<Vec<_>>().join(", ");
         return Some((field.clone(), format!("there is no field `{field}`{hint}; there are {all}")));
     }
-    let is_wrong = |(name, takes): &&(&str, Takes)| written.get(*name).is_some_and(|value| !takes.takes(value));
-    let (name, takes) = fields.iter().find(is_wrong)?;
-    Some(((*name).to_owned(), format!("`{name}` takes {}", takes.wanted())))
+    let is_wrong =
+        |(name, field_type): &&(&str, FieldType)| written.get(*name).is_some_and(|value| !field_type.accepts(value));
+    let (name, field_type) = fields.iter().find(is_wrong)?;
+    Some(((*name).to_owned(), format!("`{name}` takes {}", field_type.describe())))
 }
 
-impl Takes {
-    fn takes(self, value: &Value) -> bool {
+impl FieldType {
+    fn accepts(self, value: &Value) -> bool {
         let is_text = |value: &Value| value.is_string() || value.is_boolean() || value.is_number();
-        let each = |takes: &dyn Fn(&Value) -> bool| value.as_array().is_some_and(|items| items.iter().all(takes));
+        let each = |accepts: &dyn Fn(&Value) -> bool| value.as_array().is_some_and(|items| items.iter().all(accepts));
         match self {
             Anything => true,
-            // A list or a map that is named has to be there.
+            // Lists and maps must not be null.
             Texts => each(&is_text),
             Maps => each(&Value::is_object),
             Map => value.is_object(),
@@ -149,7 +151,7 @@ impl Takes {
         }
     }
 
-    fn wanted(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
             Text => "a text; write one, in quotes",
             Texts => "a list of texts; write them in brackets: [a, b]",
@@ -162,7 +164,7 @@ impl Takes {
     }
 }
 
-/// A case with texts where those are wanted: YAML reads `y` and `2026.1` as something else.
+/// Converts values of text fields to texts: YAML parses `y` and `2026.1` as other types.
 fn with_texts(written: &Value) -> Value {
     let mut case = written.clone();
     texts(&mut case, &FIELDS);
@@ -170,16 +172,16 @@ fn with_texts(written: &Value) -> Value {
     case
 }
 
-fn texts(written: &mut Value, fields: &[(&str, Takes)]) {
+fn texts(written: &mut Value, fields: &[(&str, FieldType)]) {
     let turn = |value: &mut Value| {
         if value.is_boolean() || value.is_number() {
             *value = value.to_string().into();
         }
     };
-    for (name, takes) in fields {
+    for (name, field_type) in fields {
         match written.get_mut(name) {
-            Some(value) if *takes == Text => turn(value),
-            Some(Value::Array(items)) if *takes == Texts => items.iter_mut().for_each(turn),
+            Some(value) if *field_type == Text => turn(value),
+            Some(Value::Array(items)) if *field_type == Texts => items.iter_mut().for_each(turn),
             _ => {}
         }
     }
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_case_makes_no_other_wrong_however_they_are_laid_out() {
+    fn an_invalid_case_does_not_affect_others() {
         let wrong = |line: u64| {
             Err(format!("c.yaml:{line}: `wanted` takes true or false; write one of the two, without quotes"))
         };
@@ -219,9 +221,9 @@ mod tests {
     }
 
     #[test]
-    fn of_a_field_is_said_what_it_takes() {
-        for (case, said) in [
-            ("- 5", "2: something else stands where a case is wanted"),
+    fn explains_the_type_of_a_field() {
+        for (case, expected) in [
+            ("- 5", "2: this is not a case"),
             ("- name: [x]\n  expect: []", "2: `name` takes a text"),
             ("- name: a\n  spec: x\n  expect: []", "3: `spec` takes a map"),
             ("- name: a\n  presets: core\n  expect: []", "3: `presets` takes a list of texts"),
@@ -232,7 +234,7 @@ mod tests {
         ] {
             let found = read(&format!("cases:\n{case}\n"));
             let Err(problem) = &found[0] else { panic!("{case} is right") };
-            assert!(problem.starts_with(&format!("c.yaml:{said}")) && !problem.contains("hunter2"), "{problem}");
+            assert!(problem.starts_with(&format!("c.yaml:{expected}")) && !problem.contains("hunter2"), "{problem}");
         }
     }
 }

@@ -1,33 +1,33 @@
-//! The documents of files, folders and standard input.
+//! Reads the documents of files, folders and standard input.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::common::{self, Unread, called};
+use crate::common::{self, ReadError, display_name};
 use osdpl_lint::rule::{Document, Named, split};
 
-/// Everything that was named.
+/// The documents of all arguments.
 #[derive(Default)]
 pub struct Found {
-    /// All documents, in the order in which they were named.
+    /// All documents, in the order of the arguments.
     pub documents: Vec<Document>,
-    /// The text of each file, by its name.
+    /// The text of each file by name.
     pub texts: Vec<(String, String)>,
-    places: Vec<Place>,
+    arguments: Vec<Argument>,
 }
 
 /// A file, a folder, or standard input.
-struct Place {
+struct Argument {
     path: PathBuf,
-    /// Which of the documents are its own.
+    /// The range of its documents.
     documents: Range<usize>,
-    /// What of it can't be read, each with why and what to do.
+    /// The files that can't be read, each with the reason and what to do.
     unread: Vec<(String, String)>,
 }
 
 impl Found {
-    /// Reads files, folders, and standard input for `-`; what can't be read is told with everything else.
+    /// Reads files, folders, and standard input for `-`; unreadable files are reported with the findings.
     pub fn read(paths: &[PathBuf]) -> Self {
         let mut found = Self::default();
         for path in paths {
@@ -39,36 +39,36 @@ impl Found {
             } else {
                 match common::read(path) {
                     Ok(text) => found.add(path, text, true),
-                    Err(error) => unread.push((called(path), error.why)),
+                    Err(error) => unread.push((display_name(path), error.why)),
                 }
             }
             let documents = before..found.documents.len();
-            found.places.push(Place { path: path.clone(), documents, unread });
+            found.arguments.push(Argument { path: path.clone(), documents, unread });
         }
         found
     }
 
-    /// Whether everything that was named could be read.
+    /// Whether everything could be read.
     pub fn is_whole(&self) -> bool {
-        self.places.iter().all(|place| place.unread.is_empty())
+        self.arguments.iter().all(|place| place.unread.is_empty())
     }
 
-    /// What was named, as the report takes it.
+    /// Returns the arguments in the form of the report.
     pub fn named(&self) -> impl Iterator<Item = Named<'_>> {
-        self.places.iter().map(|Place { path, documents, unread }| {
+        self.arguments.iter().map(|Argument { path, documents, unread }| {
             let documents = &self.documents[documents.clone()];
-            Named { place: called(path), documents, is_folder: path.is_dir(), unread }
+            Named { place: display_name(path), documents, is_folder: path.is_dir(), unread }
         })
     }
 
     fn add(&mut self, file: &Path, text: String, is_named: bool) {
-        let name = called(file);
+        let name = display_name(file);
         self.documents.extend(split(&name, &text).into_iter().map(|document| Document { is_named, ..document }));
         self.texts.push((name, text));
     }
 
     /// # Errors
-    /// With the folder, where it can't be listed; of one below it only that is told.
+    /// If the folder can't be listed; problems of its subfolders are collected.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the folders that its user names")]
     fn folder(
         &mut self,
@@ -76,8 +76,8 @@ impl Found {
         seen: &mut BTreeSet<PathBuf>,
         unread: &mut Vec<(String, String)>,
     ) -> Result<(), (String, String)> {
-        let problem = |error: &std::io::Error| (folder.display().to_string(), Unread::new("", error).why);
-        // Links may lead to one folder by many ways, or in a circle.
+        let problem = |error: &std::io::Error| (folder.display().to_string(), ReadError::new("", error).why);
+        // Links may lead to a folder more than once, or form a cycle.
         if !seen.insert(folder.canonicalize().map_err(|error| problem(&error))?) {
             return Ok(());
         }

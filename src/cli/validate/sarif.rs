@@ -1,4 +1,5 @@
-//! Findings as SARIF 2.1.0 (OASIS, *Static Analysis Results Interchange Format*), as code reviews show them beside the lines.
+//! Formats findings as SARIF 2.1.0 (OASIS, *Static Analysis Results Interchange Format*), which code review tools show
+//! beside the lines.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,7 @@ use osdpl_lint::rule::{Report, Reported as Finding, rules};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The report as a SARIF log with one run.
+/// Returns the report as a SARIF log with one run.
 pub fn log(report: &Report) -> Value {
     let rules: Vec<Value> =
         rules().map(|(id, about)| json!({ "id": id, "shortDescription": { "text": about } })).collect();
@@ -37,7 +38,7 @@ fn result(finding: &Finding) -> Value {
     })
 }
 
-/// A relative reference (RFC 3986): what is no letter, digit or one of a few signs is escaped.
+/// Returns a relative reference (RFC 3986) with escaped special characters.
 fn uri(file: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),

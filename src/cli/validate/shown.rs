@@ -1,10 +1,10 @@
-//! Findings for people: `file:line: level: field: message [rule]`, as compilers say it, so that editors find the place.
+//! Formats findings as `file:line: level: field: message [rule]`, like compilers, so that editors find the location.
 
 use std::fmt::Write as _;
 
 use osdpl_lint::rule::{Report, Reported as Finding};
 
-/// The report as text.
+/// Returns the report as text.
 pub fn text(report: &Report) -> String {
     let mut text = String::new();
     for Finding { file, line, level, rule, field, message, .. } in &report.findings {
@@ -17,7 +17,7 @@ pub fn text(report: &Report) -> String {
     }
     let summary = &report.summary;
     let (errors, warnings) = (counted(summary.errors, "error"), counted(summary.warnings, "warning"));
-    let _ = writeln!(text, "{} judged: {errors}, {warnings}", counted(summary.resources, "resource"));
+    let _ = writeln!(text, "{} validated: {errors}, {warnings}", counted(summary.resources, "resource"));
     text
 }
 

@@ -15,7 +15,7 @@ fn reported(text: &str) -> Report {
 }
 
 #[test]
-fn every_document_of_a_file_is_judged_with_its_lines_and_other_kinds_are_noted() {
+fn validates_every_document_and_notes_other_kinds() {
     let text = shown::text(&reported(TWO));
     let lines: Vec<&str> = text.lines().collect();
     let begins = [
@@ -23,8 +23,8 @@ fn every_document_of_a_file_is_judged_with_its_lines_and_other_kinds_are_noted()
         "two.yaml:13: error: spec.regoin: there is no such field, did you mean \"region\"?; correct it, or take it out [field]",
         "two.yaml:20: error: spec.parallelMigrations: 99 is too large; write a whole number from 1 to 32 [schema]",
         "two.yaml:24: error: duplicate mapping key: a; correct the YAML [yaml]",
-        "note: two.yaml:1: ConfigMap is not judged",
-        "2 resources judged: 4 errors, 0 warnings",
+        "note: two.yaml:1: ConfigMap is not validated",
+        "2 resources validated: 4 errors, 0 warnings",
     ];
     assert_eq!(lines.len(), begins.len(), "{text}");
     for (line, begin) in lines.iter().zip(begins) {
@@ -33,7 +33,7 @@ fn every_document_of_a_file_is_judged_with_its_lines_and_other_kinds_are_noted()
 }
 
 #[test]
-fn programs_get_every_finding_with_its_rule_and_place() {
+fn json_has_rule_and_location_of_findings() {
     let report = serde_json::to_value(reported(TWO)).unwrap();
     assert_eq!(report["summary"], json!({"resources": 2, "errors": 4, "warnings": 0}));
     let second = json!({"file": "two.yaml", "line": 13, "level": "error", "rule": "field", "resource": "OpenStackDeployment cloud",
@@ -42,7 +42,7 @@ fn programs_get_every_finding_with_its_rule_and_place() {
 }
 
 #[test]
-fn sarif_names_rules_that_it_describes_and_places_that_are_references() {
+fn sarif_describes_rules_and_escapes_file_names() {
     let mut report = reported(TWO);
     report.findings[0].file = "./my cloud.yaml".into();
     let log = sarif::log(&report);
@@ -57,7 +57,7 @@ fn sarif_names_rules_that_it_describes_and_places_that_are_references() {
 }
 
 #[test]
-fn a_sound_resource_is_judged_without_a_word() {
+fn reports_nothing_for_a_valid_resource() {
     let text = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud}\nspec: {openstackRelease: '2026.1', presets: [core]}\n";
-    assert_eq!(shown::text(&reported(text)), "1 resource judged: 0 errors, 0 warnings\n");
+    assert_eq!(shown::text(&reported(text)), "1 resource validated: 0 errors, 0 warnings\n");
 }

@@ -1,9 +1,9 @@
-//! What is answered, as text.
+//! Collects the explanation of `osdpl why` and formats it as text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::asked::{Asked, of_component};
+use super::asked::{Subject, of_component};
 use osdpl_core::api::{CauseObject, ComponentVerdict};
 use osdpl_core::cause::{Chain, Victim};
 use osdpl_core::health::{self, JobVerdict, cron};
@@ -11,87 +11,87 @@ use osdpl_core::observed::{CronSeen, JobSeen, Key, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// Lines about each thing that was asked for, and the objects to look at.
+/// Lines about each requested subject, and the objects to inspect.
 #[derive(Default)]
-pub struct Answer {
+pub struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
     look: Vec<CauseObject>,
     waiting: bool,
 }
 
-impl Answer {
-    /// All that is not ready, by what is to be mended.
+impl Explanation {
+    /// Explains everything that is not ready, by root cause.
     pub fn of_all(preview: &Preview) -> Self {
-        let mut answer = Self::default();
+        let mut explanation = Self::default();
         let seen = preview.tasks.observe();
-        let (mut told, mut look) = (BTreeSet::new(), Vec::new());
+        let (mut covered, mut look) = (BTreeSet::new(), Vec::new());
         for cause in seen.causes() {
-            answer.lines.push(cause.message.clone());
+            explanation.lines.push(cause.message.clone());
             for victim in seen.victims().iter().filter(|victim| victim.chain.root() == cause.message) {
-                told.insert(&victim.release);
-                answer.chains.push(victim.chain.clone());
-                answer.lines.extend(path(&victim.chain));
+                covered.insert(&victim.release);
+                explanation.chains.push(victim.chain.clone());
+                explanation.lines.extend(path(&victim.chain));
             }
             look.extend(cause.objects.iter().cloned());
         }
-        answer.waiting = !answer.lines.is_empty();
+        explanation.waiting = !explanation.lines.is_empty();
         for (name, decision) in &preview.plan.decisions {
-            if !told.contains(&decision.key) {
-                answer.release_alone(name, preview);
+            if !covered.contains(&decision.key) {
+                explanation.release_unless_ready(name, preview);
             }
         }
-        answer.look.splice(0..0, look);
-        if !answer.waiting {
-            answer.lines.push("everything is ready".into());
+        explanation.look.splice(0..0, look);
+        if !explanation.waiting {
+            explanation.lines.push("everything is ready".into());
         }
-        answer
+        explanation
     }
 
-    /// What was asked for.
-    pub fn of(asked: &Asked<'_>, preview: &Preview) -> Self {
-        let mut answer = Self::default();
-        match asked {
-            Asked::Releases(names) => names.iter().for_each(|name| answer.release(name, preview)),
-            Asked::Workloads(name, workloads) => answer.workloads(name, workloads, preview),
-            Asked::Job(job) => answer.job(job, preview),
-            Asked::Cron(cron) => answer.cron(cron, preview),
+    /// Explains one subject.
+    pub fn of(subject: &Subject<'_>, preview: &Preview) -> Self {
+        let mut explanation = Self::default();
+        match subject {
+            Subject::Releases(names) => names.iter().for_each(|name| explanation.release(name, preview)),
+            Subject::Workloads(name, workloads) => explanation.workloads(name, workloads, preview),
+            Subject::Job(job) => explanation.job(job, preview),
+            Subject::Cron(cron) => explanation.cron(cron, preview),
         }
-        answer
+        explanation
     }
 
-    /// A pod that is not ready.
+    /// Explains a pod that is not ready.
     pub fn of_pod(namespace: &str, name: &str, chain: &Chain) -> Self {
-        let mut answer = Self::default();
+        let mut explanation = Self::default();
         let pod = CauseObject { kind: "Pod".into(), namespace: namespace.into(), name: name.into() };
-        answer.chain(chain);
-        answer.lines.insert(0, format!("pod {name} is of {}", chain.links[0].object));
-        answer.look.insert(0, pod);
-        answer
+        explanation.chain(chain);
+        explanation.lines.insert(0, format!("pod {name} belongs to {}", chain.links[0].object));
+        explanation.look.insert(0, pod);
+        explanation
     }
 
-    /// A pod that waits for nothing.
+    /// Explains a pod that waits for nothing.
     pub fn of_quiet_pod(name: &str, phase: &str) -> Self {
-        let how = if phase == "Succeeded" { "is through" } else { "is ready, or of no release" };
+        let how = if phase == "Succeeded" { "is completed" } else { "is ready, or does not belong to a release" };
         Self { lines: vec![format!("pod {name} {how} ({phase})")], ..Self::default() }
     }
 
-    /// Whether all that was asked for is ready.
+    /// Whether everything requested is ready.
     pub fn is_ready(&self) -> bool {
         !self.waiting
     }
 
-    /// What is said, line by line.
+    /// Returns the lines.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// The chains that are told.
-    pub fn told(&self) -> &[Chain] {
+    /// Returns the chains of the explanation.
+    pub fn chains(&self) -> &[Chain] {
         &self.chains
     }
 
-    /// The objects to look at, each once.
+    /// Returns the objects to inspect, each once.
     pub fn look(&self) -> Vec<&CauseObject> {
         let mut look: Vec<&CauseObject> = Vec::new();
         for object in &self.look {
@@ -102,12 +102,12 @@ impl Answer {
         look
     }
 
-    /// The answer as text.
+    /// Returns the explanation as text.
     pub fn text(&self) -> String {
         let mut text = self.lines.join("\n") + "\n";
         let look = self.look();
         if !look.is_empty() {
-            text.push_str("\nLook at:\n");
+            text.push_str("\nInspect:\n");
         }
         for object in look {
             let _ = writeln!(text, "  {}", command(object));
@@ -115,8 +115,8 @@ impl Answer {
         text
     }
 
-    /// Of a release that nothing else is told of.
-    fn release_alone(&mut self, name: &str, preview: &Preview) {
+    /// Explains a release that no cause covers, unless it is ready.
+    fn release_unless_ready(&mut self, name: &str, preview: &Preview) {
         let ready = preview.plan.decisions.get(name).is_none_or(|decision| decision.step == Step::Ready);
         if !ready {
             self.release(name, preview);
@@ -128,7 +128,7 @@ impl Answer {
         let what = match &decision.step {
             Step::Ready => {
                 self.lines.push(format!("release {name} is ready"));
-                self.chains(preview, |victim| victim.release == decision.key && is_cron(victim));
+                self.add_chains(preview, |victim| victim.release == decision.key && is_cron(victim));
                 return;
             }
             Step::Settle(lines) => lines.join("; "),
@@ -138,7 +138,7 @@ impl Answer {
         self.waiting = true;
         self.lines.push(format!("release {name} is not ready: {what}"));
         let Key { namespace, name } = decision.key.clone();
-        self.chains(preview, |victim| victim.release == decision.key);
+        self.add_chains(preview, |victim| victim.release == decision.key);
         if let Step::Wait(Wait::Needs(components)) = &decision.step {
             for component in components {
                 self.workloads(&component.to_string(), &of_component(preview, component), preview);
@@ -157,8 +157,8 @@ impl Answer {
         }
         self.waiting = true;
         let objects: Vec<CauseObject> = workloads.iter().map(|workload| object(workload)).collect();
-        let told = self.chains(preview, |victim| objects.contains(&victim.chain.links[0].object));
-        if !told {
+        let is_explained = self.add_chains(preview, |victim| objects.contains(&victim.chain.links[0].object));
+        if !is_explained {
             let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
             self.lines.push(format!("{name} is {:?} ({}){reason}", verdict.status, verdict.ready));
             self.look.extend(objects);
@@ -172,7 +172,7 @@ impl Answer {
         };
         self.waiting = true;
         let own = CauseObject { kind: "Job".into(), namespace: job.namespace.clone(), name: job.name.clone() };
-        if !self.chains(preview, |victim| victim.chain.links[0].object == own) {
+        if !self.add_chains(preview, |victim| victim.chain.links[0].object == own) {
             let why = if why.is_empty() { "it runs".to_owned() } else { why };
             self.lines.push(format!("Job {} is not complete: {why}", job.name));
             self.look.push(own);
@@ -180,24 +180,24 @@ impl Answer {
     }
 
     fn cron(&mut self, cron: &CronSeen, preview: &Preview) {
-        if !self.chains(preview, |victim| is_cron(victim) && victim.chain.links[0].object.name == cron.name) {
+        if !self.add_chains(preview, |victim| is_cron(victim) && victim.chain.links[0].object.name == cron.name) {
             let state = if cron.suspended { "is suspended" } else { "does not fail" };
             self.lines.push(format!("CronJob {} {state}", cron.name));
         }
     }
 
-    /// The chains of those that are meant. Returns whether there were any.
-    fn chains(&mut self, preview: &Preview, meant: impl Fn(&Victim) -> bool) -> bool {
+    /// Adds the chains of matching objects. Returns whether there were any.
+    fn add_chains(&mut self, preview: &Preview, matches: impl Fn(&Victim) -> bool) -> bool {
         let seen = preview.tasks.observe();
         let mut any = false;
-        for victim in seen.victims().iter().filter(|victim| meant(victim)) {
+        for victim in seen.victims().iter().filter(|victim| matches(victim)) {
             self.chain(&victim.chain);
             any = true;
         }
         any
     }
 
-    /// One thing to a line, each because of the next; the objects from the root back.
+    /// Adds one line per link, each caused by the next, and the objects from the root back.
     fn chain(&mut self, chain: &Chain) {
         self.waiting = true;
         self.chains.push(chain.clone());
@@ -216,7 +216,7 @@ fn is_cron(victim: &Victim) -> bool {
     victim.chain.links[0].object.kind == cron::KIND
 }
 
-/// `  nova/compute, through neutron/ovs-agent`, of one that waits.
+/// Returns the line of an affected object, such as `nova/compute waits for it, through neutron/ovs-agent`.
 fn path(chain: &Chain) -> Option<String> {
     let [victim, between @ .., _] = chain.links.as_slice() else { return None };
     let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();
@@ -229,7 +229,7 @@ fn object(workload: &Workload) -> CauseObject {
     CauseObject { kind: format!("{kind:?}"), namespace: namespace.clone(), name: name.clone() }
 }
 
-/// The command that shows an object.
+/// Returns the command that shows an object.
 pub fn command(object: &CauseObject) -> String {
     let CauseObject { kind, namespace, name } = object;
     match (kind.as_str(), namespace.as_str()) {

@@ -1,4 +1,4 @@
-//! What a word on the command line means.
+//! Resolves the argument of `osdpl why`.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use osdpl_core::catalog::{Catalog, Component};
 use osdpl_core::observed::{CronSeen, JobSeen, Workload};
 use osdpl_operator::controller::Preview;
 
-/// What is asked for.
-pub enum Asked<'a> {
+/// The subject of an explanation.
+pub enum Subject<'a> {
     /// These releases, by their names in the catalogue.
     Releases(Vec<&'a str>),
     /// These workloads, under this name.
@@ -18,7 +18,7 @@ pub enum Asked<'a> {
     Cron(&'a CronSeen),
 }
 
-/// All names that mean something.
+/// Looks up names of the cloud.
 pub struct Names<'a> {
     catalog: &'a Catalog,
     preview: &'a Preview,
@@ -29,14 +29,14 @@ impl<'a> Names<'a> {
         Self { catalog, preview }
     }
 
-    /// A service, then a release, a component, a workload, a Job.
-    pub fn find(&self, word: &str) -> Option<Asked<'a>> {
+    /// Finds a service, release, component, workload, Job or `CronJob`, in this order.
+    pub fn find(&self, word: &str) -> Option<Subject<'a>> {
         let releases: Vec<&str> = self.releases().filter(|name| self.service(name) == Some(word)).collect();
         if !releases.is_empty() {
-            return Some(Asked::Releases(releases));
+            return Some(Subject::Releases(releases));
         }
         if let Some(release) = self.releases().find(|name| *name == word) {
-            return Some(Asked::Releases(vec![release]));
+            return Some(Subject::Releases(vec![release]));
         }
         let of = |holds: &dyn Fn(&Workload) -> bool| -> Vec<&'a Workload> {
             self.workloads().filter(|w| holds(w)).collect()
@@ -44,14 +44,14 @@ impl<'a> Names<'a> {
         let component = of(&|workload| workload.component.to_string() == word);
         let named = of(&|workload| workload.name == word);
         if let Some(found) = [component, named].into_iter().find(|found| !found.is_empty()) {
-            return Some(Asked::Workloads(word.to_owned(), found));
+            return Some(Subject::Workloads(word.to_owned(), found));
         }
-        let job = || self.jobs().find(|job| job.name == word).map(Asked::Job);
+        let job = || self.jobs().find(|job| job.name == word).map(Subject::Job);
         let cron = |cron: &&CronSeen| cron.name == word || cron.component.to_string() == word;
-        job().or_else(|| self.crons().find(cron).map(Asked::Cron))
+        job().or_else(|| self.crons().find(cron).map(Subject::Cron))
     }
 
-    /// Every word that [`Self::find`] finds something for.
+    /// Returns every name that [`Self::find`] knows.
     pub fn all(&self) -> Vec<String> {
         let releases = self.releases().flat_map(|name| [Some(name), self.service(name)]).flatten().map(str::to_owned);
         let workloads = self.workloads().flat_map(|workload| [workload.component.to_string(), workload.name.clone()]);
@@ -61,7 +61,7 @@ impl<'a> Names<'a> {
         all.into_iter().collect()
     }
 
-    /// Where the resource's releases are.
+    /// Returns the namespaces of the releases.
     pub fn namespaces(&self) -> BTreeSet<&'a str> {
         self.preview.plan.decisions.values().map(|decision| decision.key.namespace.as_str()).collect()
     }
@@ -93,7 +93,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The workloads of a component, of all releases.
+/// Returns the workloads of a component of all releases.
 pub fn of_component<'a>(preview: &'a Preview, component: &Component) -> Vec<&'a Workload> {
     preview.observed.workloads.iter().filter(|workload| workload.component == *component).collect()
 }

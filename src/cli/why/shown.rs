@@ -1,59 +1,59 @@
-//! The answer for programs. Its shape is in the README: keys are added to it, and none is taken away.
+//! The explanation as JSON, described in the README: keys may be added but never removed.
 
 use serde::Serialize;
 
-use super::answer::{Answer, command};
+use super::answer::{Explanation, command};
 use osdpl_core::api::CauseObject;
 use osdpl_core::cause::{Chain, Link};
 
-/// The answer.
+/// The explanation.
 #[derive(Serialize)]
-pub struct Shown<'a> {
+pub struct WhyReport<'a> {
     ready: bool,
     lines: &'a [String],
-    chains: Vec<ShownChain<'a>>,
-    look: Vec<ShownObject<'a>>,
+    chains: Vec<ChainJson<'a>>,
+    look: Vec<ObjectJson<'a>>,
 }
 
-/// From something that is not ready to what is to be mended.
+/// The chain from something that is not ready to its root cause.
 #[derive(Serialize)]
-struct ShownChain<'a> {
+struct ChainJson<'a> {
     root: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
     stuck: bool,
-    links: Vec<ShownLink<'a>>,
+    links: Vec<LinkJson<'a>>,
 }
 
 #[derive(Serialize)]
-struct ShownLink<'a> {
+struct LinkJson<'a> {
     label: &'a str,
     object: &'a CauseObject,
 }
 
-/// An object to look at, and the command that shows it.
+/// An object to inspect, and the command that shows it.
 #[derive(Serialize)]
-struct ShownObject<'a> {
+struct ObjectJson<'a> {
     #[serde(flatten)]
     object: &'a CauseObject,
     command: String,
 }
 
-impl<'a> From<&'a Answer> for Shown<'a> {
-    fn from(answer: &'a Answer) -> Self {
-        let look = answer.look().into_iter().map(|object| ShownObject { object, command: command(object) });
+impl<'a> From<&'a Explanation> for WhyReport<'a> {
+    fn from(explanation: &'a Explanation) -> Self {
+        let look = explanation.look().into_iter().map(|object| ObjectJson { object, command: command(object) });
         Self {
-            ready: answer.is_ready(),
-            lines: answer.lines(),
-            chains: answer.told().iter().map(ShownChain::from).collect(),
+            ready: explanation.is_ready(),
+            lines: explanation.lines(),
+            chains: explanation.chains().iter().map(ChainJson::from).collect(),
             look: look.collect(),
         }
     }
 }
 
-impl<'a> From<&'a Chain> for ShownChain<'a> {
+impl<'a> From<&'a Chain> for ChainJson<'a> {
     fn from(chain: &'a Chain) -> Self {
-        let links = chain.links.iter().map(|Link { label, object }| ShownLink { label, object });
+        let links = chain.links.iter().map(|Link { label, object }| LinkJson { label, object });
         Self { root: chain.root(), why: chain.why.as_deref(), stuck: chain.stuck, links: links.collect() }
     }
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_given_the_chain_and_the_commands() {
+    fn json_has_the_chain_and_the_commands() {
         let object =
             |kind: &str, name: &str| CauseObject { kind: kind.into(), namespace: "n".into(), name: name.into() };
         let link = |label: &str, object| Link { label: label.into(), object };
@@ -77,8 +77,8 @@ mod tests {
             look: vec![pod],
             release: None,
         };
-        let answer = Answer::of_pod("n", "api-x", &chain);
-        let shown = serde_json::to_value(Shown::from(&answer)).unwrap();
+        let explanation = Explanation::of_pod("n", "api-x", &chain);
+        let shown = serde_json::to_value(WhyReport::from(&explanation)).unwrap();
         assert_eq!(shown["ready"], false);
         assert_eq!(shown["lines"][2], "  ← db: db-0: no image");
         let links = json!([

@@ -1,4 +1,5 @@
-//! What may stand in the fields of a spec that describes a cloud: what the values name, and what schemas allow.
+//! Candidate values for the fields of a spec that describes a cloud: found in the releases' values, or allowed by
+//! schemas.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,11 @@ use serde_json::{Map, Value};
 use super::describe::Cloud;
 use osdpl_values::{Path, get};
 
-/// A field of the spec, and what the values have for it.
+/// A field of the spec, with the values found for it.
 pub(super) type Named = (Path, Vec<Value>);
 
-/// What the releases' values have where the catalogue puts a field of the spec, whole: most often first.
+/// Collects the values that releases have where the catalogue inserts a field of the spec; the most frequent come
+/// first.
 pub(super) fn named(cloud: &Cloud<'_>) -> Vec<Named> {
     let mut counts: BTreeMap<Path, BTreeMap<String, (usize, Value)>> = BTreeMap::new();
     for (name, found) in &cloud.known.releases {
@@ -31,7 +33,8 @@ pub(super) fn named(cloud: &Cloud<'_>) -> Vec<Named> {
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// The field of the spec that an expression is, if it is one and no more: `features.network.tunnelInterface`, `spec.region`.
+/// Returns the field of the spec if an expression consists of only that field: `features.network.tunnelInterface`,
+/// `spec.region`.
 fn field(source: &str) -> Option<Path> {
     let plain =
         source.split('.').all(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
@@ -45,15 +48,15 @@ fn field(source: &str) -> Option<Path> {
     }
 }
 
-/// The fields that a cloud which runs can tell.
+/// The fields of `spec` that can be derived from a running cloud.
 const FIELDS: [&str; 3] = ["region", "storageClass", "publicDomain"];
 
-/// Every field of a schema that has few values, with these.
-pub(super) fn choices(schema: &Value, at: &Path) -> Vec<(Path, Vec<Value>)> {
+/// Returns every field of a schema that is an enumeration or boolean, with its possible values.
+pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let mut found = Vec::new();
     let properties = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
     for (name, property) in &properties {
-        let path = at.child(name);
+        let path = parent.child(name);
         if let Some(values) = property["enum"].as_array() {
             found.push((path, values.clone()));
         } else if property["type"] == "boolean" {
@@ -65,12 +68,12 @@ pub(super) fn choices(schema: &Value, at: &Path) -> Vec<(Path, Vec<Value>)> {
     found
 }
 
-/// Every field of a schema that is a set of few values, with what may be in it.
-pub(super) fn sets(schema: &Value, at: &Path) -> Vec<(Path, Vec<Value>)> {
+/// Returns every field of a schema that is a set of enumerated members, with the possible members.
+pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let found = properties.flat_map(|(name, property)| match property["items"]["enum"].as_array() {
-        Some(members) => vec![(at.child(name), members.clone())],
-        None => sets(property, &at.child(name)),
+        Some(members) => vec![(parent.child(name), members.clone())],
+        None => sets(property, &parent.child(name)),
     });
     found.collect()
 }

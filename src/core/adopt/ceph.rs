@@ -1,4 +1,5 @@
-//! The Ceph that a running cloud uses: what its releases' values say of it, and the part of the spec that declares it.
+//! The Ceph that a running cloud uses, derived from the values of its releases, and the part of the spec that declares
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +10,34 @@ use super::found::{Found, Known};
 use crate::ceph::{CONFIG_MAP, Consumer, Declared, declared, setting};
 use osdpl_values::{Path, get};
 
-/// What a service keeps on Ceph, by its values.
+/// The Ceph usage of one service, according to its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Its user, without `client.`.
+    /// Its Ceph user, without `client.`.
     pub user: String,
-    /// Its pool, or file system.
+    /// Its pool or file system.
     pub pool: String,
-    /// The Secret that it mounts its key from, as namespace and name; none where it is cinder's user.
+    /// The Secret that it mounts its key from, as namespace and name; `None` if it shares cinder's user.
     pub keyring: Option<(String, String)>,
 }
 
-/// What all of them do.
+/// The Ceph usage of all services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uses {
-    /// By who speaks to Ceph.
+    /// The uses by Ceph client.
     pub consumers: BTreeMap<Consumer, Use>,
     /// The ConfigMap that they mount `ceph.conf` from, as namespace and name.
     pub configuration: (String, String),
 }
 
-/// What the cluster answers about it. Secrets inside.
+/// The state of Ceph in the cluster. Contains secrets.
 #[derive(Default)]
 pub struct Answers {
-    /// `ceph.conf`; none where its ConfigMap is not there.
+    /// The content of `ceph.conf`; `None` if its ConfigMap does not exist.
     pub configuration: Option<String>,
-    /// The keys that run, where their Secrets are there.
+    /// The keys in use, as far as their Secrets exist.
     pub keys: BTreeMap<Consumer, String>,
-    /// The `CephCluster`s that Rook runs here, as `namespace/name`, each with its fsid where Rook tells it.
+    /// The `CephCluster`s of Rook in this cluster, as `namespace/name`, each with its fsid if Rook reports it.
     pub clusters: BTreeMap<String, Option<String>>,
 }
 
@@ -45,19 +46,19 @@ pub struct Answers {
 pub struct Storage {
     /// `features.storage`.
     pub feature: Value,
-    /// The Secret that describes it: its name, and what is in it.
+    /// The Secret that describes it: its name and contents.
     pub secret: (String, BTreeMap<String, Content>),
-    /// What is known of the Ceph by that.
+    /// The Ceph that this Secret declares.
     pub declared: Declared,
-    /// The `CephCluster` that its fsid was taken from, where `ceph.conf` tells none.
+    /// The `CephCluster` that the fsid was taken from, if `ceph.conf` has none.
     pub guessed: Option<String>,
 }
 
-/// What the releases use of Ceph; none where they use none.
+/// Returns how the releases use Ceph; `None` if they do not.
 pub fn uses(known: &Known<'_>) -> Option<Uses> {
     let mut consumers = BTreeMap::new();
     for (name, found) in &known.releases {
-        consumers.extend(of_release(name, found));
+        consumers.extend(uses_of_release(name, found));
     }
     let volumes = consumers.get(&Consumer::Cinder).map(|volumes: &Use| volumes.user.clone());
     if let Some(nova) = known.releases.get("nova") {
@@ -72,8 +73,8 @@ pub fn uses(known: &Known<'_>) -> Option<Uses> {
     Some(Uses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
-/// What one release keeps there, by the switches of upstream's charts.
-fn of_release(name: &str, found: &Found) -> Vec<(Consumer, Use)> {
+/// Returns how one release uses Ceph, according to the switches of upstream's charts.
+fn uses_of_release(name: &str, found: &Found) -> Vec<(Consumer, Use)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
         let keyring = text(found, keyring).unwrap_or(consumer.keyring()).to_owned();
@@ -88,18 +89,19 @@ fn of_release(name: &str, found: &Found) -> Vec<(Consumer, Use)> {
         "cinder" => {
             let volumes = backend(found, "conf.backends", "conf.cinder.DEFAULT.enabled_backends", "rbd.RBDDriver");
             let volumes =
-                volumes.map(|place| section(Consumer::Cinder, (&place, "rbd_pool", "rbd_user"), "secrets.rbd.volume"));
-            let backs_up = text(found, "conf.cinder.DEFAULT.backup_driver").is_some_and(|it| it.contains(".ceph"))
+                volumes.map(|path| section(Consumer::Cinder, (&path, "rbd_pool", "rbd_user"), "secrets.rbd.volume"));
+            let backs_up = text(found, "conf.cinder.DEFAULT.backup_driver")
+                .is_some_and(|driver| driver.contains(".ceph"))
                 && value(found, "manifests.deployment_backup") != Some(&Value::Bool(false));
             let backups = backs_up.then(|| section(Consumer::CinderBackup, backups, "secrets.rbd.backup"));
             volumes.into_iter().chain(backups).collect()
         }
         "manila" => {
             let shares = backend(found, "conf.manila", "conf.manila.DEFAULT.enabled_share_backends", "CephFSDriver");
-            let names = |place: &str| {
-                section(Consumer::Manila, (place, "cephfs_filesystem_name", "cephfs_auth_id"), "secrets.rbd")
+            let names = |path: &str| {
+                section(Consumer::Manila, (path, "cephfs_filesystem_name", "cephfs_auth_id"), "secrets.rbd")
             };
-            shares.map(|place| names(&place)).into_iter().collect()
+            shares.map(|path| names(&path)).into_iter().collect()
         }
         "gnocchi" if text(found, "conf.gnocchi.storage.driver") == Some("ceph") => {
             vec![section(Consumer::Gnocchi, metrics, "secrets.rbd")]
@@ -108,7 +110,7 @@ fn of_release(name: &str, found: &Found) -> Vec<(Consumer, Use)> {
     }
 }
 
-/// Nova's disks; where they are elsewhere it still attaches volumes, and has a pool to name.
+/// Returns how nova uses Ceph. With its disks elsewhere it still attaches volumes, and its pool is still named.
 fn nova_use(found: &Found, volumes: Option<&str>) -> Option<Use> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -120,12 +122,11 @@ fn nova_use(found: &Found, volumes: Option<&str>) -> Option<Use> {
     Some(Use { user: user.to_owned(), pool, keyring: own })
 }
 
-/// The first section of those that are enabled whose driver is this one.
+/// Returns the path of the first enabled section with this driver.
 fn backend(found: &Found, sections: &str, enabled: &str, driver: &str) -> Option<String> {
     let enabled = text(found, enabled)?.split(',').map(str::trim);
-    let is_of = |place: &String| {
-        let named =
-            ["volume_driver", "share_driver"].into_iter().find_map(|key| text(found, &format!("{place}.{key}")));
+    let is_of = |path: &String| {
+        let named = ["volume_driver", "share_driver"].into_iter().find_map(|key| text(found, &format!("{path}.{key}")));
         named.is_some_and(|named| named.ends_with(driver))
     };
     enabled.map(|name| format!("{sections}.{name}")).find(is_of)
@@ -140,10 +141,12 @@ fn text<'a>(found: &'a Found, path: &str) -> Option<&'a str> {
 }
 
 impl Uses {
-    /// What declares it: a Secret `name` in `namespace` with the keys that run, for releases of these names (the catalogue's).
+    /// Builds the part of the spec that declares this Ceph, with a Secret `name` in `namespace` and the keys in use.
+    ///
+    /// `releases` are catalogue names.
     ///
     /// # Errors
-    /// Everything that can't be known, for people.
+    /// Returns a message for everything that can't be determined.
     pub fn storage<'a>(
         &self,
         answers: &Answers,
@@ -151,9 +154,10 @@ impl Uses {
         releases: impl Iterator<Item = &'a str>,
     ) -> Result<Storage, Vec<String>> {
         let conf = |option| answers.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
-        let told: Vec<_> = answers.clusters.iter().filter_map(|(place, fsid)| Some((place, fsid.clone()?))).collect();
-        // Of several Cephs none is taken for this one.
-        let guess = || if let [(place, fsid)] = &told[..] { Some(((*place).clone(), fsid.clone())) } else { None };
+        let reported: Vec<_> =
+            answers.clusters.iter().filter_map(|(place, fsid)| Some((place, fsid.clone()?))).collect();
+        // With several Ceph clusters it is unclear which one is used.
+        let guess = || if let [(place, fsid)] = &reported[..] { Some(((*place).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
         let fsid = conf("fsid").or_else(|| guess.as_ref().map(|(_, fsid)| fsid.clone()));
         let lacking = self.lacking(answers, (conf("mon_host").is_some(), fsid.is_some()));
@@ -183,7 +187,7 @@ impl Uses {
         }
     }
 
-    /// What the cluster does not tell.
+    /// Returns a message for each missing input.
     fn lacking(&self, answers: &Answers, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut lacking = Vec::new();
@@ -191,7 +195,7 @@ impl Uses {
             lacking.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
         }
         if !has_fsid {
-            lacking.push("nothing here tells its fsid (`ceph fsid` does)".to_owned());
+            lacking.push("its fsid is unknown (`ceph fsid` prints it)".to_owned());
         }
         for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !answers.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {
@@ -202,18 +206,18 @@ impl Uses {
         lacking
     }
 
-    /// Who speaks to it, for people.
+    /// Lists the Ceph clients for messages.
     pub fn who(&self) -> String {
         self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The keys that a Secret must have which describes it, for people.
+    /// Lists the keys of a Secret that describes this Ceph, for messages.
     pub fn keys(&self) -> String {
-        let of = |(consumer, own): (&Consumer, &Use)| {
+        let keys_of = |(consumer, own): (&Consumer, &Use)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };
             fields.iter().map(|field| format!("{}.{field}", consumer.name())).collect::<Vec<_>>()
         };
-        let own = self.consumers.iter().flat_map(of);
+        let own = self.consumers.iter().flat_map(keys_of);
         ["mon_host".to_owned(), "fsid".to_owned()].into_iter().chain(own).collect::<Vec<_>>().join(", ")
     }
 }

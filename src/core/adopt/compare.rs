@@ -1,4 +1,4 @@
-//! One revision against one wish.
+//! Compares one revision with one desired release.
 
 use serde_json::Value;
 
@@ -7,23 +7,25 @@ use crate::observed::Verdict;
 use crate::release::Source;
 use osdpl_values::{Values, changed, coalesce, plain_numbers, without_nulls};
 
-/// A revision and what is wanted in its place. Secrets inside.
+/// A revision and the desired release. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Compared {
-    /// What templates saw.
+    /// The values that templates saw.
     pub before: Values,
-    /// What they would see.
+    /// The values that templates would see.
     pub after: Values,
-    /// What that comes to.
+    /// The result of the comparison.
     pub verdict: Verdict,
 }
 
-/// Compares what a revision was made from with what is wanted. Both lie over the defaults of the recorded chart: where that is not the wanted one,
-/// the verdict says so first.
+/// Compares the source of a revision with the desired release.
+///
+/// Both sides use the defaults of the recorded chart. If that is not the desired chart, the result names this
+/// difference first.
 pub fn compare(release: &DesiredRelease, source: &Source) -> Compared {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
-    level(&mut before, &mut after);
+    clear_null_maps(&mut before, &mut after);
     for values in [&mut before, &mut after] {
         without_nulls(values);
         plain_numbers(values);
@@ -35,21 +37,23 @@ pub fn compare(release: &DesiredRelease, source: &Source) -> Compared {
     Compared { before, after, verdict }
 }
 
-/// Empties maps that hold nothing but nulls on both sides: a default of null that was taken away leaves a map with nothing in it, and one that was
-/// left alone a map with a null, and templates find nothing in either.
-fn level(one: &mut Values, other: &mut Values) {
+/// Empties maps that contain only nulls on both sides.
+///
+/// A removed null default leaves an empty map and an unchanged one leaves a map with a null, but templates see no
+/// difference.
+fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
-        let (Value::Object(value), Some(Value::Object(beside))) = (value, other.get_mut(key)) else { continue };
-        if value.values().chain(beside.values()).all(Value::is_null) {
+        let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };
+        if value.values().chain(counterpart.values()).all(Value::is_null) {
             value.clear();
-            beside.clear();
+            counterpart.clear();
         } else {
-            level(value, beside);
+            clear_null_maps(value, counterpart);
         }
     }
 }
 
-/// How the recorded chart is another one than the wanted. What is not known of the wanted one makes no difference.
+/// Describes how the recorded chart differs from the desired one; properties that are unknown are ignored.
 fn other_chart(release: &DesiredRelease, source: &Source) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {
@@ -88,7 +92,7 @@ mod tests {
         }
     }
 
-    fn said(values: Value, config: Value, change: impl FnOnce(&mut DesiredRelease)) -> String {
+    fn result(values: Value, config: Value, change: impl FnOnce(&mut DesiredRelease)) -> String {
         let mut release = world::release("store");
         (release.version, release.imprint) = (Some("1.2.3".into()), Some("imprint".into()));
         release.values = map(values);
@@ -97,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_templates_see_counts_and_not_how_it_was_written() {
+    fn compares_what_templates_see() {
         for (values, config) in [
             (json!({}), json!({})),
             (json!({"pod": {"replicas": 1}}), json!({})),
@@ -107,22 +111,26 @@ mod tests {
             (json!({}), json!({"cache": {"key": null}})),
             (json!({"pod": {"lifecycle": null}}), json!({"pod": {"lifecycle": null, "unknown": null}})),
         ] {
-            assert_eq!(said(values.clone(), config.clone(), |_| {}), "nothing would change", "{values} over {config}");
+            assert_eq!(
+                result(values.clone(), config.clone(), |_| {}),
+                "nothing would change",
+                "{values} over {config}"
+            );
         }
     }
 
     #[test]
-    fn every_difference_is_named_the_chart_first() {
+    fn names_every_difference_with_the_chart_first() {
         let values = json!({"pod": {"replicas": 3, "lifecycle": null}});
-        let differs = said(values.clone(), json!({}), |_| {});
+        let differs = result(values.clone(), json!({}), |_| {});
         assert_eq!(differs, "it would change pod.lifecycle.timeout, pod.replicas");
-        let newer = said(json!({}), json!({}), |release| release.version = Some("2.0.0".into()));
+        let newer = result(json!({}), json!({}), |release| release.version = Some("2.0.0".into()));
         assert_eq!(newer, "it would change the chart's version from 1.2.3 to 2.0.0");
-        let forked = said(json!({}), json!({}), |release| release.imprint = Some("other".into()));
+        let forked = result(json!({}), json!({}), |release| release.imprint = Some("other".into()));
         assert!(forked.starts_with("it would change the chart, which has other templates or defaults"), "{forked}");
-        let unknown = said(json!({}), json!({}), |release| (release.version, release.imprint) = (None, None));
-        assert_eq!(unknown, "nothing would change", "without charts the recorded one is taken to be the wanted");
+        let unknown = result(json!({}), json!({}), |release| (release.version, release.imprint) = (None, None));
+        assert_eq!(unknown, "nothing would change", "an unknown desired chart counts as equal");
         let many = (0..9).map(|n| (format!("k{n}"), json!(n))).collect::<Values>();
-        assert!(said(Value::Object(many), json!({}), |_| {}).ends_with("k4, k5 and 3 more"));
+        assert!(result(Value::Object(many), json!({}), |_| {}).ends_with("k4, k5 and 3 more"));
     }
 }

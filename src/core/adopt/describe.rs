@@ -1,4 +1,5 @@
-//! The spec that describes a cloud which runs already: what fits of the catalogue, and the rest as overrides, so that nothing is lost.
+//! Builds the spec that describes a running cloud: the presets and features that fit, and overrides for everything
+//! else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,25 +18,25 @@ use crate::desired::{DesiredRelease, Facts, Finding, Layered, Selection, layered
 use osdpl_values::yaml;
 use osdpl_values::{Values, get};
 
-/// The key of a Secret with values.
+/// The key of Secrets that contain values.
 const VALUES_KEY: &str = "values.yaml";
 
-/// A Secret that the spec refers to: its name, and what is in it.
+/// The Secrets that the spec refers to, by name and key.
 pub type Secrets = BTreeMap<String, BTreeMap<String, Content>>;
 
-/// What a key of such a Secret holds. Secret.
+/// The content of one key of such a Secret. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub enum Content {
     /// A credential.
     Text(String),
-    /// What is told beside credentials and is none itself: a user, an address.
+    /// A setting that is stored with credentials but is not secret: a user, an address.
     Open(String),
     /// Values of a release, to be stored as YAML.
     Values(Values),
 }
 
 impl Content {
-    /// As it is stored.
+    /// Returns the content as it is stored.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) | Self::Open(text) => text.clone(),
@@ -44,26 +45,26 @@ impl Content {
     }
 }
 
-/// What describes a cloud.
+/// The description of a cloud.
 pub struct Description {
     /// The spec, paused.
     pub spec: OpenStackDeploymentSpec,
-    /// What it refers to.
+    /// The Secrets that it refers to.
     pub secrets: Secrets,
-    /// What taking each release over would change, by the catalogue's name.
+    /// The changes that adopting each release would make, by catalogue name.
     pub compared: BTreeMap<String, Compared>,
-    /// What the spec wants, by the catalogue's name: of a release that was found, what it would be upgraded to.
+    /// The desired releases by catalogue name, including those that running releases would be upgraded to.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// Releases that do not run and that others need: they are paused.
+    /// Releases that others need but that do not run; they are paused.
     pub installs: Vec<String>,
-    /// What a person should know of the spec.
+    /// Problems and remarks about the spec.
     pub findings: Vec<Finding>,
 }
 
-/// Makes up what is not known: credentials of releases that were not found.
+/// Provides placeholders for unknown facts, such as credentials of releases that were not found.
 pub type Invent<'a> = &'a dyn Fn(&Selection) -> Facts;
 
-/// Where the resource is to be, and what it is made from.
+/// The inputs of a description, with the name and namespace of the resource.
 pub struct Cloud<'a> {
     name: &'a str,
     pub(super) namespace: &'a str,
@@ -75,7 +76,7 @@ pub struct Cloud<'a> {
 }
 
 impl<'a> Cloud<'a> {
-    /// A cloud of what is known, as resource `namespace/name`.
+    /// Creates the inputs for resource `namespace/name`.
     pub fn new(
         (namespace, name): (&'a str, &'a str),
         known: &'a Known<'a>,
@@ -85,13 +86,13 @@ impl<'a> Cloud<'a> {
         Self { name, namespace, known, catalog, invent, storage: None, taken: taken(known, catalog) }
     }
 
-    /// The same, whose Ceph the spec is to declare.
+    /// Sets the Ceph that the spec declares.
     #[must_use]
     pub fn with_storage(self, storage: Option<&'a Storage>) -> Self {
         Self { storage, ..self }
     }
 
-    /// Describes it. The same releases give the same description.
+    /// Builds the description. It is deterministic.
     pub fn describe(&self) -> Description {
         let mut fit = Fit::new(self);
         fit.presets();
@@ -119,7 +120,7 @@ impl<'a> Cloud<'a> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // What others need and does not run here may run elsewhere: nothing is put beside it before a person has looked.
+        // A missing dependency may run elsewhere. Pause it, so that nothing is installed before a person has checked.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
@@ -136,7 +137,7 @@ impl<'a> Cloud<'a> {
             .collect();
         let mut findings = desired.findings;
         findings.extend(unread);
-        findings.extend(runs(self.known, self.catalog).doubt);
+        findings.extend(runs(self.known, self.catalog).warning);
         Description { compared, findings, wanted: desired.releases, installs, spec, secrets }
     }
 
@@ -148,11 +149,12 @@ impl<'a> Cloud<'a> {
         layered(spec, self.catalog, &self.selected(spec), facts)
     }
 
-    /// What is known from outside: credentials as the releases have them, the rest made up. Those of a service that is no part of the cloud can't be
-    /// given: where a release repeats one, it stands in the release's own values.
+    /// Returns the facts: credentials as the releases have them, placeholders for the rest.
+    ///
+    /// Credentials of services outside of the cloud are left out; a release that uses one keeps it in its own values.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.invent)(selection);
-        // Where none is described, what needs one is no candidate.
+        // Without a declared Ceph, features that need one are not tried.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.named(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
@@ -160,13 +162,13 @@ impl<'a> Cloud<'a> {
         facts
     }
 
-    /// The credentials that the spec can name: those of services that are part of the cloud.
+    /// Returns the credentials that the spec can refer to: those of services that are part of the cloud.
     fn named(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
         let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
         self.taken.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
-    /// Names every credential that was taken over, each service's in a Secret of its own.
+    /// Adds all adopted credentials to the spec and to one Secret per service.
     fn credentials(&self, spec: &mut OpenStackDeploymentSpec, selection: &Selection, secrets: &mut Secrets) {
         for ((service, name), value) in self.named(selection) {
             let secret = format!("{}-adopted-credentials-{}", self.name, service.replace('_', "-"));
@@ -177,7 +179,7 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// Each credential as the release of its own service has it, else as most others have it.
+/// Returns the value of each credential: from the release of its own service, else the most frequent value.
 fn taken(known: &Known<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
@@ -198,19 +200,19 @@ fn taken(known: &Known<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, St
     counts.into_iter().filter_map(|(name, texts)| Some((name, most(texts)?))).collect()
 }
 
-/// The service and name of a credential that an expression is, if it is one and no more: `credentials.keystone.admin`.
+/// Returns service and name if an expression consists of only one credential: `credentials.keystone.admin`.
 pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     let (service, name) = expression.strip_prefix("credentials.")?.split_once('.')?;
-    let plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    (plain(service) && plain(name)).then_some((service, name))
+    let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (is_plain(service) && is_plain(name)).then_some((service, name))
 }
 
-/// One line of text, as a Secret of the user's must hold it.
+/// Whether a text can be stored as a credential: one non-empty line.
 fn is_whole(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 
-/// Drops what says nothing.
+/// Removes empty overrides.
 fn tidy(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());
@@ -218,7 +220,7 @@ fn tidy(spec: &mut OpenStackDeploymentSpec) {
     spec.services.retain(|_, service| *service != crate::api::ServiceOverrides::default());
 }
 
-/// How far the releases of a spec are from those that run: fewer is better.
+/// Returns how much the releases of a spec differ from the running ones; fewer is better.
 pub(super) fn distance(cloud: &Cloud<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
     let selection = cloud.selected(spec);
     let facts = cloud.facts(&selection);

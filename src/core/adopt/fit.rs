@@ -1,4 +1,5 @@
-//! Which presets and features fit: those that leave the fewest values to override, each tried in the catalogue's order.
+//! Finds the presets and features that fit: those that leave the fewest values to override, tried in the catalogue's
+//! order.
 
 use std::collections::BTreeSet;
 
@@ -12,33 +13,33 @@ use crate::catalog::Level;
 use crate::desired::{Facts, Selection, resolve};
 use osdpl_values::{Path, changed, coalesce, get, plain_numbers, set};
 
-/// The feature that says where data are kept.
+/// The feature with the storage backend.
 const STORAGE: &str = "storage";
 
-/// What a refusal counts, more than all values together.
+/// The score of a refusal; higher than all values together.
 const REFUSED: usize = 10_000;
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// The spec has it now.
+    /// The spec has been changed.
     Kept,
-    /// It does not help.
+    /// The change does not help.
     Worse,
-    /// The spec would be refused with it.
+    /// The spec would be refused.
     Refused,
 }
 
-/// A spec that is being fitted.
+/// A spec that is fitted to a running cloud.
 pub(super) struct Fit<'a> {
     cloud: &'a Cloud<'a>,
-    /// The best so far.
+    /// The best spec so far.
     pub(super) spec: OpenStackDeploymentSpec,
     best: usize,
 }
 
 impl<'a> Fit<'a> {
-    /// What is certain: the OpenStack release, and what is installed where, in which version.
+    /// Starts with the certain parts: the OpenStack release, and names, namespaces and versions of the releases.
     pub(super) fn new(cloud: &'a Cloud<'a>) -> Self {
         let mut spec = OpenStackDeploymentSpec {
             openstack_release: runs(cloud.known, cloud.catalog).name,
@@ -49,7 +50,7 @@ impl<'a> Fit<'a> {
             let Some((service, release)) = cloud.catalog.release(name) else { continue };
             let own = spec.services.entry(service.to_owned()).or_default();
             let own = own.releases.entry(name.clone()).or_default();
-            let other = |is: &String, usual: &str| Some(is.clone()).filter(|is| is != usual);
+            let other = |actual: &String, usual: &str| Some(actual.clone()).filter(|actual| actual != usual);
             own.name = other(&found.key.name, name);
             own.namespace = other(&found.key.namespace, release.namespace.as_deref().unwrap_or(cloud.namespace));
             let locked = cloud.catalog.lock.get(&release.chart).map_or("", |pin| pin.version.as_str());
@@ -64,7 +65,7 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Adds the preset that helps most, as long as one does.
+    /// Repeatedly adds the preset that helps most.
     pub(super) fn presets(&mut self) {
         loop {
             let free: Vec<&String> =
@@ -87,7 +88,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// As people write them, what a cloud has and then how it has it, where that order says the same.
+    /// Sorts presets in the usual order (what to install, then how) if that has the same effect.
     fn sort_presets(&mut self) {
         let presets = &self.cloud.catalog.presets;
         let mut spec = self.spec.clone();
@@ -97,7 +98,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries what the values themselves name for each field of the spec, then each choice that a feature has.
+    /// Tries the values found for each field of the spec, then each choice of each feature.
     pub(super) fn features(&mut self) {
         let named = named(self.cloud);
         for (field, values) in &named {
@@ -106,15 +107,15 @@ impl<'a> Fit<'a> {
             }
         }
         for (name, feature) in &self.cloud.catalog.features {
-            let at = Path::root().child("features").child(name);
-            for (field, values) in choices(&feature.schema, &at) {
+            let path = Path::root().child("features").child(name);
+            for (field, values) in choices(&feature.schema, &path) {
                 for value in &values {
                     if self.attempt(&[(&field, value)]) == Outcome::Refused {
-                        self.together((&field, value), &at, &named);
+                        self.together((&field, value), &path, &named);
                     }
                 }
             }
-            for (field, members) in sets(&feature.schema, &at) {
+            for (field, members) in sets(&feature.schema, &path) {
                 for member in members {
                     let mut all = self.value(&field).and_then(|all| all.as_array().cloned()).unwrap_or_default();
                     all.push(member);
@@ -124,7 +125,8 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries a choice that is refused alone with what the values name for another field of its feature, as certificates are without an issuer.
+    /// Tries a choice that is refused alone together with a value found for another field of its feature, such as
+    /// certificates with an issuer.
     fn together(&mut self, choice: (&Path, &Value), feature: &Path, named: &[Named]) {
         let open = named.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
         let beside: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
@@ -135,9 +137,9 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Keeps values of fields where they help together.
+    /// Sets the fields and keeps them if the result is better.
     fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
-        // What declares the Ceph that is in use stands, however few overrides another choice would leave.
+        // The declaration of the Ceph in use must not change, even if another choice needs fewer overrides.
         let is_storage = |field: &Path| field.keys().starts_with(&["features".into(), STORAGE.into()]);
         if self.cloud.storage.is_some() && fields.iter().any(|(field, _)| is_storage(field)) {
             return Outcome::Worse;
@@ -173,7 +175,7 @@ impl<'a> Fit<'a> {
         get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
     }
 
-    /// Says of each service whether it is part of the cloud, where the presets do not say so already.
+    /// Sets `enabled` for each service where the presets do not match the running cloud.
     fn services(&mut self) {
         let running: BTreeSet<&str> =
             self.cloud.known.releases.keys().filter_map(|name| Some(self.cloud.catalog.release(name)?.0)).collect();
@@ -181,16 +183,17 @@ impl<'a> Fit<'a> {
         let implied: BTreeSet<&str> = presets.flat_map(|preset| &preset.services).map(String::as_str).collect();
         for service in self.cloud.catalog.services.keys() {
             let (runs, implied) = (running.contains(service.as_str()), implied.contains(service.as_str()));
-            let said = (runs != implied).then_some(runs);
-            if said.is_some() || self.spec.services.contains_key(service) {
-                self.spec.services.entry(service.clone()).or_default().enabled = said;
+            let enabled = (runs != implied).then_some(runs);
+            if enabled.is_some() || self.spec.services.contains_key(service) {
+                self.spec.services.entry(service.clone()).or_default().enabled = enabled;
             }
         }
     }
 }
 
-/// How many values would have to be overridden, and how many services are named one by one; `None` where the spec would be refused for what it
-/// would not be without, or lacks something.
+/// Counts the values to override and the services that are listed one by one.
+///
+/// Errors and missing releases add a penalty. Returns `None` if a running release would be blocked.
 pub(super) fn score(
     cloud: &Cloud<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -200,7 +203,7 @@ pub(super) fn score(
     let desired = resolve(spec, cloud.catalog, selection, facts);
     let errors = desired.findings.iter().filter(|finding| finding.level == Level::Error).count();
     let mut score = spec.services.values().filter(|service| service.enabled.is_some()).count();
-    // Worse than any value, so that a choice which is refused loses against one that is not.
+    // A refusal weighs more than any value, so an accepted choice always wins.
     score += errors * REFUSED;
     for (name, found) in &cloud.known.releases {
         match desired.releases.get(name) {
@@ -213,7 +216,7 @@ pub(super) fn score(
             }
         }
     }
-    // What would be installed beside what runs.
+    // Releases that would be installed in addition.
     score += desired.releases.keys().filter(|name| !cloud.known.releases.contains_key(*name)).count() * 100;
     Some(score)
 }

@@ -1,4 +1,4 @@
-//! Releases that run, and which of the catalogue's each of them is.
+//! Running releases, and their catalogue names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,21 @@ use crate::observed::Key;
 use crate::release::Source;
 use osdpl_values::{Values, coalesce, plain_numbers};
 
-/// A release that helm has deployed. Secrets inside.
+/// A release that helm has deployed. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Found {
     /// Its identity.
     pub key: Key,
     /// Its newest revision.
     pub revision: u32,
-    /// What that was made from.
+    /// The source of that revision.
     pub source: Source,
-    /// What its templates saw.
+    /// The values that its templates saw.
     pub seen: Values,
 }
 
 impl Found {
-    /// A release whose newest revision was made from this.
+    /// Creates a release from its newest revision.
     pub fn new(key: Key, revision: u32, source: Source) -> Self {
         let mut seen = coalesce(&source.defaults, &source.config);
         plain_numbers(&mut seen);
@@ -29,28 +29,28 @@ impl Found {
     }
 }
 
-/// The releases of the catalogue among those found, by their name there, and why others are none.
+/// The releases that the catalogue knows, and those that it does not.
 #[derive(Default)]
 pub struct Known<'a> {
     /// By the catalogue's name.
     pub releases: BTreeMap<String, &'a Found>,
-    /// By identity: what is said of it.
+    /// By identity: why the catalogue does not know it.
     pub strangers: BTreeMap<Key, String>,
 }
 
-/// Finds out which releases are the catalogue's: by their chart, and by their name where a chart has several.
+/// Identifies the releases of the catalogue: by chart, and by name if several releases share a chart.
 pub fn known<'a>(found: &'a [Found], catalog: &Catalog) -> Known<'a> {
     let mut known = Known::default();
     let home = home(found, catalog);
     let mut ordered: Vec<&Found> = found.iter().collect();
-    // Those that are named like the catalogue's come first, then those beside most others.
+    // Releases with a catalogue name come first, then those in the main namespace.
     let is_named = |one: &Found| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // A chart that several releases share is, under a name that none of them has, the one that is called like it.
+        // If several releases share a chart and no name matches, take the one that is named like the chart.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {
@@ -66,7 +66,7 @@ pub fn known<'a>(found: &'a [Found], catalog: &Catalog) -> Known<'a> {
     known
 }
 
-/// The namespace that most releases of known charts are in; of several the first.
+/// Returns the namespace with most releases of known charts; on a tie the first one.
 pub fn home(found: &[Found], catalog: &Catalog) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in found.iter().filter(|one| !of_chart(catalog, &one.source.chart.name).is_empty()) {

@@ -1,4 +1,4 @@
-//! Which OpenStack release a cloud is of, by its images.
+//! Determines the OpenStack release of a cloud by its images.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::catalog::{Catalog, Level, OpenStackRelease};
 use crate::desired::Finding;
 use osdpl_values::{Path, get};
 
-/// The field that names it.
+/// The field with the OpenStack release.
 const FIELD: &str = "spec.openstackRelease";
-/// How many tags are named.
+/// The maximum number of tags in a message.
 const NAMED: usize = 3;
 
-/// The OpenStack release that a cloud is taken to be of.
+/// The assumed OpenStack release of a cloud.
 pub(super) struct Runs {
     /// Its name.
     pub name: String,
-    /// That it is a guess, where nothing tells.
-    pub doubt: Option<Finding>,
+    /// A warning if the release is only a guess.
+    pub warning: Option<Finding>,
 }
 
-/// The one that most images are of; the newest where none tells.
+/// Returns the OpenStack release of most images; the newest one if no image matches.
 pub(super) fn runs(known: &Known<'_>, catalog: &Catalog) -> Runs {
     let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
@@ -34,30 +34,31 @@ pub(super) fn runs(known: &Known<'_>, catalog: &Catalog) -> Runs {
     }
     let most = counts.into_iter().max_by_key(|(name, count)| (*count, *name));
     let (name, count) = most.map(|(name, count)| (name.clone(), count)).unwrap_or_default();
-    let doubt = (count == 0).then(|| doubt(&name, tags));
-    Runs { name, doubt }
+    let warning = (count == 0).then(|| warning(&name, tags));
+    Runs { name, warning }
 }
 
-/// The tags of all images; an image that is named by its digest alone has none.
+/// Returns the tags of all images; an image with only a digest has none.
 fn tags_of(known: &Known<'_>) -> Vec<String> {
-    let at: Path = ["images", "tags"].into_iter().collect();
-    let images = known.releases.values().filter_map(|found| get(&found.seen, &at).and_then(Value::as_object));
+    let path: Path = ["images", "tags"].into_iter().collect();
+    let images = known.releases.values().filter_map(|found| get(&found.seen, &path).and_then(Value::as_object));
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
-        // What is behind the port of a registry is a path.
+        // A colon before a slash is the port of a registry.
         (!tag.is_empty() && !tag.contains('/')).then(|| tag.to_owned())
     };
     images.filter_map(tag).collect()
 }
 
-/// Whether a tag is of a release: the catalogue's own, or one that has the release's name in it, such as `2025.1-ubuntu_jammy`.
+/// Whether a tag belongs to an OpenStack release: a tag of the catalogue, or one that contains the release's name, such
+/// as `2025.1-ubuntu_jammy`.
 fn is_of(tag: &str, name: &str, release: &OpenStackRelease) -> bool {
     let is_own = release.variables.values().any(|variable| variable.as_str() == Some(tag));
     is_own || tag.split(|letter: char| !letter.is_ascii_digit() && letter != '.').any(|part| part == name)
 }
 
-fn doubt(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
+fn warning(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
     let mut tags: Vec<(String, usize)> = tags.into_iter().collect();
     tags.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     let names: Vec<String> = tags.into_iter().take(NAMED).map(|(tag, _)| tag).collect();
@@ -67,8 +68,8 @@ fn doubt(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
         format!("are tagged {} and the like", names.join(", "))
     };
     let message = format!(
-        "which OpenStack release runs can't be told by its images, which {what}: {guess}, the newest of the catalogue, is a guess; correct it before any release is \
-         taken over"
+        "the OpenStack release can't be determined from the images, which {what}: {guess}, the newest of the catalogue, is a guess; correct it before any \
+         release is taken over"
     );
     Finding { level: Level::Warning, field: FIELD.into(), message }
 }
@@ -82,43 +83,43 @@ mod tests {
     use crate::observed::Key;
     use crate::release::{Chart, Source};
 
-    /// What a front with these images is taken for: the release, and what is doubted of it.
-    fn told(images: &[&str]) -> (String, Option<String>) {
+    /// Returns the release determined for these images of a front, and the warning.
+    fn determined(images: &[&str]) -> (String, Option<String>) {
         let older = "openstackRelease: '2025.1'\ndescription: x\nvariables: {imageTag: t0}\n";
         let files = crate::testing::files(&[("values/openstack/2025.1.yaml", older)]);
         let catalog = Catalog::load(&files).unwrap();
         let tags: serde_json::Map<String, Value> =
-            images.iter().enumerate().map(|(at, image)| (format!("i{at}"), json!(image))).collect();
+            images.iter().enumerate().map(|(index, image)| (format!("i{index}"), json!(image))).collect();
         let chart = Chart { name: "front".into(), version: "1.0.0".into(), app_version: String::new() };
         let config = json!({"images": {"tags": tags}}).as_object().unwrap().clone();
         let source = Source { config, chart, defaults: serde_json::Map::default(), imprint: String::new() };
         let found = [Found::new(Key::new("cloud", "front"), 1, source)];
-        let Runs { name, doubt } = runs(&known(&found, &catalog), &catalog);
-        (name, doubt.map(|doubt| doubt.to_string()))
+        let Runs { name, warning } = runs(&known(&found, &catalog), &catalog);
+        (name, warning.map(|warning| warning.to_string()))
     }
 
     #[test]
-    fn a_release_is_told_by_the_catalogues_tags_and_by_those_that_have_its_name() {
+    fn determines_the_release_by_tags() {
         for image in
             ["x/front:t0", "x/front:2025.1-ubuntu_jammy", "own:5000/x/front:v2025.1", "x/front:2025.1@sha256:0123"]
         {
-            assert_eq!(told(&[image]), ("2025.1".into(), None), "{image}");
+            assert_eq!(determined(&[image]), ("2025.1".into(), None), "{image}");
         }
-        assert_eq!(told(&["x:2025.1-a", "x:2026.1-b", "x:2025.1-c", "x:11.4"]).0, "2025.1", "most of them");
+        assert_eq!(determined(&["x:2025.1-a", "x:2026.1-b", "x:2025.1-c", "x:11.4"]).0, "2025.1", "the majority wins");
     }
 
     #[test]
-    fn what_can_not_be_told_is_said_to_be_a_guess() {
-        let said = |what: &str| {
-            let said = format!(
-                "spec.openstackRelease: which OpenStack release runs can't be told by its images, which {what}: 2026.1, the newest of the catalogue, is a guess; correct \
-                 it before any release is taken over"
+    fn warns_if_the_release_is_a_guess() {
+        let guess = |what: &str| {
+            let message = format!(
+                "spec.openstackRelease: the OpenStack release can't be determined from the images, which {what}: 2026.1, the newest of the catalogue, is a guess; \
+                 correct it before any release is taken over"
             );
-            ("2026.1".to_owned(), Some(said))
+            ("2026.1".to_owned(), Some(message))
         };
-        let tagged = said("are tagged 2024.1-ubuntu_jammy, 11.4, 2025.11 and the like");
-        assert_eq!(told(&["x:2024.1-ubuntu_jammy", "y:2024.1-ubuntu_jammy", "x:2025.11", "db:11.4"]), tagged);
-        assert_eq!(told(&["own:5000/x@sha256:2025.1", "own:5000/front"]), said("have no tags"));
-        assert_eq!(told(&[]), said("have no tags"));
+        let tagged = guess("are tagged 2024.1-ubuntu_jammy, 11.4, 2025.11 and the like");
+        assert_eq!(determined(&["x:2024.1-ubuntu_jammy", "y:2024.1-ubuntu_jammy", "x:2025.11", "db:11.4"]), tagged);
+        assert_eq!(determined(&["own:5000/x@sha256:2025.1", "own:5000/front"]), guess("have no tags"));
+        assert_eq!(determined(&[]), guess("have no tags"));
     }
 }

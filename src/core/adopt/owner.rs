@@ -1,30 +1,33 @@
-//! Whether another controller drives a release: two that each put back what the other does help nobody.
+//! Detects other controllers that manage a release; two controllers would revert each other's changes.
 
 use std::collections::BTreeMap;
 
-/// Flux labels every object of a release with its `HelmRelease` (helm-controller, `postrender.OriginLabels`).
+/// Flux labels every object of a release with the name of its `HelmRelease` (helm-controller,
+/// `postrender.OriginLabels`).
 const FLUX_NAME: &str = "helm.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
-/// Argo CD tracks objects by an annotation, or by a label of the user's choice, of which this is the one that is its alone.
+/// Argo CD tracks objects by an annotation or by a label that can be configured; this is the one default label that
+/// only Argo CD uses.
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 
 type Marks = BTreeMap<String, String>;
 
-/// Who drives the release that `object` (`Deployment openstack/keystone-api`) belongs to, and what to do; `None` where nobody does.
+/// Returns the controller of the release that `object` (`Deployment openstack/keystone-api`) belongs to, and what to
+/// do; `None` if there is none.
 pub fn owner(object: &str, labels: &Marks, annotations: &Marks) -> Option<String> {
     if let Some(name) = labels.get(FLUX_NAME) {
         let namespace = labels.get(FLUX_NAMESPACE).map_or("flux-system", String::as_str);
         return Some(format!(
-            "Flux drives it: {object} is labelled for HelmRelease {namespace}/{name}; suspend that (flux -n {namespace} suspend helmrelease {name}) and \
-             delete it (what is suspended is not uninstalled), then take the labels {FLUX_NAME} and {FLUX_NAMESPACE} from its workloads"
+            "Flux manages it: {object} is labelled for HelmRelease {namespace}/{name}; suspend that (flux -n {namespace} suspend helmrelease {name}) and \
+             delete it (a suspended HelmRelease is not uninstalled), then remove the labels {FLUX_NAME} and {FLUX_NAMESPACE} from its workloads"
         ));
     }
     let tracking = annotations.get(ARGO_ANNOTATION).map(|id| id.split(':').next().unwrap_or_default());
     let application = tracking.or_else(|| labels.get(ARGO_LABEL).map(String::as_str))?;
     Some(format!(
-        "Argo CD drives it: {object} is marked for Application {application}; delete that without its objects (argocd app delete {application} \
-         --cascade=false), then take the label {ARGO_LABEL} and the annotation {ARGO_ANNOTATION} from its workloads"
+        "Argo CD manages it: {object} is marked for Application {application}; delete that without its objects (argocd app delete {application} \
+         --cascade=false), then remove the label {ARGO_LABEL} and the annotation {ARGO_ANNOTATION} from its workloads"
     ))
 }
 
@@ -37,19 +40,19 @@ mod tests {
     }
 
     #[test]
-    fn flux_and_argo_are_known_by_their_marks_and_named_with_the_way_out() {
+    fn detects_flux_and_argo_cd_with_a_remedy() {
         let object = "Deployment openstack/keystone-api";
-        let said = |labels: &[(&str, &str)], annotations: &[(&str, &str)]| {
+        let message = |labels: &[(&str, &str)], annotations: &[(&str, &str)]| {
             owner(object, &marks(labels), &marks(annotations)).unwrap_or_default()
         };
-        let flux = said(&[(FLUX_NAME, "keystone"), (FLUX_NAMESPACE, "flux")], &[]);
+        let flux = message(&[(FLUX_NAME, "keystone"), (FLUX_NAMESPACE, "flux")], &[]);
         assert!(
             flux.contains("HelmRelease flux/keystone; suspend that (flux -n flux suspend helmrelease keystone)"),
             "{flux}"
         );
-        let argo = said(&[], &[(ARGO_ANNOTATION, "cloud:apps/Deployment:openstack/keystone-api")]);
+        let argo = message(&[], &[(ARGO_ANNOTATION, "cloud:apps/Deployment:openstack/keystone-api")]);
         assert!(argo.contains("argocd app delete cloud --cascade=false"), "{argo}");
-        assert!(said(&[(ARGO_LABEL, "other")], &[]).contains("Application other"));
-        assert_eq!(said(&[("app.kubernetes.io/managed-by", "Helm")], &[]), "");
+        assert!(message(&[(ARGO_LABEL, "other")], &[]).contains("Application other"));
+        assert_eq!(message(&[("app.kubernetes.io/managed-by", "Helm")], &[]), "");
     }
 }

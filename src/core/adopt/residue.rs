@@ -1,4 +1,4 @@
-//! What must be overridden so that a release gets the values that it has.
+//! The overrides that a release needs to get its current values.
 
 use serde_json::Value;
 
@@ -6,23 +6,25 @@ use crate::api::Overrides;
 use crate::scrub::{brought, secretive};
 use osdpl_values::{Path, Values, coalesce, merge, plain_numbers, set};
 
-/// How often the overrides are laid over and looked at again: what replaces a scalar by a map lets defaults through that were hidden before.
+/// The maximum number of rounds to add overrides. Replacing a scalar by a map exposes defaults that were hidden before,
+/// so one round may not be enough.
 const ROUNDS: usize = 4;
 
-/// The most paths that `unset` takes, and the longest (`spec.services.*.releases.*.unset` in the CRD).
+/// The maximum number and length of paths in `unset` (`spec.services.*.releases.*.unset` in the CRD).
 const MOST_UNSET: usize = 40;
 const LONGEST_UNSET: usize = 128;
 
-/// Overrides of one release. Secrets inside.
+/// Overrides of one release. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Residue {
-    /// What may stand in the spec.
+    /// The overrides that may be in the spec.
     pub plain: Overrides,
-    /// What must stand in a Secret.
+    /// The values that must be in a Secret.
     pub secret: Values,
 }
 
-/// The overrides over `wanted` with which templates see what they see with `given`, both over the chart's `defaults`.
+/// Returns the overrides over `wanted` so that templates see the same as with `given`, both on top of the chart's
+/// `defaults`.
 pub fn residue(defaults: &Values, wanted: &Values, given: &Values) -> Residue {
     let seen = |values: &Values| {
         let mut values = coalesce(defaults, values);
@@ -43,10 +45,10 @@ pub fn residue(defaults: &Values, wanted: &Values, given: &Values) -> Residue {
     split(over, &brought(&target))
 }
 
-/// Puts into `over` what leads from `from` to `to`; null takes away.
-fn differences(from: &Values, to: &Values, at: &Path, over: &mut Values) {
+/// Adds the changes from `from` to `to` to `over`; a null removes a key.
+fn differences(from: &Values, to: &Values, parent: &Path, over: &mut Values) {
     for (key, value) in to {
-        let path = at.child(key);
+        let path = parent.child(key);
         match (from.get(key), value) {
             (Some(before), value) if before == value => {}
             (Some(Value::Object(before)), Value::Object(after)) => differences(before, after, &path, over),
@@ -54,22 +56,23 @@ fn differences(from: &Values, to: &Values, at: &Path, over: &mut Values) {
         }
     }
     for key in from.keys().filter(|key| !to.contains_key(*key)) {
-        set(over, &at.child(key), Value::Null);
+        set(over, &parent.child(key), Value::Null);
     }
 }
 
-/// Secrets apart, and nulls as paths, which survive tools that strip nulls.
+/// Splits the overrides into plain values and secrets. Nulls become `unset` paths, which survive tools that strip
+/// nulls.
 fn split(over: Values, brought: &[Path]) -> Residue {
     let mut residue = Residue::default();
-    apart(over, &Path::root(), brought, &mut residue);
+    split_below(over, &Path::root(), brought, &mut residue);
     residue
 }
 
-fn apart(values: Values, at: &Path, brought: &[Path], residue: &mut Residue) {
+fn split_below(values: Values, parent: &Path, brought: &[Path], residue: &mut Residue) {
     for (key, value) in values {
-        let path = at.child(&key);
+        let path = parent.child(&key);
         match value {
-            Value::Object(map) if !map.is_empty() => apart(map, &path, brought, residue),
+            Value::Object(map) if !map.is_empty() => split_below(map, &path, brought, residue),
             Value::Null if fits(&path, &residue.plain.unset) => residue.plain.unset.push(path.to_string()),
             value if secretive(&path, &value) || brought.iter().any(|secret| secret.covers(&path)) => {
                 set(&mut residue.secret, &path, value);
@@ -95,7 +98,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// What templates see with the overrides as the operator lays them: the Secret, then the values, then what is unset.
+    /// Returns what templates see with the overrides in the operator's order: the Secret, the values, then `unset`.
     fn applied(defaults: &Values, wanted: &Values, residue: &Residue) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, residue.secret.clone());
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_overridden_and_secrets_stand_apart() {
+    fn overrides_only_differences_and_splits_secrets() {
         let defaults = map(json!({"pod": {"replicas": 1}, "conf": {"a": {"x": 1, "y": 2}}}));
         let wanted = map(json!({"pod": {"replicas": 3}, "conf": {"a": {"x": 1}}, "auth": {"password": "made"}}));
         let given =
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_secrets_among_extra_objects_hold_stands_apart_in_every_form() {
+    fn splits_secrets_of_extra_objects_in_every_form() {
         let one = json!({"kind": "Secret", "data": {"tls.key": "aHVudGVyMg=="}});
         for objects in
             [json!({ "one": one }), json!([one]), json!({"one": "kind: Secret\ndata: {tls.key: aHVudGVyMg==}\n"})]
@@ -132,19 +135,20 @@ mod tests {
         }
         let wanted = map(json!({"extraObjects": {"one": {"kind": "Secret", "data": {"tls.key": "bWluZQ=="}}}}));
         let residue = residue(&Values::new(), &wanted, &map(json!({"extraObjects": {"one": one}})));
-        assert_eq!(residue.plain, Overrides::default(), "what differs alone names no kind");
+        assert_eq!(residue.plain, Overrides::default(), "the differing part has no kind");
     }
 
     #[test]
-    fn a_text_that_says_a_password_stands_apart_and_one_that_asks_for_it_does_not() {
-        let (told, asked) = ("global:\n  smtp_auth_password: 'hunter2'\n", "password: {{ .Values.password }}\n");
-        let residue = residue(&Values::new(), &Values::new(), &map(json!({"conf": {"told": told, "asked": asked}})));
-        assert_eq!(Value::Object(residue.secret), json!({"conf": {"told": told}}));
-        assert_eq!(Value::Object(residue.plain.values), json!({"conf": {"asked": asked}}));
+    fn splits_texts_with_passwords_but_not_with_templates() {
+        let (text, template) = ("global:\n  smtp_auth_password: 'hunter2'\n", "password: {{ .Values.password }}\n");
+        let given = map(json!({"conf": {"text": text, "template": template}}));
+        let residue = residue(&Values::new(), &Values::new(), &given);
+        assert_eq!(Value::Object(residue.secret), json!({"conf": {"text": text}}));
+        assert_eq!(Value::Object(residue.plain.values), json!({"conf": {"template": template}}));
     }
 
     #[test]
-    fn a_map_in_place_of_a_scalar_lets_no_default_through() {
+    fn a_map_that_replaces_a_scalar_exposes_no_defaults() {
         let defaults = map(json!({"tls": {"a": 1, "b": 2}}));
         let (wanted, given) = (map(json!({"tls": "off"})), map(json!({"tls": {"a": null, "c": 3}})));
         let residue = residue(&defaults, &wanted, &given);
@@ -162,7 +166,7 @@ mod tests {
         prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| m.into_iter().collect())
     }
 
-    /// Nulls that no default takes away: a template that prints a value sees nothing there either way.
+    /// Removes nulls that no default is removed by: a template that prints a value sees nothing either way.
     fn without_nulls(values: &mut Values) {
         values.retain(|_, value| !value.is_null());
         values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);
@@ -170,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_whatever_the_values(defaults in trees(), wanted in trees(), given in trees()) {
+        fn no_value_is_lost(defaults in trees(), wanted in trees(), given in trees()) {
             let residue = residue(&defaults, &wanted, &given);
             let mut seen = applied(&defaults, &wanted, &residue);
             without_nulls(&mut seen);

@@ -1,4 +1,4 @@
-//! Passwords that a running cloud has from upstream's charts as they are: everyone knows them.
+//! Default passwords of upstream's charts that a running cloud uses; everyone knows them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
 
-/// What `OpenStack-Helm`'s values ship in place of secrets, beside each chart's own defaults (values.yaml of its charts as of 2026.1).
+/// Values that OpenStack-Helm ships instead of secrets, beside each chart's own defaults (values.yaml of its charts as
+/// of 2026.1).
 const WORDS: [&str; 11] = [
     "password",
     "insecure",
@@ -23,11 +24,12 @@ const WORDS: [&str; 11] = [
     "changemeplease",
 ];
 
-/// A credential that runs as upstream's charts have it, by the catalogue's service and name, and where that stands: the release's name in the
-/// catalogue and the field of its values.
+/// Credentials that still have an upstream default, by service and name, with the release's catalogue name and the path
+/// in its values.
 pub type Shipped = BTreeMap<Name, (String, Path)>;
 
-/// Finds them. Of several places the one in the release of the credential's own service counts, else the first.
+/// Finds credentials with an upstream default. The release of the credential's own service takes precedence, else the
+/// first release.
 pub fn shipped(known: &Known<'_>, catalog: &Catalog) -> Shipped {
     let mut all = Shipped::new();
     for (release, found) in &known.releases {
@@ -49,13 +51,13 @@ pub fn shipped(known: &Known<'_>, catalog: &Catalog) -> Shipped {
     all
 }
 
-/// Whether it only tells things apart: who knows it can do nothing with it.
+/// Whether a credential is only an identifier that grants nothing.
 fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
     let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
     credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)
 }
 
-/// Whether what runs there is the chart's own default, or a word that charts ship.
+/// Whether the value at a path is the chart's own default or a known default of upstream.
 fn is_shipped(found: &Found, path: &Path) -> bool {
     let Some(text) = get(&found.seen, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty()) else {
         return false;

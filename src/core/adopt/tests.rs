@@ -17,7 +17,7 @@ fn found(name: &str, chart: &str, defaults: Value, config: Value) -> Found {
     Found::new(Key::new("cloud", name), 3, source)
 }
 
-/// A front and a store as a person installed them.
+/// A front and a store that a person installed.
 fn by_hand() -> Vec<Found> {
     let images = json!({"tags": {"api": "example.org/front:t1"}});
     let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});
@@ -40,7 +40,7 @@ fn described(found: &[Found]) -> Description {
 }
 
 #[test]
-fn a_cloud_is_described_by_what_fits_and_the_rest_is_overridden() {
+fn describes_a_cloud_by_presets_and_overrides() {
     let Description { spec, secrets, compared, findings, installs, .. } = described(&by_hand());
     assert_eq!(installs, [""; 0]);
     assert!(findings.iter().all(|finding| finding.level != Level::Error), "{findings:?}");
@@ -66,38 +66,38 @@ fn a_cloud_is_described_by_what_fits_and_the_rest_is_overridden() {
         spec.as_object_mut().unwrap().remove(field);
     }
     assert_eq!(spec, expected);
-    assert!(compared.values().all(|compared| compared.verdict == Verdict::Same), "nothing is lost");
+    assert!(compared.values().all(|compared| compared.verdict == Verdict::Same), "no value is lost");
     let Content::Text(admin) = &secrets["nimbus-adopted-credentials-store"]["admin"] else { panic!("no text") };
-    assert_eq!(admin, "s3cret", "the password that runs, not another one");
+    assert_eq!(admin, "s3cret", "the password in use");
     let Content::Values(tls) = &secrets["nimbus-adopted-front"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(tls.clone()), json!({"tls": {"key": "-----BEGIN PRIVATE KEY-----"}}));
 }
 
 #[test]
-fn what_others_need_and_does_not_run_is_paused_and_said() {
+fn pauses_dependencies_that_do_not_run() {
     let Description { spec, installs, .. } = described(&by_hand()[..1]);
     assert_eq!(installs, ["store"]);
     assert!(spec.services["store"].releases["store"].paused, "it may run elsewhere");
 }
 
 #[test]
-fn a_password_of_a_service_that_is_no_part_of_the_cloud_stands_in_the_release_that_repeats_it() {
+fn keeps_credentials_of_absent_services_in_the_values() {
     let other = "service: other\ndescription: Another.\ngroup: openstack\nreleases:\n  other:\n    values: {conf: {password: '${credentials.front.user}'}}\n";
     let catalog = Catalog::load(&crate::testing::files(&[("values/services/other.yaml", other)])).unwrap();
     let found = [found("other", "other", json!({}), json!({"conf": {"password": "theirs"}}))];
     let known = known(&found, &catalog);
-    let credentials = || [("front".to_owned(), [("user".to_owned(), "made up".to_owned())].into())].into();
+    let credentials = || [("front".to_owned(), [("user".to_owned(), "placeholder".to_owned())].into())].into();
     let invent = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
     let Description { spec, secrets, compared, .. } =
         Cloud::new(("cloud", "nimbus"), &known, &catalog, &invent).describe();
-    assert!(!spec.services.contains_key("front"), "nothing of it can be named");
+    assert!(!spec.services.contains_key("front"), "the service is not part of the cloud");
     let Content::Values(values) = &secrets["nimbus-adopted-other"]["values.yaml"] else { panic!("no values") };
     assert_eq!(Value::Object(values.clone()), json!({"conf": {"password": "theirs"}}));
     assert_eq!(compared["other"].verdict, Verdict::Same);
 }
 
 #[test]
-fn the_same_releases_give_the_same_description() {
+fn the_description_does_not_depend_on_the_order() {
     let mut found = by_hand();
     let one = described(&found);
     found.reverse();
@@ -107,17 +107,17 @@ fn the_same_releases_give_the_same_description() {
 }
 
 #[test]
-fn what_the_catalogue_does_not_know_is_left_alone_and_said() {
+fn reports_releases_that_the_catalogue_does_not_know() {
     let found = by_hand();
     let known = known(&found, &catalog());
-    let said: Vec<_> = known.strangers.iter().map(|(key, why)| format!("{key}: {why}")).collect();
-    assert_eq!(said, ["cloud/blog: the catalogue has no release of chart wordpress"]);
+    let strangers: Vec<_> = known.strangers.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+    assert_eq!(strangers, ["cloud/blog: the catalogue has no release of chart wordpress"]);
     assert_eq!(home(&found, &catalog()).as_deref(), Some("cloud"));
     assert_eq!(home(&[], &catalog()), None);
 }
 
 #[test]
-fn of_two_releases_of_one_chart_the_one_of_that_name_is_the_catalogues() {
+fn prefers_the_release_with_the_catalogue_name() {
     let one = |name: &str| found(name, "store", json!({}), json!({}));
     let found = [one("another"), one("store")];
     let known = known(&found, &catalog());
@@ -126,9 +126,9 @@ fn of_two_releases_of_one_chart_the_one_of_that_name_is_the_catalogues() {
 }
 
 #[test]
-fn a_password_that_upstream_ships_is_found_where_it_stands_whoever_repeats_it() {
+fn finds_upstream_default_passwords() {
     let catalog = catalog();
-    let said = |found: &[Found]| {
+    let found_in = |found: &[Found]| {
         let all = shipped(&known(found, &catalog), &catalog);
         all.into_iter()
             .map(|((service, name), (release, path))| format!("{service} {name}: {release} {path}"))
@@ -136,11 +136,11 @@ fn a_password_that_upstream_ships_is_found_where_it_stands_whoever_repeats_it() 
     };
     let store = |config: Value| found("db", "store", json!({"auth": {"admin": "a-default"}}), config);
     let admin = ["store admin: store auth.admin"];
-    assert_eq!(said(&[store(json!({}))]), admin, "nothing was written");
-    assert_eq!(said(&[store(json!({"auth": {"admin": "a-default"}}))]), admin, "it was written out");
-    assert_eq!(said(&[store(json!({"auth": {"admin": "changeme"}}))]), admin, "charts ship that word");
-    assert_eq!(said(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
+    assert_eq!(found_in(&[store(json!({}))]), admin, "the default applies");
+    assert_eq!(found_in(&[store(json!({"auth": {"admin": "a-default"}}))]), admin, "the default is written out");
+    assert_eq!(found_in(&[store(json!({"auth": {"admin": "changeme"}}))]), admin, "charts ship this word");
+    assert_eq!(found_in(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
     let front = found("front", "front", json!({"auth": {"admin": "a-default"}}), json!({}));
-    assert_eq!(said(std::slice::from_ref(&front)), ["store admin: front auth.admin"]);
-    assert_eq!(said(&[front, store(json!({}))]), admin);
+    assert_eq!(found_in(std::slice::from_ref(&front)), ["store admin: front auth.admin"]);
+    assert_eq!(found_in(&[front, store(json!({}))]), admin);
 }

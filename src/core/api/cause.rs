@@ -1,32 +1,32 @@
-//! `status.causes`: what is to be mended, and what waits for it.
+//! `status.causes`: root causes, and the objects they affect.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that is to be mended.
+/// A root cause that needs a fix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CauseStatus {
-    /// What is wrong, and why, in one line.
+    /// The problem and its reason, in one line.
     pub message: String,
-    /// What to look at: what is to be mended, its pod, a claim, a node.
+    /// The objects to inspect: the cause itself, its pod, a claim, a node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<CauseObject>,
-    /// What waits for it, directly or not: components and Jobs, at most 20.
+    /// The affected components and Jobs that wait for it, directly or not, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
-    /// Since when it is told, RFC 3339.
+    /// The time of the first report, RFC 3339.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub since: String,
 }
 
-/// An object to look at.
+/// An object to inspect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CauseObject {
-    /// Its kind: `StatefulSet`, `Pod`, `PersistentVolumeClaim`, `Node` …; `Release` is helm's.
+    /// Its kind: `StatefulSet`, `Pod`, `PersistentVolumeClaim`, `Node` …; `Release` is a helm release.
     pub kind: String,
     /// Its namespace; empty for a node.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -1,10 +1,10 @@
-//! What a spec chooses of few.
+//! Enumerations of the spec.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who lets changes go that the spec did not ask for (those of a new operator or catalogue, and uninstalls): `Manual`, where unset, a person with
-/// `osdpl approve`; `Automatic`, the operator at once.
+/// The approval of changes that the spec did not request (those of a new operator or catalogue, and uninstalls):
+/// `Manual`, the default, waits for `osdpl approve`; `Automatic` applies them at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// A person, with `osdpl approve`.
@@ -14,27 +14,28 @@ pub enum Approval {
     Automatic,
 }
 
-/// What a deletion of the resource leaves behind: `Retain`, where unset, volume claims, credentials and key Secrets, which the same resource finds
-/// again when applied anew; `Purge`, nothing; `Detach`, everything: the releases run on, and helm goes on with them by hand.
+/// The objects that remain after a deletion of the resource: `Retain`, the default, keeps volume claims, credentials
+/// and key Secrets, which the same resource uses when it is applied again; `Purge` removes everything; `Detach` keeps
+/// everything, so that the releases keep running and can be managed with helm by hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// Volume claims, credentials and key Secrets stay: applying the resource again finds them.
+    /// Keeps volume claims, credentials and key Secrets. The resource uses them when it is applied again.
     #[default]
     Retain,
-    /// Nothing stays.
+    /// Removes everything.
     Purge,
-    /// Everything stays and runs on: releases, Secrets, labels of nodes. No helm is started.
+    /// Keeps everything running: releases, Secrets, labels of nodes. Helm is not run.
     Detach,
 }
 
-/// What is done about objects of a release that someone edited or deleted beside helm.
+/// The reaction to objects of a release that someone edited or deleted without helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DriftPolicy {
-    /// Status says what was changed, when and by whom; a person decides.
+    /// Reports in the status what was changed, when and by whom.
     #[default]
     Report,
-    /// The release is applied again, which takes it back.
+    /// Applies the release again, which reverts the change.
     Repair,
-    /// Nothing is said, nothing is done.
+    /// Ignores the change.
     Ignore,
 }

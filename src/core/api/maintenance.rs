@@ -1,4 +1,4 @@
-//! The resource by which a node is taken out of a cloud for a while, and given back.
+//! The resource that takes a node out of a cloud for maintenance, and returns it.
 
 #![expect(clippy::duplicated_attributes, reason = "every column has a name and a type")]
 
@@ -7,7 +7,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A node that is to be taken out of the cloud for a while.
+/// A node that is taken out of the cloud for maintenance.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "osdpl.dev",
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
     singular = "nodemaintenance",
     shortname = "nm",
     category = "openstack",
-    doc = "A node that is taken out of the cloud for a while: its compute service disabled, its instances moved, the node cordoned. Deleting it gives the node back, in reverse.",
+    doc = "A node that is taken out of the cloud for maintenance: its compute service is disabled, its instances are moved, and the node is cordoned. Deleting the resource returns the node, in reverse order.",
     annotation("helm.sh/resource-policy", "keep"),
     status = "NodeMaintenanceStatus",
     printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
@@ -33,77 +33,80 @@ pub struct NodeMaintenanceSpec {
     /// The node's name. It can't be changed.
     #[schemars(length(min = 1, max = 253))]
     pub node: String,
-    /// When it may be done; at once, and without an end, where unset.
+    /// The time window of the maintenance. If unset, it starts at once and has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<MaintenanceWindow>,
-    /// What becomes of the instances on it; `Migrate` where unset.
+    /// The handling of the instances on the node; `Migrate` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancePolicy>,
-    /// How many instances are migrated at a time; 2 where unset.
+    /// The number of instances that are migrated at a time; 2 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub parallel_migrations: Option<u32>,
-    /// Why, for people: it becomes a part of the compute service's `disabled_reason`.
+    /// The reason, for people. It becomes part of the compute service's `disabled_reason`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 160))]
     pub reason: String,
 }
 
-/// When a node may be taken out.
+/// The time window of a maintenance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceWindow {
-    /// Nothing is begun before, RFC 3339.
+    /// Nothing starts before this time, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40), extend("format" = "date-time"))]
     pub start: Option<String>,
-    /// A node that is not ready to be drained by then is given back, RFC 3339; one that is stays out until this resource is deleted.
+    /// A node that is not ready to be drained by then is returned, RFC 3339. A node that is ready stays out until this
+    /// resource is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40), extend("format" = "date-time"))]
     pub end: Option<String>,
 }
 
-/// What becomes of the instances on a node.
+/// The handling of the instances on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum InstancePolicy {
-    /// They are live-migrated to where the scheduler finds room.
+    /// They are live-migrated to hosts that the scheduler selects.
     #[default]
     Migrate,
-    /// It is waited until someone has emptied the node.
+    /// The operator waits until someone has emptied the node.
     Wait,
-    /// They stay, and end with the node if it goes down.
+    /// They stay on the node, and stop with it if it goes down.
     Leave,
 }
 
-/// How far it is.
+/// The progress of a maintenance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMaintenanceStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// One word for people; programs read the conditions.
+    /// A summary for people. Programs should read the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<MaintenancePhase>,
-    /// One line: what it waits for, or what to do.
+    /// The reason for waiting, or the action to take, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The instances on the node, where it is a compute.
+    /// The instances on the node, if it is a compute node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancesStatus>,
-    /// The roles that the node played when it was last seen: they count for the limits while it is gone.
+    /// The roles of the node when it last existed. They count for the limits while it is deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    /// The UUID of the compute service that this maintenance has disabled, or was about to; it is never taken back.
+    /// The UUID of the compute service that this maintenance disabled, or was about to disable. It is never unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<String>,
-    /// The types of neutron's agents that were alive when the compute service was disabled: they are awaited on the way back.
+    /// The types of neutron's agents that were alive when the compute service was disabled. They are awaited when the
+    /// node is returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// When the node could be drained first, RFC 3339; it is never taken back, and the end of the window does not count after it.
+    /// The time when the node was first ready to be drained, RFC 3339. It is never unset, and the end of the window has
+    /// no effect after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_since: Option<String>,
-    /// Every step, in order; those back follow once it leads back.
+    /// All steps, in order. The steps of the return are added when it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepStatus>,
     /// The conditions `ReadyToDrain` and `Blocked`.
@@ -111,22 +114,22 @@ pub struct NodeMaintenanceStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// One word for people.
+/// A summary for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenancePhase {
-    /// Nothing was done yet: its time or its turn has not come.
+    /// Nothing was done yet: the window is not open, or limits do not allow it.
     Waiting,
     /// The compute service is being disabled.
     Disabling,
-    /// Instances are leaving.
+    /// Instances are leaving the node.
     Emptying,
-    /// The node is being cordoned, or waits until its pods may go.
+    /// The node is being cordoned, or waits until its pods may be evicted.
     Cordoning,
-    /// It can be drained.
+    /// The node can be drained.
     ReadyToDrain,
-    /// The node is being given back.
+    /// The node is being returned.
     Returning,
-    /// Its window ended before the node could be drained, and the node is given back.
+    /// The window ended before the node could be drained, and the node is being returned.
     Expired,
 }
 
@@ -134,24 +137,25 @@ pub enum MaintenancePhase {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstancesStatus {
-    /// `3/5`: how many have left, of those that were there.
+    /// `3/5`: instances that have left, of the initial number.
     pub moved: String,
-    /// How many were there.
+    /// The initial number of instances.
     pub total: u32,
-    /// How many are there.
+    /// The number of instances that are still on the node.
     pub remaining: u32,
-    /// How many are being migrated.
+    /// The number of instances that are being migrated.
     pub migrating: u32,
-    /// Those that do not leave by themselves, at most 20 of them.
+    /// Instances that do not leave by themselves, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedInstance>,
-    /// Nova's number of the last migration that was there before: later ones are this maintenance's.
+    /// The id of nova's last migration before this maintenance. Migrations with higher ids belong to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// Since when none is there, and none on its way there, RFC 3339: a second look must say the same.
+    /// The time since which the node has no instances and none on their way to it, RFC 3339. A second check must
+    /// confirm it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_since: Option<String>,
-    /// When nova was asked last while the node could be drained, RFC 3339.
+    /// The time when nova was last queried while the node could be drained, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<String>,
 }
@@ -162,68 +166,69 @@ pub struct InstancesStatus {
 pub struct FailedInstance {
     /// Its UUID.
     pub id: String,
-    /// What its owner calls it.
+    /// Its name.
     pub name: String,
-    /// Why it does not, and what to do.
+    /// The reason, and what to do.
     pub reason: String,
 }
 
-/// One step.
+/// A step of a maintenance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepStatus {
-    /// Which.
+    /// The name of the step.
     pub name: MaintenanceStep,
-    /// How far it is.
+    /// The state of the step.
     pub state: StepState,
-    /// Since when, RFC 3339.
+    /// The start of the state, RFC 3339.
     pub since: String,
-    /// What is to be said of it.
+    /// Details for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// The steps there and back.
+/// The steps of a maintenance and of the return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenanceStep {
-    /// Its window is open, and the limits and quorums allow one node more.
+    /// The window is open, and the limits and quorums allow one more node.
     Turn,
-    /// The scheduler gives the node no instances any more.
+    /// The scheduler places no more instances on the node.
     DisableCompute,
-    /// The instances are gone, or may stay.
+    /// The instances have left, or may stay.
     Instances,
-    /// Databases and brokers keep their quorum without the node's pods, and no disruption budget forbids their eviction.
+    /// Databases and brokers keep their quorum without the node's pods, and no disruption budget forbids their
+    /// eviction.
     Quorum,
     /// The node takes no new pods.
     Cordon,
     /// The node takes pods again.
     Uncordon,
-    /// The node and the daemons on it are ready, and nova and neutron hear of their agents.
+    /// The node and the daemons on it are ready, and their agents report to nova and neutron.
     Agents,
-    /// The scheduler gives the node instances again.
+    /// The scheduler places instances on the node again.
     EnableCompute,
 }
 
-/// How far a step is.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StepState {
-    /// Its turn has not come.
+    /// Earlier steps are not done yet.
     Pending,
-    /// It is being done.
+    /// The step is in progress.
     Active,
-    /// It waits for something.
+    /// The step waits for something.
     Waiting,
-    /// It is done.
+    /// The step is done.
     Done,
-    /// There was nothing to do, or nothing that is ours to do.
+    /// There was nothing to do, or nothing that the operator owns.
     Skipped,
 }
 
-/// How many nodes may be in maintenance at once.
+/// The number of nodes that may be in maintenance at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceLimits {
-    /// By role; 1 for each that is not named.
+    /// The limit for each role; 1 for roles without an entry.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = serde_json::json!({"type": "integer", "format": "int32", "minimum": 1, "maximum": 1000})))]
     pub limits: std::collections::BTreeMap<String, u32>,
@@ -233,6 +238,6 @@ pub struct MaintenanceLimits {
 pub mod maintenance_condition {
     /// The node can be drained.
     pub const READY_TO_DRAIN: &str = "ReadyToDrain";
-    /// It can't go on without a person.
+    /// It can't continue without a person.
     pub const BLOCKED: &str = "Blocked";
 }

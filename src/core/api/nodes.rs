@@ -1,4 +1,4 @@
-//! `spec.nodes`: which nodes play which role, and what daemons are given on some nodes alone.
+//! `spec.nodes`: the roles of nodes, and values for daemons on some nodes.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,37 @@ use super::MaintenanceLimits;
 use super::Rollout;
 use super::spec::free_form;
 
-/// Which nodes play which role, and what is different on some of them. No node is touched where it is unset.
+/// The roles of nodes, and the values that differ on some of them. If unset, no node is changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Nodes {
-    /// Roles (`control-plane`, `compute`, `network`, `gateway`, `storage`, `sriov`, or one of your own) and who plays them: the operator gives those nodes the
-    /// role's labels, takes them away when they play it no more, and leaves every label of others as it is.
+    /// The nodes of each role (`control-plane`, `compute`, `network`, `gateway`, `storage`, `sriov`, or a role of your
+    /// own). The operator sets the role's labels on these nodes and removes them when a node leaves the role. Other
+    /// labels are not changed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, NodeRole>,
-    /// Values of releases that run on every node, for some nodes alone. Later entries win, and an entry by name wins over those by label; but libvirt
-    /// and ovn run no pod at all on a node that two entries fit.
+    /// Values for some nodes, of releases that run on every node. Later entries win, and an entry by name wins over
+    /// entries by label. With libvirt and ovn, a node that matches two entries runs no pod at all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
-    /// How the data plane's pods are made anew.
+    /// The rollout of the data plane's pods.
     #[serde(default, skip_serializing_if = "Rollout::is_empty")]
     pub rollout: Rollout,
-    /// How many nodes of each role may be in maintenance (`NodeMaintenance`) at once.
+    /// The number of nodes of each role that may be in maintenance (`NodeMaintenance`) at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<MaintenanceLimits>,
 }
 
 impl Nodes {
-    /// Whether nothing is asked of any node.
+    /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Who plays a role.
+/// The nodes of a role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRole {
@@ -47,16 +48,17 @@ pub struct NodeRole {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 512), inner(length(min = 1, max = 253)))]
     pub names: Vec<String>,
-    /// Nodes by their labels, beside those by name.
+    /// Nodes by their labels, in addition to those by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<NodeSelector>,
-    /// The labels that the role stands for: needed for a role of your own, in place of the catalogue's for one that it knows.
+    /// The labels of the role. They are required for a role of your own, and replace those of the catalogue for a known
+    /// role.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = label_value()))]
     pub labels: BTreeMap<String, String>,
 }
 
-/// Nodes by their labels, as in Kubernetes' label selectors: all of it must hold.
+/// Nodes by their labels, as in Kubernetes' label selectors. All requirements must be met.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSelector {
@@ -64,13 +66,13 @@ pub struct NodeSelector {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = label_value()))]
     pub match_labels: BTreeMap<String, String>,
-    /// What must hold of labels.
+    /// Requirements on labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub match_expressions: Vec<NodeRequirement>,
 }
 
-/// What must hold of one label.
+/// A requirement on one label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRequirement {
@@ -85,48 +87,49 @@ pub struct NodeRequirement {
     pub values: Vec<String>,
 }
 
-/// How a label is judged.
+/// The operator of a label requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum NodeOperator {
-    /// It has one of the values.
+    /// The label has one of the values.
     In,
-    /// It has none of the values, or is not there.
+    /// The label has none of the values, or does not exist.
     NotIn,
-    /// It is there.
+    /// The label exists.
     Exists,
-    /// It is not there.
+    /// The label does not exist.
     DoesNotExist,
 }
 
-/// Values for some nodes alone.
+/// Values for some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeOverride {
-    /// What people call it.
+    /// A name for messages.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// Nodes by one label: one entry of `matchLabels`, or one of `matchExpressions` with the operator `In`; charts can tell nodes apart by nothing else.
+    /// Nodes by one label: one entry of `matchLabels`, or one of `matchExpressions` with the operator `In`. The charts
+    /// support no other selectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<NodeSelector>,
     /// Nodes by name, instead of a selector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub nodes: Vec<String>,
-    /// What is different there, by release.
+    /// The values that differ, by release.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 8))]
     pub releases: BTreeMap<String, NodeValues>,
 }
 
-/// What is different on those nodes for one release.
+/// The values of one release that differ on some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeValues {
-    /// Which of the release's daemons, such as `ovs-agent` of neutron; where it has but one, that one.
+    /// The daemons of the release, such as `ovs-agent` of neutron. Not needed if the release has only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub daemonsets: Vec<String>,
-    /// Helm values over those of every other layer.
+    /// Helm values, merged over those of all other layers.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub values: Map<String, Value>,

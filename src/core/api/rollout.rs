@@ -1,4 +1,4 @@
-//! How the data plane's pods are made anew: `spec.nodes.rollout`, and what status says of it.
+//! The rollout of the data plane's pods: `spec.nodes.rollout` and its status.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
@@ -6,48 +6,53 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::Approval;
 
-/// How long the operator waits after a batch, in seconds, where the spec says nothing.
+/// The default of the pause after a batch, in seconds.
 const PAUSE: i32 = 30;
 
-/// How pods of the data plane (openvswitch, ovn-controller, libvirt, nova-compute) are made anew when their template has changed.
+/// The rollout of data plane pods (openvswitch, ovn-controller, libvirt, nova-compute) after a change of their
+/// template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// Who lets a rollout begin: `Manual`, where unset, a person with `osdpl approve`; `Automatic`, the operator at once. What a person has approved a
-    /// change of the cloud for needs no second word.
+    /// The approval of rollouts: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts them at once. A
+    /// rollout that follows from an approved change of the cloud needs no second approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// How many nodes at a time, as a number or as a share of the component's nodes (`10%`, rounded up); 1 where unset.
+    /// The number of nodes per batch, as a number or as a percentage of the component's nodes (`10%`, rounded up); 1 if
+    /// unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent")]
     pub batch_size: Option<IntOrString>,
-    /// How long to wait after the last pod of a batch is ready before the next batch, in seconds; 30 where unset.
+    /// The seconds to wait after the last pod of a batch is ready before the next batch; 30 if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub pause_seconds: Option<i32>,
 }
 
 impl Rollout {
-    /// Whether nothing is said.
+    /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How many of so many nodes at a time: one at least. A share is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`; what is none
-    /// (the API server refuses it) counts as 1.
+    /// Returns the number of nodes per batch, at least one.
+    ///
+    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. An invalid one, which the
+    /// API server rejects, counts as 1.
     pub fn batch(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
             Some(IntOrString::Int(count)) => *count,
             Some(IntOrString::String(text)) => {
-                let share = text.strip_suffix('%').and_then(|share| share.parse::<i32>().ok()).unwrap_or_default();
-                nodes.saturating_mul(share.clamp(0, 100)).saturating_add(99) / 100
+                let percentage =
+                    text.strip_suffix('%').and_then(|percentage| percentage.parse::<i32>().ok()).unwrap_or_default();
+                nodes.saturating_mul(percentage.clamp(0, 100)).saturating_add(99) / 100
             }
         };
         size.max(1)
     }
 
-    /// The pause between batches, in seconds.
+    /// Returns the pause between batches, in seconds.
     pub fn pause(&self) -> i32 {
         self.pause_seconds.unwrap_or(PAUSE)
     }
@@ -57,43 +62,44 @@ impl Rollout {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStatus {
-    /// How far it is.
+    /// The phase of the rollout.
     pub phase: RolloutPhase,
     /// The release, by its name in the catalogue.
     pub release: String,
-    /// The revision of the template that its pods shall have, as Kubernetes hashes it; of several DaemonSets all of them.
+    /// The target revision of the pod template, as Kubernetes hashes it. With several DaemonSets, the revisions of all
+    /// of them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub revision: String,
     /// Whether that revision may be rolled out.
     #[serde(default)]
     pub approved: bool,
-    /// The digest of the release's inputs that a person approved before anyone knew their revision.
+    /// The digest of the release's inputs that a person approved before the revision was known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
-    /// Whether that was the spec's word, which counts as long as the spec says so.
+    /// Whether the approval came from the spec. It is valid as long as the spec has it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
-    /// How many nodes have a pod of that revision.
+    /// The number of nodes with a pod of that revision.
     #[serde(default)]
     pub updated: i32,
-    /// How many nodes shall have one.
+    /// The number of nodes that need one.
     #[serde(default)]
     pub total: i32,
-    /// How many nodes at a time.
+    /// The number of nodes per batch.
     #[serde(default)]
     pub batch_size: i32,
-    /// The nodes whose pods are being made anew, at most 20 of them.
+    /// The nodes whose pods are being recreated, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batch: Vec<String>,
-    /// The nodes that are left out because they are `NotReady`, at most 20 of them.
+    /// The nodes that are skipped because they are `NotReady`, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
-    /// What it waits for, or what to do.
+    /// The reason for waiting, or the action to take.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// How far a rollout is.
+/// The phase of a rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RolloutPhase {
     /// It was approved before it is known whether there is anything to do.
@@ -103,18 +109,18 @@ pub enum RolloutPhase {
     AwaitingApproval,
     /// It waits for something else: its release, another rollout, nodes that are `NotReady`.
     Waiting,
-    /// A batch is being made anew.
+    /// A batch is being recreated.
     Rolling,
-    /// A batch is done, and the pause after it is not over.
+    /// A batch is done, and the pause after it has not ended.
     Pausing,
-    /// A pod of the new revision does not come up: no other is touched.
+    /// A pod of the new revision does not become ready, so no other pod is recreated.
     Stopped,
-    /// Every node has its pod of that revision.
+    /// Every node has a pod of that revision.
     Complete,
 }
 
 impl RolloutPhase {
-    /// Whether there are pods to be made anew, or on their way.
+    /// Whether pods are being recreated or wait for it.
     pub fn is_on(self) -> bool {
         match self {
             Self::Pending | Self::Complete => false,
@@ -122,7 +128,7 @@ impl RolloutPhase {
         }
     }
 
-    /// Whether pods have been made anew, and more are to follow.
+    /// Whether some pods have been recreated, and more are to follow.
     pub fn has_begun(self) -> bool {
         match self {
             Self::Rolling | Self::Pausing | Self::Stopped => true,
@@ -132,7 +138,7 @@ impl RolloutPhase {
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    // `maxLength` bounds what the rule over it costs; a number has none.
+    // `maxLength` limits the cost of the rule on this field. It has no effect on a number.
     schemars::json_schema!({ "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "maxLength": 4 })
 }
 
@@ -141,14 +147,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_a_number_or_a_share_and_never_nothing() {
+    fn batch_is_a_number_or_a_percentage() {
         let of = |size: Option<IntOrString>| Rollout { batch_size: size, ..Rollout::default() };
-        let share = |text: &str| of(Some(IntOrString::String(text.into())));
+        let percentage = |text: &str| of(Some(IntOrString::String(text.into())));
         assert_eq!(of(None).batch(50), 1);
         assert_eq!(of(Some(IntOrString::Int(5))).batch(3), 5);
-        assert_eq!([share("10%").batch(50), share("10%").batch(51), share("1%").batch(3)], [5, 6, 1]);
+        assert_eq!([percentage("10%").batch(50), percentage("10%").batch(51), percentage("1%").batch(3)], [5, 6, 1]);
         assert_eq!(
-            [share("100%").batch(300), share("x").batch(9), of(Some(IntOrString::Int(0))).batch(9)],
+            [percentage("100%").batch(300), percentage("x").batch(9), of(Some(IntOrString::Int(0))).batch(9)],
             [300, 1, 1]
         );
     }

@@ -1,21 +1,24 @@
-//! The CEL rules of the CRD: what the API server itself can judge, each with a message that says what to do.
+//! The CEL rules of the CRDs, which the API server evaluates, each with a message that says what to do.
 //!
-//! They stand here in one table instead of in attributes of the types, so that they are read, tested and counted together. Where a regular
-//! expression decides it is a rule too: the API server's own message for a `pattern` shows the expression, which helps nobody.
-//! Names that only the catalogue knows (presets, services, releases, features) are the operator's to refuse, with a suggestion. So is another
-//! name or namespace for a release that is installed: a rule would see changes of the spec alone, and forbid taking a mistake back.
+//! They are in one table instead of in attributes of the types, so that they can be read, tested and counted together.
+//! Regular expressions are rules too, because the API server's own message for a `pattern` only shows the expression.
+//!
+//! Names that only the catalogue knows (presets, services, releases, features) are rejected by the operator, with a
+//! suggestion. The same goes for another name or namespace of an installed release: a rule would only see changes of
+//! the spec, and prevent users from reverting a mistake.
 
 use serde_json::{Value, json};
 
 /// One rule.
 pub(super) struct Rule {
-    /// Where in the schema: properties by name, `*` for the values of a map, `[]` for the items of a list; the object itself where empty.
+    /// The path in the schema: properties by name, `*` for the values of a map, `[]` for the items of a list; empty for
+    /// the object itself.
     pub at: &'static str,
-    /// The CEL expression that must hold; with `oldSelf` it judges changes only.
+    /// The CEL expression that must hold. With `oldSelf` it only checks changes.
     pub holds: &'static str,
-    /// What must be, and what to do.
+    /// The requirement, and what to do.
     pub message: &'static str,
-    /// The field to blame, where it is not the one at `at`.
+    /// The field to report, if it is not the one at `at`.
     pub field: Option<&'static str>,
 }
 
@@ -33,7 +36,8 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
     Rule { at, holds, message, field: None }
 }
 
-/// What a path in `unset` looks like (`osdpl_values::Path::parse`), as short as can be: its cost counts for every path of every release.
+/// The syntax of a path in `unset` (`osdpl_values::Path::parse`), as short as possible: its cost counts for every path
+/// of every release.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
 const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \
      double quotes: labels.\"example.org/zone\"";
@@ -49,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "",
         "self.metadata.name.size() <= 63",
-        "metadata.name may have 63 characters at most, because what the resource owns carries it as a label; choose a shorter one",
+        "metadata.name may have at most 63 characters, because it is a label on the resource's objects; choose a shorter one",
     ),
     rule(
         "spec.openstackRelease",
@@ -100,7 +104,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "spec.services.*.releases.*.version",
         "self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][-+.0-9A-Za-z]+)?$')",
-        "must be one exact chart version, no range, such as 2026.1.0",
+        "must be an exact chart version, not a range, such as 2026.1.0",
     ),
     rule(
         "spec.services.*.releases.*.namespace",
@@ -115,22 +119,22 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "spec.nodes.roles",
         "self.all(role, role.size() <= 63 && role.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",
-        "maps names of roles to who plays them: at most 63 lower case letters, digits and `-`, such as compute or gpu-nodes",
+        "must map names of roles to their nodes; a name has at most 63 lower case letters, digits and `-`, such as compute or gpu-nodes",
     ),
     rule(
         "spec.nodes.roles.*",
         "has(self.names) || has(self.selector)",
-        "names nobody who plays the role; give nodes by `names`, by `selector`, or by both",
+        "has no nodes for the role; set nodes by `names`, by `selector`, or by both",
     ),
     rule(
         "spec.nodes.overrides",
         "self.all(one, self.exists_one(other, other.name == one.name))",
-        "has two entries of the same name; give each its own, so that what is said of it is understood",
+        "has two entries of the same name; give each its own name, so that messages are unambiguous",
     ),
     rule(
         "spec.nodes.overrides.[]",
         "has(self.selector) != has(self.nodes)",
-        "must say for which nodes it is: either by `selector` or by `nodes`, not by both",
+        "must select nodes: either by `selector` or by `nodes`, not by both",
     ),
     rule(
         "spec.nodes.rollout.batchSize",
@@ -145,23 +149,23 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "spec.images.mirrors",
         "self.all(from, from != '' && !from.contains('://') && self[from] != '' && !self[from].contains('://'))",
-        "maps prefixes of image references to what replaces them, both without scheme and not empty, such as quay.io: registry.example.org/quay",
+        "must map prefixes of image references to their replacements, both without scheme and not empty, such as quay.io: registry.example.org/quay",
     ),
 ];
 
-/// Those of a `NodeMaintenance`.
+/// The rules of `NodeMaintenance`.
 pub(super) const MAINTENANCE_RULES: &[Rule] = &[
     rule(
         "spec.node",
         "self == oldSelf",
-        "can't be changed: half of what was done would be left on the old node; delete this NodeMaintenance, and make one for the other node",
+        "can't be changed, because the old node would stay partly in maintenance; delete this NodeMaintenance, and make one for the other node",
     ),
     Rule {
         field: Some(".end"),
         ..rule(
             "spec.window",
             "!has(self.start) || !has(self.end) || self.start < self.end",
-            "must be after the start; correct one of the two",
+            "must be after the start; correct either of them",
         )
     },
 ];

@@ -1,7 +1,8 @@
 //! The spec of an `OpenStackDeployment`.
 //!
-//! Every string, list and map is bounded: the API server charges a CEL rule for the largest object that the schema allows, and refuses the whole
-//! CRD when one rule under an unbounded map could cost too much. The rules themselves are in `rules.rs`.
+//! Every string, list and map is bounded: the API server estimates the cost of a CRD's CEL rules for the largest object
+//! that the schema allows, and rejects the whole CRD if a rule under an unbounded map could cost too much. The rules
+//! are in `rules.rs`.
 
 #![expect(clippy::duplicated_attributes, reason = "every column has a name and a type")]
 
@@ -27,8 +28,8 @@ use super::choice::{Approval, DeletionPolicy, DriftPolicy};
     shortname = "osdpl",
     category = "openstack",
     namespaced,
-    doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. One rules per cluster: the oldest.",
-    // The operator's chart carries the CRD: uninstalling it must not take every cloud along.
+    doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. Only the oldest one in a cluster is reconciled.",
+    // The operator's chart contains the CRD. Uninstalling the chart must not delete every cloud.
     annotation("helm.sh/resource-policy", "keep"),
     status = "OpenStackDeploymentStatus",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
@@ -46,7 +47,7 @@ pub struct OpenStackDeploymentSpec {
     /// The OpenStack release, such as `"2026.1"`, in quotes. It can't be changed yet once deployed.
     #[schemars(length(max = 16))]
     pub openstack_release: String,
-    /// Kinds of cloud to compose, such as `compute`, `storage`, `ha`, in this order; later ones win.
+    /// Presets to compose, such as `compute`, `storage`, `ha`, in this order. Later ones win.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub presets: Vec<String>,
@@ -54,57 +55,58 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub public_domain: Option<String>,
-    /// The Keystone region; `RegionOne` where unset.
+    /// The Keystone region; `RegionOne` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub region: Option<String>,
-    /// The StorageClass of new volume claims; `general` where unset. Existing claims never change.
+    /// The StorageClass of new volume claims; `general` if unset. Existing claims are never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
-    /// What features to turn on and how. Those that the operator knows are listed with their fields; others can come from a catalogue of your own.
+    /// The features and their settings. The features of the built-in catalogue are listed with their fields; others can
+    /// come from a catalogue of your own.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub features: Map<String, Value>,
     /// Values for all charts, or for one group of them.
     #[serde(default, skip_serializing_if = "Common::is_empty")]
     pub common: Common,
-    /// What to change about single services.
+    /// Changes to single services.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 96))]
     pub services: BTreeMap<String, ServiceOverrides>,
-    /// Which nodes play which role, and what is different on some of them; no node is touched where it is unset.
+    /// The roles of nodes, and the values that differ on some of them. If unset, no node is changed.
     #[serde(default, skip_serializing_if = "Nodes::is_empty")]
     pub nodes: Nodes,
-    /// Where charts come from.
+    /// The source of charts.
     #[serde(default, skip_serializing_if = "Charts::is_empty")]
     pub charts: Charts,
-    /// Where container images come from.
+    /// The source of container images.
     #[serde(default, skip_serializing_if = "Images::is_empty")]
     pub images: Images,
-    /// Whether changes that the spec did not ask for wait for a person.
+    /// Whether changes that the spec did not request wait for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Nothing is installed, upgraded or uninstalled while true; status goes on.
+    /// While true, nothing is installed, upgraded or uninstalled. The status is still updated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// What a deletion of this resource leaves behind; `Retain` where unset.
+    /// The objects that remain after a deletion of this resource; `Retain` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// What is done about objects of releases that someone edited or deleted beside helm: `Report`, where unset, says what, when and by whom.
+    /// The reaction to objects of releases that someone edited or deleted without helm; `Report` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
 }
 
-/// One layer of helm values with the defaults it removes.
+/// One layer of helm values, and the chart defaults it removes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overrides {
-    /// Helm values; maps merge, lists and scalars replace, an explicit null removes the chart's default.
+    /// Helm values. Maps merge, lists and scalars replace, an explicit null removes the chart's default.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub values: Map<String, Value>,
-    /// Paths (`conf.nova.DEFAULT.debug`; a key with dots in quotes) whose chart default is removed: sent to helm as nulls.
+    /// Paths (`conf.nova.DEFAULT.debug`; a key with dots in quotes) whose chart default is removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 40), inner(length(min = 1, max = 128)))]
     pub unset: Vec<String>,
@@ -131,34 +133,34 @@ impl Common {
     }
 }
 
-/// What to change about one service.
+/// Changes to one service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceOverrides {
-    /// Whether the service is part of the cloud; the presets decide where unset.
+    /// Whether the service is part of the cloud; the presets decide if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// The service runs outside of this cluster: no release is installed for it.
+    /// Set if the service runs outside this cluster. No release is installed for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// Credentials of the service that come from Secrets of yours instead of being generated.
+    /// Credentials of the service that come from your own Secrets instead of being generated.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub credentials: BTreeMap<String, SecretKey>,
-    /// What to change about single releases of the service.
+    /// Changes to single releases of the service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 6))]
     pub releases: BTreeMap<String, ReleaseOverrides>,
 }
 
-/// Where an external service listens.
+/// The address of an external service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct External {
     /// An IP address or DNS name.
     #[schemars(length(max = 253))]
     pub host: String,
-    /// The TCP port; the service's usual one where unset.
+    /// The TCP port; the service's usual one if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65535))]
     pub port: Option<i32>,
@@ -176,41 +178,42 @@ pub struct SecretKey {
     pub key: String,
 }
 
-/// What to change about one release.
+/// Changes to one release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseOverrides {
-    /// Values of this release, over every other layer.
+    /// Values of this release, merged over all other layers.
     #[serde(flatten)]
     pub overrides: Overrides,
-    /// Values kept in Secrets or ConfigMaps, merged in order, below `values`.
+    /// Values from Secrets or ConfigMaps, merged in order, below `values`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub values_from: Vec<ValuesFrom>,
-    /// The chart's version; the catalogue's lock where unset.
+    /// The chart's version; that of the catalogue's lock if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
-    /// The namespace of the release; where unset the one that the catalogue has for it (cert-manager), else the resource's. A release that is installed does not move.
+    /// The namespace of the release; if unset, the one from the catalogue (cert-manager), else the resource's. An
+    /// installed release is not moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
-    /// Helm's name of the release; the catalogue's where unset. A release that is installed keeps its own.
+    /// The helm name of the release; the catalogue's name if unset. An installed release keeps its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 53))]
     pub name: Option<String>,
-    /// This release is neither upgraded nor uninstalled while true.
+    /// While true, this release is neither upgraded nor uninstalled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// False lets the release go: it stays as it runs, helm goes on with it by hand, and nothing of it is touched or looked after.
+    /// False unmanages the release: it keeps running, but is neither changed nor monitored any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed: Option<bool>,
-    /// What is done about objects of this release that someone edited or deleted beside helm; as `spec.drift` says where unset.
+    /// The reaction to objects of this release that someone edited or deleted; that of `spec.drift` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
 }
 
-/// Values kept in a Secret or ConfigMap of the resource's namespace, as YAML.
+/// Values in a Secret or ConfigMap of the resource's namespace, as YAML.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValuesFrom {
@@ -219,7 +222,7 @@ pub struct ValuesFrom {
     /// The object's name.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The key in its data; `values.yaml` where unset.
+    /// The key in its data; `values.yaml` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub key: Option<String>,
@@ -237,11 +240,11 @@ pub enum ValuesKind {
     ConfigMap,
 }
 
-/// Where charts come from.
+/// The source of charts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Charts {
-    /// The chart repository's URL (`https://…` or `oci://…`); the operator's own setting where unset.
+    /// The chart repository's URL (`https://…` or `oci://…`); the operator's own setting if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub repository: Option<String>,
@@ -253,19 +256,20 @@ impl Charts {
     }
 }
 
-/// Where container images come from.
+/// The source of container images.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {
-    /// Prefixes of image references and what replaces them, such as `quay.io: registry.example.org/quay`; the longest match wins.
+    /// Image prefixes and their replacements (longest match wins), such as `quay.io: registry.example.org/quay`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = bounded(512)))]
     pub mirrors: BTreeMap<String, String>,
-    /// Images as charts or the catalogue name them (with their tag, before mirrors), and the digest (`sha256:` and 64 hexadecimal digits) that each is pinned to.
+    /// Digests (`sha256:` and 64 hexadecimal digits) to pin images to, by the image name in the charts or the catalogue
+    /// (with its tag, before mirrors).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 1024, "additionalProperties" = image_digest()))]
     pub digests: BTreeMap<String, String>,
-    /// `Always`, `IfNotPresent` or `Never`; the charts' default where unset.
+    /// `Always`, `IfNotPresent` or `Never`; the charts' default if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Always", "IfNotPresent", "Never"]))]
     pub pull_policy: Option<String>,
@@ -276,13 +280,13 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether images become others than those that the charts name, so that one must know these.
+    /// Whether image names are changed, so that the names in the charts must be known.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }
 }
 
-/// A schema for objects whose keys the API server must keep and not judge.
+/// A schema for objects whose keys the API server must keep without validation.
 pub(super) fn free_form(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -8,51 +8,52 @@ use serde::{Deserialize, Serialize};
 
 use super::{CauseStatus, RolloutStatus};
 
-/// What the operator sees of the cloud.
+/// The observed state of the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenStackDeploymentStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// One word for people; programs read the conditions.
+    /// A summary for people. Programs should read the conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// One line: what it waits for, or what to do.
+    /// The reason for waiting, or the action to take, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// `12/13`: releases that are ready, of those wanted.
+    /// `12/13`: ready releases, of the desired number.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub releases: String,
-    /// `33/34`: components that are ready, of those wanted.
+    /// `33/34`: ready components, of the desired number.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub components: String,
-    /// The OpenStack release, wanted and deployed.
+    /// The desired and the deployed OpenStack release.
     #[serde(default)]
     pub openstack_release: ReleaseStatus,
-    /// The version of the operator's helm: it is part of what decides whether a release is up to date.
+    /// The version of the operator's helm. It is one of the inputs that decide whether a release is up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helm: Option<String>,
-    /// The hash with which `osdpl approve` lets the waiting changes go.
+    /// The hash for `osdpl approve` to approve the waiting changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` where the spec names a Ceph, `RolledOut` where there
-    /// were rollouts.
+    /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` if the spec names a
+    /// Ceph, `RolledOut` if there were rollouts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Who plays which role, where the spec names roles.
+    /// The nodes of each role, if the spec names roles.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, RoleStatus>,
-    /// Each release by its name in the catalogue.
+    /// The releases, by their name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<String, ChildStatus>,
-    /// The rollouts of the data plane's components, by `application/component`: those that are on, and the last one of each.
+    /// The rollouts of the data plane's components, by `application/component`: active ones, and the last one of each
+    /// component.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,
-    /// What is to be mended, each thing once with what waits for it, the gravest first; at most 20.
+    /// Root causes that need a fix, each once with the objects it affects, the most severe first; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseStatus>,
-    /// How the last runs of tests ended, by `application/component`.
+    /// The results of the last test runs, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tests: BTreeMap<String, TestStatus>,
     /// The health of each application's components.
@@ -60,7 +61,7 @@ pub struct OpenStackDeploymentStatus {
     pub health: BTreeMap<String, BTreeMap<String, ComponentStatus>>,
 }
 
-/// One word for people.
+/// A summary for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     /// Nothing was done yet.
@@ -71,38 +72,38 @@ pub enum Phase {
     Updating,
     /// Everything is installed, something is not available.
     Degraded,
-    /// Everything holds.
+    /// Everything is as desired.
     Ready,
     /// Changes wait for a person.
     AwaitingApproval,
-    /// The spec says `paused`.
+    /// The spec has `paused` set.
     Paused,
-    /// It can't go on without a change by a person.
+    /// It can't continue without a change by a person.
     Failed,
     /// The resource is being deleted.
     Deleting,
 }
 
-/// The OpenStack release, wanted and deployed.
+/// The desired and the deployed OpenStack release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseStatus {
-    /// What the spec asks for.
+    /// The release in the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// What every release was last installed with.
+    /// The release that every helm release was last installed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<String>,
 }
 
-/// Who plays a role.
+/// The nodes of a role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleStatus {
-    /// The labels that its nodes have from it: `openstack-compute-node=enabled`.
+    /// The labels that its nodes have from the role: `openstack-compute-node=enabled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// How many nodes play it.
+    /// The number of its nodes.
     #[serde(default)]
     pub count: i32,
     /// Their names, at most 20 of them.
@@ -114,9 +115,9 @@ pub struct RoleStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildStatus {
-    /// Helm's word (`deployed`, `pending-upgrade`, …) or ours (`starting`, `absent`, `unmanaged`).
+    /// Helm's status (`deployed`, `pending-upgrade`, …) or the operator's (`starting`, `absent`, `unmanaged`).
     pub status: String,
-    /// Whether the release is in sync and its workloads and this revision's Jobs are done.
+    /// Whether the release is in sync, its workloads are ready, and the Jobs of this revision are done.
     pub ready: bool,
     /// The newest revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,61 +128,61 @@ pub struct ChildStatus {
     /// The chart's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The digest of the chart that the operator has for it: with this, `osdpl plan` needs no chart.
+    /// The digest of the operator's copy of the chart. With it, `osdpl plan` does not need the chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_digest: Option<String>,
     /// The first digits of the digest of the release's inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// When the newest revision was made, RFC 3339.
+    /// The creation time of the newest revision, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// The hook that helm waits for now.
+    /// The hook that helm is waiting for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
-    /// What it waits for or what went wrong.
+    /// The reason for waiting, or the error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The values that a change which waits for approval would change: paths alone, at most 20 of them.
+    /// The paths of the values that a change waiting for approval would change, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
-    /// The objects of the release that someone edited or deleted beside helm, at most 10 of them.
+    /// The objects of the release that someone edited or deleted without helm, at most 10 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<ObjectDrift>,
 }
 
-/// An object that is not as its release left it.
+/// An object that differs from its state after the release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectDrift {
     /// `Deployment keystone-api`.
     pub object: String,
-    /// `deleted`, `edited: spec.replicas`, or that data was taken out.
+    /// `deleted`, `edited: spec.replicas`, or that data was removed.
     pub change: String,
-    /// Who, as the object's `managedFields` call it; a deletion leaves no name.
+    /// The writer's name in the object's `managedFields`; unset for a deletion, which leaves no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// When, RFC 3339; of what leaves no time, when it was noticed.
+    /// The time of the change, RFC 3339; if that is unknown, the time of its detection.
     pub at: String,
 }
 
-/// Tests that run on a schedule.
+/// The results of a scheduled test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestStatus {
-    /// Whether the last run that ended was a success; unset before there was one.
+    /// Whether the last finished run succeeded; unset before the first run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// When it ended.
+    /// The time when it finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
-    /// Its Job, whose pod has the log while both are there: `namespace/name`.
+    /// Its Job, whose pod has the log while both exist: `namespace/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Why it was no success.
+    /// The reason if it did not succeed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Where results are kept.
+    /// The place of the results.
     pub results: String,
 }
 
@@ -189,56 +190,58 @@ pub struct TestStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
-    /// The verdict.
+    /// The health of the component.
     pub status: ComponentVerdict,
-    /// The generation of the workload that the verdict speaks of.
+    /// The generation of the workload that the health result describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// `2/3`: ready pods, of those desired.
+    /// `2/3`: ready pods, of the desired number.
     pub ready: String,
-    /// Why it is not Ready.
+    /// The reason if the component is not Ready.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// The verdict on one component.
+/// The health of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ComponentVerdict {
-    /// All that is desired is available.
+    /// All desired pods are available.
     Ready,
-    /// All that is desired is available but for what is on nodes that are `NotReady`; of a CronJob: its last run was no success.
+    /// All desired pods are available except those on nodes that are `NotReady`. For a CronJob: its last run did not
+    /// succeed.
     Degraded,
-    /// On its way.
+    /// The component is being created or updated.
     Progressing,
-    /// Was available, or can't become it.
+    /// It was available and is not any more, or it can't become available.
     Unhealthy,
-    /// Not seen yet.
+    /// Not observed yet.
     Unknown,
 }
 
-/// The condition types, a closed set.
+/// The condition types. The set is closed.
 pub mod condition {
-    /// The cloud is as wanted.
+    /// The cloud is as desired.
     pub const READY: &str = "Ready";
-    /// Something is on its way.
+    /// A change is in progress.
     pub const PROGRESSING: &str = "Progressing";
     /// Something is broken.
     pub const DEGRADED: &str = "Degraded";
-    /// The spec says `paused`.
+    /// The spec has `paused` set.
     pub const PAUSED: &str = "Paused";
-    /// kstatus: the controller is at work.
+    /// kstatus: the controller is reconciling.
     pub const RECONCILING: &str = "Reconciling";
-    /// kstatus: it can't go on without a person.
+    /// kstatus: it can't continue without a person.
     pub const STALLED: &str = "Stalled";
-    /// The Ceph that the spec declares is known, and what the charts mount of it is written; only where one is declared.
+    /// The declared Ceph is known, and its objects for the charts are written. Only present if the spec declares a
+    /// Ceph.
     pub const CEPH_READY: &str = "CephReady";
-    /// Every pod of the data plane is of the newest template; only where a rollout is on, or was.
+    /// Every pod of the data plane has the newest template. Only present if there is or was a rollout.
     pub const ROLLED_OUT: &str = "RolledOut";
 }
 
-/// The reasons of conditions, a closed set.
+/// The reasons of conditions. The set is closed.
 pub mod reason {
-    /// Everything holds.
+    /// Everything is as desired.
     pub const READY: &str = "Ready";
     /// Releases are being installed or changed.
     pub const RELEASES: &str = "ReleasesInProgress";
@@ -250,46 +253,46 @@ pub mod reason {
     pub const UNHEALTHY: &str = "ComponentsUnhealthy";
     /// Changes wait for a person.
     pub const APPROVAL: &str = "AwaitingApproval";
-    /// The spec can't be carried out.
+    /// The spec is invalid.
     pub const INVALID: &str = "InvalidSpec";
-    /// Another resource is older.
+    /// Another resource is older and takes precedence.
     pub const NOT_THE_ONE: &str = "NotTheOne";
-    /// A DaemonSet that is needed has no node.
+    /// A required DaemonSet has no node.
     pub const NO_NODES: &str = "NoNodes";
     /// The last runs of CronJobs failed, and nothing else is wrong.
     pub const CRON_JOBS: &str = "CronJobsFailing";
     /// Nodes are `NotReady`, and nothing else is wrong.
     pub const NODES: &str = "NodesNotReady";
-    /// The spec says `paused`.
+    /// The spec has `paused` set.
     pub const PAUSED: &str = "Paused";
     /// The resource is being deleted.
     pub const DELETING: &str = "Deleting";
-    /// A chart can't be had.
+    /// A chart is unavailable.
     pub const CHART: &str = "ChartUnavailable";
-    /// A chart is on its way.
+    /// A chart is being fetched.
     pub const CHART_PENDING: &str = "ChartPending";
-    /// Something the spec refers to is missing or unreadable.
+    /// Something that the spec refers to is missing or unreadable.
     pub const INPUTS: &str = "InputsMissing";
-    /// The API server refuses, or does not answer, what the operator can't go on without; it is tried again.
+    /// The API server rejects a request that the operator depends on, or does not respond. It is retried.
     pub const FAILING: &str = "ReconcileError";
-    /// Objects of a release were edited or deleted beside helm.
+    /// Objects of a release were edited or deleted without helm.
     pub const DRIFTED: &str = "Drifted";
     /// A release is foreign or was changed by others.
     pub const FOREIGN: &str = "ForeignRelease";
-    /// The Secret that describes Ceph is not there, or can't be read.
+    /// The Secret that describes Ceph does not exist or can't be read.
     pub const CEPH_SECRET: &str = "SecretUnavailable";
-    /// The Secret that describes Ceph lacks something, or holds something malformed.
+    /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// An object that is not ours has the name of one that the charts mount.
+    /// A foreign object has the name of one that the charts mount.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
-    /// What describes Ceph describes another one than the one that the charts use.
+    /// The described Ceph is not the one that the charts use.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
-    /// Rook has not made what the charts need yet, or can't.
+    /// Rook has not created the required objects yet, or can't.
     pub const CEPH_ROOK: &str = "RookPending";
-    /// Pods of the data plane are being made anew.
+    /// Pods of the data plane are being recreated.
     pub const ROLLING: &str = "RolloutInProgress";
-    /// A pod of a new template does not come up: nothing more is made anew.
+    /// A pod of a new template does not become ready, so no more pods are recreated.
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
-    /// Nothing to say.
+    /// There is nothing to report.
     pub const NONE: &str = "AsExpected";
 }

@@ -1,8 +1,9 @@
-//! What someone adds to a catalogue without a new program: files in `ConfigMap`s.
+//! Catalogue files that users add in `ConfigMap`s, without a new program.
 //!
-//! A key is the file's path with dots for slashes, because a key of a `ConfigMap` holds none: `services.skyline.yaml`, `presets.edge.yaml`,
-//! `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`, `keys.chart.yaml` and `lock.yaml`. What is wrong with one `ConfigMap`
-//! keeps that one out, and those that can't be without it; every other one is read.
+//! A key is the file's path with dots instead of slashes, which keys of a `ConfigMap` can't have:
+//! `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`,
+//! `keys.chart.yaml` and `lock.yaml`. A `ConfigMap` with an error is rejected, together with those that depend on it.
+//! All others are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use osdpl_values::yaml;
 /// The label of such a `ConfigMap`; its value is `true`.
 pub const LABEL: &str = "osdpl.dev/catalog";
 
-/// What kinds of files can be added, and where each is below the catalogue's root.
+/// The key prefixes of files that can be added, and their folders below the catalogue's root.
 const FOLDERS: [(&str, &str); 6] = [
     ("services.", "values/services/"),
     ("presets.", "presets/"),
@@ -22,35 +23,35 @@ const FOLDERS: [(&str, &str); 6] = [
     ("keys.", "values/keys/"),
 ];
 
-/// The chart lock, of which entries are added.
+/// The chart lock, to which entries can be added.
 const LOCK: &str = "values/lock.yaml";
 
-/// Files that come from one place.
+/// Files from one source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Addition {
-    /// The place: `ConfigMap openstack/edge`.
+    /// The source: `ConfigMap openstack/edge`.
     pub source: String,
-    /// Its keys with their texts.
+    /// The keys with their texts.
     pub data: BTreeMap<String, String>,
 }
 
-/// An addition that is not taken.
+/// A rejected addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The place.
+    /// The source.
     pub source: String,
-    /// What is wrong, with key and line, and what to do; a line for each mistake.
+    /// The problems with key and line, and the remedies; one line per error.
     pub message: String,
 }
 
-/// A catalogue with what was added to it.
+/// A catalogue with its additions.
 #[derive(Debug)]
 pub struct Extended {
-    /// The whole.
+    /// The catalogue with the accepted additions.
     pub catalog: Catalog,
     /// Its files.
     pub files: Files,
-    /// What is not in it.
+    /// The rejected additions.
     pub refused: Vec<Refused>,
 }
 
@@ -63,16 +64,17 @@ struct Given {
 }
 
 impl Given {
-    /// Its path in the catalogue, and where it stands.
+    /// Returns the path in the catalogue and a description of the source.
     fn place(&self) -> (String, String) {
         (self.path.clone(), format!("{}, key {}", self.source, self.key))
     }
 }
 
-/// Adds to the files of a catalogue. Additions are taken in the order of their places; of two that give the same file the first one counts.
+/// Adds files to a catalogue. Additions are processed in the order of their sources. If two contain the same file, the
+/// first one wins.
 ///
 /// # Errors
-/// Everything that is wrong with the catalogue itself.
+/// All errors of the base catalogue.
 pub fn extend(base: &Files, additions: &[Addition]) -> Result<Extended, Errors> {
     let mut sorted: Vec<&Addition> = additions.iter().collect();
     sorted.sort();
@@ -94,46 +96,46 @@ pub fn extend(base: &Files, additions: &[Addition]) -> Result<Extended, Errors> 
             Err(errors) => errors,
         };
         let Some(last) = given.last() else { return Err(errors) };
-        let mut wrong = blamed(&errors, &given);
-        if wrong.is_empty() {
-            // Such as releases in a circle: whoever came last closed it.
-            wrong.insert(last.source.clone(), errors.to_string());
+        let mut errors_by_source = blamed(&errors, &given);
+        if errors_by_source.is_empty() {
+            // For example a cycle of releases: reject the last addition, which closed it.
+            errors_by_source.insert(last.source.clone(), errors.to_string());
         }
-        given.retain(|given| !wrong.contains_key(&given.source));
-        refused.extend(wrong.into_iter().map(|(source, message)| Refused { source, message }));
+        given.retain(|given| !errors_by_source.contains_key(&given.source));
+        refused.extend(errors_by_source.into_iter().map(|(source, message)| Refused { source, message }));
     }
 }
 
-/// The files of one addition, or everything that can be said against them at first sight.
+/// Returns the files of one addition, or the errors that are visible without loading the catalogue.
 fn read(base: &Files, addition: &Addition, before: &[Given]) -> Result<Vec<Given>, String> {
     let mut files = Vec::new();
-    let mut wrong = Vec::new();
+    let mut errors = Vec::new();
     for (key, text) in &addition.data {
         let Some(path) = path(key) else {
-            wrong.push(format!(
-                "key {key:?} is no file of a catalogue; write services.NAME.yaml, presets.NAME.yaml, features.NAME.yaml, openstack.RELEASE.yaml, \
+            errors.push(format!(
+                "key {key:?} is not a catalogue file; write services.NAME.yaml, presets.NAME.yaml, features.NAME.yaml, openstack.RELEASE.yaml, \
                  shared.TOPIC.yaml, keys.CHART.yaml or lock.yaml"
             ));
             continue;
         };
         if path == LOCK {
-            wrong.extend(pinned(base, text, before).err().map(|problem| format!("key {key:?}: {problem}")));
+            errors.extend(pinned(base, text, before).err().map(|problem| format!("key {key:?}: {problem}")));
         } else if let Some(own) = own(base, &path) {
-            wrong.push(format!(
-                "key {key:?}: the catalogue has {own} itself, and it can't be replaced here; choose another name"
+            errors.push(format!(
+                "key {key:?}: the catalogue already has {own}, which can't be replaced; choose another name"
             ));
         } else if let Some(other) = before.iter().find(|given| given.path == path) {
-            wrong.push(format!(
-                "key {key:?}: {} has the same file; choose another name, or take one of the two out",
+            errors.push(format!(
+                "key {key:?}: {} has the same file; choose another name or remove one of them",
                 other.source
             ));
         }
         files.push(Given { source: addition.source.clone(), key: key.clone(), path, text: text.clone() });
     }
-    if wrong.is_empty() { Ok(files) } else { Err(wrong.join("\n")) }
+    if errors.is_empty() { Ok(files) } else { Err(errors.join("\n")) }
 }
 
-/// Where the file of a key is below the catalogue's root.
+/// Returns the path of a key's file below the catalogue's root.
 fn path(key: &str) -> Option<String> {
     if key == "lock.yaml" {
         return Some(LOCK.into());
@@ -144,14 +146,14 @@ fn path(key: &str) -> Option<String> {
     })
 }
 
-/// The catalogue's own file of that name, whatever its ending.
+/// Returns the catalogue's own file of that name, with any extension.
 fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     let name = path.strip_suffix(".yaml")?;
     let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);
     base.keys().find(is_same).map(String::as_str)
 }
 
-/// The entries of a lock that is added: each of a chart of which nothing is known yet.
+/// Parses the lock entries of an addition. Only charts without an entry may be pinned.
 fn pinned(base: &Files, text: &str, before: &[Given]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| yaml::parse::<file::Lock>(LOCK, text).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = BTreeSet::new();
@@ -162,13 +164,13 @@ fn pinned(base: &Files, text: &str, before: &[Given]) -> Result<BTreeMap<String,
     let pins = read(text).map_err(|error| format!("line {}: {}; correct it", error.line, error.problem))?;
     match pins.keys().find(|chart| known.contains(*chart)) {
         Some(chart) => Err(format!(
-            "chart {chart} is in the lock already, and can't be pinned here; take it out, and set `version` of its release in the spec"
+            "chart {chart} is already in the lock and can't be pinned here; remove it, and set `version` of its release in the spec"
         )),
         None => Ok(pins),
     }
 }
 
-/// The files of the catalogue and those that were given; all locks are one.
+/// Merges the files of the catalogue and the additions. All locks become one.
 fn with(base: &Files, given: &[Given]) -> Files {
     let mut files = base.clone();
     let mut pins: BTreeMap<String, file::Pin> = BTreeMap::new();
@@ -188,20 +190,20 @@ fn with(base: &Files, given: &[Given]) -> Files {
     files
 }
 
-/// Whose files the errors speak of, each error with the key in place of the path.
+/// Attributes errors to the additions. Each error names the key instead of the path.
 fn blamed(errors: &Errors, given: &[Given]) -> BTreeMap<String, String> {
-    let mut wrong: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
         let text = error.to_string();
         let at = |given: &&Given| text.starts_with(&format!("{}:", given.path));
-        // An error may stand at a file of the catalogue's own that the addition contradicts.
+        // An error may name a file of the catalogue that the addition contradicts.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));
-            wrong.entry(own.source.clone()).or_default().push(text);
+            errors_by_source.entry(own.source.clone()).or_default().push(text);
         }
     }
-    wrong.into_iter().map(|(source, texts)| (source, texts.join("\n"))).collect()
+    errors_by_source.into_iter().map(|(source, texts)| (source, texts.join("\n"))).collect()
 }
 
 #[cfg(test)]

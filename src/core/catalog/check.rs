@@ -1,4 +1,4 @@
-//! What must hold between the files: every name exists, no release waits for itself.
+//! Rules between the files: every name exists, and no release waits for itself.
 
 mod facts;
 
@@ -9,7 +9,7 @@ use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
 
 pub use facts::facts_in;
 
-/// Everything that is wrong between the files.
+/// Returns all errors between the files.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
     let mut errors = Vec::new();
     owners(catalog, &mut errors);
@@ -43,14 +43,13 @@ fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
             if let Some(other) = releases.insert(name, &service.file) {
-                let problem =
-                    format!("release {name:?} is also one of {other}; names of releases are unique, rename one");
+                let problem = format!("release {name:?} is also in {other}; release names are unique, so rename one");
                 errors.push(Error::Other { file: service.file.clone(), problem });
             }
             for component in release.components.keys() {
                 if let Some(other) = components.insert(component, name) {
                     let problem = format!(
-                        "component {component} of release {name:?} is also one of {other:?}; keep it at one of them"
+                        "component {component} of release {name:?} is also in {other:?}; keep only one of them"
                     );
                     errors.push(Error::Other { file: service.file.clone(), problem });
                 }
@@ -65,7 +64,7 @@ fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Every fragment of the catalogue.
+/// Returns every fragment of the catalogue.
 fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
     let own =
         catalog.services.values().flat_map(|service| service.releases.values().flat_map(|release| &release.fragments));
@@ -75,7 +74,7 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
 }
 
-/// Whether a condition holds can be seen, so none may ask a secret.
+/// The result of a condition is visible, so no condition may read a secret.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
     let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));
@@ -86,8 +85,10 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
         feature.certificates.iter().filter_map(|entry| Some((&feature.file, entry.when.as_ref()?)))
     });
     for (file, when) in fragments.chain(checks).chain(certificates).filter(|(_, when)| when.is_secret()) {
-        let problem =
-            format!("the condition `{}` asks a secret, and its answer shows; ask the spec instead", when.source());
+        let problem = format!(
+            "the condition `{}` reads a secret, but its result is visible; use the spec instead",
+            when.source()
+        );
         errors.push(Error::Other { file: file.clone(), problem });
     }
 }
@@ -121,7 +122,7 @@ fn needs(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// What is rolled in batches exists, once, and has something to roll.
+/// Checks that each release with a batched rollout exists, is named once, and has a DaemonSet.
 fn rollout(catalog: &Catalog, errors: &mut Vec<Error>) {
     let file = "values/nodes.yaml";
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
@@ -134,7 +135,7 @@ fn rollout(catalog: &Catalog, errors: &mut Vec<Error>) {
         let problem = if catalog.rollout[..index].contains(name) {
             format!("rollout names release {name:?} twice; name it once")
         } else if !release.components.values().any(|kind| *kind == WorkloadKind::DaemonSet) {
-            format!("rollout names release {name:?}, which has no DaemonSet; take it out")
+            format!("rollout names release {name:?}, which has no DaemonSet; remove it")
         } else {
             continue;
         };
@@ -165,7 +166,7 @@ fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Every `credentials.<service>.<name>` in a text.
+/// Returns every `credentials.<service>.<name>` in a text.
 pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("credentials.").skip(1).filter_map(|rest| {
         let is_name = |character: char| character.is_alphanumeric() || character == '_';
@@ -180,7 +181,7 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
         catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))
     };
     let mut seen = BTreeSet::new();
-    let mut look = |file: &str, field: &str, body: &Body| {
+    let mut check_body = |file: &str, field: &str, body: &Body| {
         for (service, name) in credentials_in(&body.source).filter(|(service, name)| !known(service, name)) {
             if seen.insert((file.to_owned(), service.to_owned(), name.to_owned())) {
                 let owned = catalog.services.get(service).map(|entry| entry.credentials.keys().map(String::as_str));
@@ -192,16 +193,16 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     };
     for fragment in fragments(catalog) {
         let bodies = fragment.named.values().chain(fragment.every.as_ref().map(|every| &every.whole));
-        bodies.for_each(|body| look(&fragment.file, &fragment.field, body));
+        bodies.for_each(|body| check_body(&fragment.file, &fragment.field, body));
     }
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
-            look(&service.file, &format!("releases.{name}.values"), &release.base);
+            check_body(&service.file, &format!("releases.{name}.values"), &release.base);
         }
     }
 }
 
-/// The first circle of needs between releases, as `nova → neutron → nova`.
+/// Returns the first cycle of needs between releases, as `nova → neutron → nova`.
 fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let edges: BTreeMap<&str, Vec<&str>> = releases()

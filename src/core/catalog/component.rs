@@ -1,4 +1,4 @@
-//! The names of workloads.
+//! Identifiers of workloads.
 
 /// An (application, component) pair as upstream labels its workloads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

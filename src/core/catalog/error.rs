@@ -1,4 +1,4 @@
-//! What can be wrong with a catalogue.
+//! Errors of a catalogue.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use osdpl_values as values;
 use osdpl_values::expr;
 use osdpl_values::yaml;
 
-/// One thing that is wrong, and where.
+/// An error and its location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A file is no YAML or not of its schema.
+    /// A file is not valid YAML or does not match its schema.
     #[error("{0}; correct the file")]
     Yaml(#[from] yaml::Error),
     /// An expression is wrong.
@@ -21,7 +21,7 @@ pub enum Error {
         line: usize,
         /// The field.
         field: String,
-        /// What is wrong.
+        /// The problem.
         error: expr::Error,
     },
     /// A path is wrong.
@@ -31,26 +31,26 @@ pub enum Error {
         file: String,
         /// The field.
         field: String,
-        /// What is wrong.
+        /// The problem.
         error: values::PathError,
     },
-    /// A name is used that nothing has.
+    /// An unknown name is used.
     #[error("{file}: {field}: there is no {kind} {name:?}{hint}; correct the name or add its file")]
     Unknown {
         /// The file.
         file: String,
         /// The field.
         field: String,
-        /// What kind of thing is missing.
+        /// The kind of the missing item.
         kind: &'static str,
         /// The unknown name.
         name: String,
-        /// `, did you mean …?`, or nothing.
+        /// `, did you mean …?`, or empty.
         hint: String,
     },
-    /// Releases need each other in a circle.
+    /// Releases need each other in a cycle.
     #[error(
-        "releases need each other in a circle: {0}; remove one of these needs (pods that wait for each other need none)"
+        "releases need each other in a circle: {0}; remove one of these needs; pods can wait for each other without them"
     )]
     Cycle(String),
     /// Anything else.
@@ -58,12 +58,12 @@ pub enum Error {
     Other {
         /// The file.
         file: String,
-        /// What is wrong and what to do.
+        /// The problem and the remedy.
         problem: String,
     },
 }
 
-/// Everything that is wrong, at once.
+/// All errors of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub Vec<Error>);
 
@@ -78,18 +78,19 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// `, did you mean "nova"?` for the candidate nearest to `name`, where one is near enough.
+/// Returns `, did you mean "nova"?` for the candidate nearest to `name`, if one is near enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, candidates).map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
 }
 
 #[cfg(debug_assertions)]
 thread_local! {
-    /// How often a near name was looked for.
+    /// Counts the searches for a near name.
     pub static LOOKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The candidate nearest to `name`, where one is near enough: a letter or two of it are others, or it is the only one that has all of its words.
+/// Returns the candidate nearest to `name`, if one is near enough: it differs in a letter or two, or it is the only one
+/// that shares all words.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     LOOKED.set(LOOKED.get() + 1);
@@ -98,19 +99,19 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         candidates.into_iter().map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
-    // Of two numbers that are as near by their digits, the one that is nearer by its value.
+    // If two numbers are equally near by their digits, prefer the one with the nearer value.
     all.sort_by(|(one, left), (two, right)| {
-        one.cmp(two).then_with(|| apart(name, left).total_cmp(&apart(name, right)))
+        one.cmp(two).then_with(|| numeric_difference(name, left).total_cmp(&numeric_difference(name, right)))
     });
     let letters = lower.chars().count();
     let near = all.first().filter(|(distance, _)| *distance <= 1.max(letters / 3) && *distance < letters);
     let own = words(name);
-    let mut related = all.iter().filter(|(_, candidate)| are_related(&own, &words(candidate)));
+    let mut related = all.iter().filter(|(_, candidate)| share_words(&own, &words(candidate)));
     let only = related.next().filter(|_| related.next().is_none());
     near.or(only).map(|(_, candidate)| *candidate)
 }
 
-/// The words of a name: `node_selector_key`, `storageClass`, `barbican-api`.
+/// Splits a name into lower-case words: `node_selector_key`, `storageClass`, `barbican-api`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for letter in name.chars() {
@@ -121,23 +122,23 @@ fn words(name: &str) -> Vec<String> {
             word.extend(letter.to_lowercase());
         }
     }
-    // A letter alone is no word, and years are alike.
+    // Ignore single letters, and numbers, because years resemble each other.
     words.retain(|word| word.len() > 1 && word.contains(char::is_alphabetic));
     words
 }
 
-/// How far two numbers are apart; 0 where one is none.
-fn apart(one: &str, two: &str) -> f64 {
+/// Returns the difference of two numbers; 0 if either is not a number.
+fn numeric_difference(one: &str, two: &str) -> f64 {
     one.parse::<f64>().ok().zip(two.parse::<f64>().ok()).map_or(0.0, |(one, two)| (one - two).abs())
 }
 
-/// Whether one has every word of the other, and not many more.
-fn are_related(one: &[String], two: &[String]) -> bool {
+/// Whether one name has every word of the other, and not many more.
+fn share_words(one: &[String], two: &[String]) -> bool {
     let (fewer, more) = if one.len() <= two.len() { (one, two) } else { (two, one) };
     !fewer.is_empty() && more.len() <= 2 * fewer.len() && fewer.iter().all(|word| more.contains(word))
 }
 
-/// Levenshtein's distance, by which two neighbours that changed places are one step (optimal string alignment).
+/// Returns the Levenshtein distance in which a swap of two neighbours is one step (optimal string alignment).
 fn distance(one: &str, two: &str) -> usize {
     let (one, two): (Vec<char>, Vec<char>) = (one.chars().collect(), two.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=two.len()).collect()];
@@ -161,19 +162,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_numbers_that_are_as_near_the_nearer_one_is_suggested() {
+    fn suggests_the_nearer_number() {
         let releases = ["2025.1", "2025.2", "2026.1"];
-        for (name, meant) in [("2027.1", "2026.1"), ("2024.1", "2025.1"), ("2025.3", "2025.2")] {
-            assert_eq!(did_you_mean(name, releases), format!(", did you mean {meant:?}?"), "{name}");
+        for (name, expected) in [("2027.1", "2026.1"), ("2024.1", "2025.1"), ("2025.3", "2025.2")] {
+            assert_eq!(did_you_mean(name, releases), format!(", did you mean {expected:?}?"), "{name}");
         }
-        assert_eq!(did_you_mean("secretKeyRef", ["key", "kind", "name"]), "", "a word of many is not meant");
+        assert_eq!(did_you_mean("secretKeyRef", ["key", "kind", "name"]), "", "one word of several is not enough");
     }
 
     #[test]
-    fn only_what_is_near_is_suggested() {
+    fn suggests_only_near_names() {
         let names =
             ["nova", "neutron", "placement", "openvswitch", "storageClass", "node_selector_key", "ha", "heat", "a"];
-        for (name, meant) in [
+        for (name, expected) in [
             ("nvoa", "nova"),
             ("Nova", "nova"),
             ("neutrn", "neutron"),
@@ -190,9 +191,9 @@ mod tests {
             ("b", ""),
             ("", ""),
         ] {
-            let said = did_you_mean(name, names);
-            let expected = if meant.is_empty() { String::new() } else { format!(", did you mean {meant:?}?") };
-            assert_eq!(said, expected, "{name}");
+            let suggestion = did_you_mean(name, names);
+            let expected = if expected.is_empty() { String::new() } else { format!(", did you mean {expected:?}?") };
+            assert_eq!(suggestion, expected, "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The schema of the catalogue's files, strict: an unknown field is an error with line and column.
+//! The schema of the catalogue's files. It is strict: an unknown field is an error with line and column.
 //!
 //! | path | type |
 //! |---|---|
@@ -14,10 +14,11 @@
 //! | `values/keys/<chart>.json` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
-//! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services`, `releases` and, in values, `credentials`, `ceph`
-//! (see [`crate::ceph::variables`]), `facts` (what Jobs of releases have written down: [`Release::facts`]) and `release`. Beside CEL's own functions there are those of the table in
-//! `src/expr/functions.rs`. `secret(ref)`, in values alone, is the text of a key of a Secret that the spec names at a place which the feature's schema
-//! marks with `x-osdpl-secret: true` (an object with the required strings `name` and `key`).
+//! `when` and `${…}` are CEL over `spec`, `features`, `openstack`, `services` and `releases`. Values may also use
+//! `credentials`, `ceph` (see [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see
+//! [`Release::facts`]) and `release`. `src/expr/functions.rs` lists the functions beyond CEL's own. `secret(ref)`, only
+//! in values, reads a key of a Secret that the spec references in a field which the feature's schema marks with
+//! `x-osdpl-secret: true` (an object with the required strings `name` and `key`).
 
 mod certificate;
 mod service;
@@ -34,32 +35,32 @@ pub use service::{
     Credential, CredentialKind, DaemonSet, Endpoint, External, Form, Group, Hosts, Need, Release, Service, WorkloadKind,
 };
 
-/// Values under a condition, for some releases or for every chart that knows the keys.
+/// Conditional values, for some releases or for every chart that has the keys.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Fragment {
-    /// The reason, for people.
+    /// The reason.
     #[serde(default)]
     pub why: String,
-    /// A CEL condition; always where unset.
+    /// A CEL condition; unconditional if unset.
     #[serde(default)]
     pub when: Option<String>,
     /// Values for releases by name.
     #[serde(default)]
     pub releases: BTreeMap<String, Body>,
-    /// Values for every release, without the keys that its chart does not know.
+    /// Values for every release. Keys that its chart does not have are dropped.
     #[serde(default)]
     pub every: Option<Every>,
 }
 
-/// Values under a condition, for one release.
+/// Conditional values for one release.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
-    /// The reason, for people.
+    /// The reason.
     #[serde(default)]
     pub why: String,
-    /// A CEL condition; always where unset.
+    /// A CEL condition; unconditional if unset.
     #[serde(default)]
     pub when: Option<String>,
     /// Helm values.
@@ -86,13 +87,13 @@ pub struct Body {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Every {
-    /// Only this group.
+    /// Only releases of this group.
     #[serde(default)]
     pub group: Option<Group>,
-    /// Not these releases.
+    /// Excludes these releases.
     #[serde(default)]
     pub except: Vec<String>,
-    /// Helm values; a chart gets only the keys that it knows.
+    /// Helm values. A chart only gets the keys that it has.
     pub values: Values,
 }
 
@@ -100,9 +101,9 @@ pub struct Every {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {
-    /// The topic: the file's name.
+    /// The topic, equal to the file name.
     pub shared: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
     /// The values.
     pub fragments: Vec<Fragment>,
@@ -112,21 +113,22 @@ pub struct Shared {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feature {
-    /// The feature's name: the file's.
+    /// The name of the feature, equal to the file name.
     pub feature: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
-    /// The JSON schema of `spec.features.<name>`; without defaults, which the API server would write into the spec.
+    /// The JSON schema of `spec.features.<name>`. It has no defaults, because the API server would write them into the
+    /// spec.
     pub schema: Value,
-    /// What holds where the spec and the presets say nothing.
+    /// The value if neither the spec nor the presets set one.
     pub default: Value,
     /// The values it sets.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
-    /// The certificates that it has taken out of Secrets.
+    /// The certificates that pods take from Secrets.
     #[serde(default)]
     pub certificates: Vec<Certificates>,
-    /// What can't be with it.
+    /// Checks of the spec.
     #[serde(default)]
     pub checks: Vec<Check>,
 }
@@ -135,26 +137,26 @@ pub struct Feature {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
-    /// The preset's name: the file's.
+    /// The name of the preset, equal to the file name.
     pub preset: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
-    /// The services it has.
+    /// The services it enables.
     #[serde(default)]
     pub services: Vec<String>,
-    /// The defaults of features that it changes.
+    /// The feature defaults that it changes.
     #[serde(default)]
     pub features: Values,
     /// The values it sets.
     #[serde(default)]
     pub fragments: Vec<Fragment>,
-    /// Presets that can't be beside it: why, and what to do.
+    /// Presets that can't be combined with it, each with the reason and the remedy.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// For sizes, the most connections that the services open to the database, as a sum.
+    /// For sizes: the maximum number of database connections of all services, as a sum.
     #[serde(default)]
     pub connections: String,
-    /// What else can't be with it.
+    /// Further checks of the spec.
     #[serde(default)]
     pub checks: Vec<Check>,
 }
@@ -163,30 +165,30 @@ pub struct Preset {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// A CEL condition: when it speaks.
+    /// A CEL condition for the message.
     pub when: String,
-    /// Whether it refuses or warns.
+    /// Whether the rule is an error or a warning.
     pub level: Level,
-    /// The field of the spec to look at.
+    /// The field of the spec to report.
     pub field: String,
-    /// What is wrong and what to do; `${…}` as in values, so that it can name what it is about.
+    /// The problem and the remedy; `${…}` as in values, so that it can name the affected item.
     pub message: String,
 }
 
-/// How severe a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// It is told where somebody asks, and is nothing to worry about.
+    /// Only reported on request, and harmless.
     Note,
-    /// It is said, and carried out.
+    /// Reported, but not blocking.
     Warning,
-    /// It is refused.
+    /// Rejected.
     Error,
 }
 
 impl Level {
-    /// As it stands before a message.
+    /// Returns the prefix of a message.
     pub fn word(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -200,14 +202,14 @@ impl Level {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OpenStackRelease {
-    /// The release's name: the file's.
+    /// The name of the release, equal to the file name.
     pub openstack_release: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
-    /// What expressions see as `openstack`, beside `openstack.release`.
+    /// The content of the variable `openstack` in expressions, besides `openstack.release`.
     #[serde(default)]
     pub variables: Values,
-    /// The releases from which one may come.
+    /// The releases from which an upgrade is possible.
     #[serde(default)]
     pub upgrades_from: Vec<String>,
     /// The values it sets.
@@ -215,23 +217,23 @@ pub struct OpenStackRelease {
     pub fragments: Vec<Fragment>,
 }
 
-/// `values/drift.yaml`: what others may write into releases' objects, each with the reason, for people.
+/// `values/drift.yaml`: deviations of the releases' objects that are tolerated, each with the reason.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
-    /// Writers by the name in `managedFields`.
+    /// Field managers, by their name in `managedFields`.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
-    /// Paths of fields, as [`crate::drift::Fields`] writes them.
+    /// Field paths in the notation of [`crate::drift::Fields`].
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 }
 
-/// `values/nodes.yaml`: the roles that nodes can play, and how what runs on them is made anew.
+/// `values/nodes.yaml`: the roles of nodes, and the rollout of their `DaemonSets`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
-    /// Releases whose `DaemonSets` are rolled in batches, in this order.
+    /// Releases whose `DaemonSets` are rolled out in batches, in this order.
     #[serde(default)]
     pub rollout: Vec<String>,
     /// Roles by name.
@@ -239,13 +241,13 @@ pub struct Nodes {
     pub roles: BTreeMap<String, Role>,
 }
 
-/// A role that nodes can play.
+/// A role of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
-    /// The labels that it stands for.
+    /// The labels of nodes with this role.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -263,10 +265,10 @@ pub struct Lock {
 pub struct Pin {
     /// The exact version.
     pub version: String,
-    /// The digest over the archive's sorted entries, where known.
+    /// The digest over the archive's sorted entries, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The repository; the default one where unset.
+    /// The repository; the default one if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }

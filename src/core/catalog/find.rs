@@ -1,4 +1,4 @@
-//! What a catalogue is asked for again and again.
+//! Lookups in the catalogue.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::{Body, Catalog, Component, Fragment, Release, Service};
 use osdpl_values::{Digest, canonical, canonical_map};
 
 impl Catalog {
-    /// The service and release with this release name.
+    /// Returns the service and release with this release name.
     pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
         let (service, entry) = self.services.get_key_value(self.reach.service(name)?)?;
         Some((service.as_str(), entry.releases.get(name)?))
     }
 
-    /// The release that provides a component, and its service.
+    /// Returns the service and release that provide a component.
     pub fn provider(&self, component: &Component) -> Option<(&str, &str)> {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Every body that could set values of a release, whatever the spec.
+    /// Returns every body that could set values of a release, whatever the spec.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
@@ -28,9 +28,9 @@ impl Catalog {
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
-    /// Whether values of the catalogue's own have a key of this name somewhere; what someone added does not count.
+    /// Whether any values of the catalogue have a key of this name. Files that users added do not count.
     pub fn writes(&self, key: &str) -> bool {
-        // Values are kept as canonical JSON, in which nothing but a key looks so.
+        // Values are stored as canonical JSON, in which only a key matches this.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));
@@ -40,17 +40,17 @@ impl Catalog {
             .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
             .chain(self.presets.values().flat_map(|preset| &preset.fragments))
             .chain(self.features.values().flat_map(|feature| &feature.fragments));
-        let mut ours = fragments.filter(|fragment| !self.added.contains_key(&fragment.file));
+        let mut own_fragments = fragments.filter(|fragment| !self.added.contains_key(&fragment.file));
         let any = |fragment: &Fragment| {
             fragment.named.values().any(has) || fragment.every.as_ref().is_some_and(|every| has(&every.whole))
         };
-        ours.any(any) || releases.map(|release| &release.base).any(has)
+        own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// A digest over everything that could set values of a release, whatever the spec, to which more can be added: it changes when the
-    /// catalogue does, never when a spec does.
+    /// Returns a digest over everything that could set values of a release, whatever the spec. More can be added to it.
+    /// It changes with the catalogue, never with a spec.
     pub(crate) fn said(&self, release: &str) -> Digest {
-        self.reach.said(release, || {
+        self.reach.digest(release, || {
             let mut digest = Digest::default();
             let own = self.release(release).map(|(_, entry)| entry);
             let fragments = self.shared.iter().chain(own.into_iter().flat_map(|entry| &entry.fragments));
@@ -58,16 +58,16 @@ impl Catalog {
                 .chain(self.openstack.values().flat_map(|entry| &entry.fragments))
                 .chain(self.presets.values().flat_map(|preset| &preset.fragments))
                 .chain(self.features.values().flat_map(|feature| &feature.fragments));
-            // What someone added is their own word, as a spec is.
+            // Files that users added count as part of their spec.
             let is_ours = |file: &str| !self.added.contains_key(file);
-            let said = |fragment: &Fragment| {
+            let own_text = |fragment: &Fragment| {
                 if !is_ours(&fragment.file) {
                     return None;
                 }
                 let body = fragment.body(release)?;
                 Some(format!("{:?}{}", fragment.when, body.source))
             };
-            fragments.filter_map(said).for_each(|text| digest.add(&text));
+            fragments.filter_map(own_text).for_each(|text| digest.add(&text));
             let service = self.release(release).and_then(|(service, _)| self.services.get(service));
             if service.is_none_or(|service| is_ours(&service.file)) {
                 digest.add(own.map_or("", |entry| &entry.base.source));
@@ -82,7 +82,7 @@ impl Catalog {
     }
 }
 
-/// Services and releases by what they provide.
+/// Maps each component to the service and release that provide it.
 pub(super) fn providers(services: &BTreeMap<String, Service>) -> BTreeMap<Component, (String, String)> {
     let mut providers = BTreeMap::new();
     for (service, entry) in services {

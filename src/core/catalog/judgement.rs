@@ -1,4 +1,4 @@
-//! What is judged between the values of releases: `values/couplings.yaml` and `values/rules.yaml`.
+//! Checks across the values of releases: `values/couplings.yaml` and `values/rules.yaml`.
 
 mod apart;
 mod coupling;
@@ -17,37 +17,37 @@ pub use pool::Pool;
 pub use rule::Rule;
 pub use shared::Shared;
 
-/// The tables.
+/// The tables of checks.
 #[derive(Debug, Default)]
 pub struct Judgements {
-    /// What several charts must be told alike.
+    /// Settings that must be equal in several charts.
     pub couplings: Vec<Coupling>,
-    /// What must hold between values.
+    /// Conditions on values.
     pub rules: Vec<Rule>,
     /// Pods that keep connections to the database.
     pub pools: Vec<Pool>,
-    /// Servers that belong on nodes of their own.
+    /// Servers that must run on separate nodes.
     pub apart: Vec<Apart>,
-    /// Claims that pods on several nodes mount at once.
+    /// Volume claims that pods on several nodes mount at once.
     pub shared: Vec<Shared>,
-    /// How the names of provisioners end whose volumes one node alone can mount.
+    /// Suffixes of the names of provisioners whose volumes only one node can mount.
     pub unshared: Vec<String>,
 }
 
-/// What the tables are read with.
+/// The state of reading the tables.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,
 }
 
-/// Reads the tables; what is wrong with them goes to `errors`.
+/// Reads the tables. Errors are added to `errors`.
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> Judgements {
     let mut reader = Reader { services, errors };
     Judgements { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
 }
 
 impl Reader<'_> {
-    /// A path of this release's chart, where both exist.
+    /// Parses a path of this release's chart. Returns it if both are valid.
     fn path(&mut self, file: &str, field: &str, release: Option<&str>, text: &str) -> Option<Path> {
         let path = match Path::parse(text) {
             Ok(path) => path,
@@ -60,7 +60,7 @@ impl Reader<'_> {
         Some(path)
     }
 
-    /// The chart of a release.
+    /// Returns the chart of a release.
     fn release(&mut self, file: &str, field: &str, name: &str) -> Option<String> {
         let releases = || self.services.values().flat_map(|service| &service.releases);
         if let Some((_, release)) = releases().find(|(known, _)| *known == name) {

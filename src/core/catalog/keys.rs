@@ -1,8 +1,8 @@
-//! What keys charts know: a tree for each.
+//! The known keys of charts: a tree for each chart.
 //!
-//! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps those of the charts that it was
-//! asked about for as long as it lives: hence sorted slices (a `BTreeMap` makes room for eleven entries at once) and types in place of
-//! long defaults.
+//! OpenStack-Helm's charts have thirty thousand keys in thousands of small maps, and the operator keeps the trees of
+//! all charts it uses in memory. Therefore maps are sorted slices (a `BTreeMap` allocates eleven entries at once), and
+//! long defaults are replaced by their types.
 
 mod entry;
 mod read;
@@ -18,7 +18,7 @@ use super::Text;
 use osdpl_values::yaml;
 use osdpl_values::{Path, Values};
 
-/// The keys of charts, those of each read when they are first asked for.
+/// The keys of charts. The tree of a chart is parsed on first use.
 #[derive(Debug, Default)]
 pub struct Keys(BTreeMap<String, Chart>);
 
@@ -29,7 +29,7 @@ struct Chart {
 }
 
 impl Keys {
-    /// The keys of a chart, where they are known.
+    /// Returns the keys of a chart, if they are known.
     pub fn get(&self, chart: &str) -> Option<&KeyTree> {
         self.0.get(chart)?.tree()
     }
@@ -39,22 +39,22 @@ impl Keys {
         self.0.contains_key(chart)
     }
 
-    /// The charts whose keys are known.
+    /// Returns the charts whose keys are known.
     pub fn charts(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether this holds for the keys of any chart; those that were read already are asked first.
+    /// Whether `holds` is true for the keys of any chart. Trees that are already parsed are checked first.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
         read.chain(others).any(holds)
     }
 
-    /// Adds those of a chart.
+    /// Adds the keys of a chart.
     ///
     /// # Errors
-    /// When the text is given by somebody else and is no tree of keys.
+    /// If a user provided the text and it is not a tree of keys.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
             Text::BuiltIn { json, .. } => Chart { text: json, tree: OnceLock::new() },
@@ -66,18 +66,18 @@ impl Keys {
 }
 
 impl Chart {
-    /// What is part of the program is held to be right by tests; where it were not, the chart's keys would not be known.
+    /// Built-in trees are verified by tests. If one could not be parsed, the chart's keys would count as unknown.
     fn tree(&self) -> Option<&KeyTree> {
         self.tree.get_or_init(|| serde_json::from_str(self.text).ok()).as_ref()
     }
 }
 
-/// A chart's keys. Leaves name their type.
+/// The keys of a chart. Leaves have a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTree {
-    /// What the chart's default is, where it is more than what follows.
+    /// The type of a default that none of the following variants represents.
     Leaf(KeyType),
-    /// A short text.
+    /// A short string.
     Text(Box<str>),
     /// A number.
     Number(Number),
@@ -85,26 +85,26 @@ pub enum KeyTree {
     Boolean(bool),
     /// A map with known keys, sorted by them.
     Map(Box<[(Box<str>, KeyTree)]>),
-    /// A list that has entries: their names ([`entry_name`]).
+    /// A list with entries, by their names ([`entry_name`]).
     List(Box<[Box<str>]>),
-    /// The templates read it, and whatever is below; the chart has no default.
+    /// A key that the templates read, with everything below it, and that has no default.
     Read,
 }
 
 impl KeyTree {
-    /// A map of known keys.
+    /// Creates a map of known keys.
     pub fn map(entries: impl IntoIterator<Item = (Box<str>, Self)>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         Self::Map(entries.into())
     }
 
-    /// Whether the chart's own values have exactly this path.
+    /// Whether the chart's `values.yaml` has exactly this path.
     pub fn knows(&self, path: &Path) -> bool {
         self.find(path.keys()).is_some()
     }
 
-    /// The type of the chart's default; `None` where it has none.
+    /// Returns the type of the chart's default; `None` if there is none.
     pub fn kind(&self) -> Option<KeyType> {
         match self {
             Self::Leaf(kind) => Some(*kind),
@@ -117,7 +117,7 @@ impl KeyTree {
         }
     }
 
-    /// The chart's default, where the tree knows it whole.
+    /// Returns the chart's default, if the tree has all of it.
     pub fn default(&self) -> Option<Value> {
         self.is_whole().then(|| self.outline())
     }
@@ -131,8 +131,8 @@ impl KeyTree {
         }
     }
 
-    /// The chart's default as far as the tree knows it: entries of lists by their names, and of a text that is long or secret the type alone
-    /// (`<string>`).
+    /// Returns the chart's default as far as the tree has it. Entries of lists are shown by name. Strings that are long
+    /// or secret are shown by type only (`<string>`).
     pub fn outline(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_ref()),
@@ -150,12 +150,12 @@ impl KeyTree {
         }
     }
 
-    /// The part of the tree at these keys, where the chart's own values have it.
+    /// Returns the subtree at these keys, if the chart's `values.yaml` has it.
     pub fn find(&self, keys: &[String]) -> Option<&Self> {
         keys.iter().try_fold(self, |tree, key| tree.below(key)).filter(|tree| tree.has_default())
     }
 
-    /// The values at paths that the chart's own values have; maps that become empty go as well.
+    /// Returns the values whose paths the chart's `values.yaml` has. Maps that become empty are removed.
     pub fn known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.below(key)?;
@@ -170,14 +170,14 @@ impl KeyTree {
         known.collect()
     }
 
-    /// What is below one key, be it a default or read alone.
+    /// Returns the subtree below one key, whether it has a default or is only read.
     pub fn below(&self, key: &str) -> Option<&Self> {
         let Self::Map(map) = self else { return None };
-        let place = map.binary_search_by(|(known, _)| known.as_ref().cmp(key));
-        place.ok().map(|index| &map[index].1)
+        let position = map.binary_search_by(|(known, _)| known.as_ref().cmp(key));
+        position.ok().map(|index| &map[index].1)
     }
 
-    /// Whether the chart's own values have this, or something of it.
+    /// Whether the chart's `values.yaml` has this key or something below it.
     pub fn has_default(&self) -> bool {
         match self {
             Self::Leaf(_) | Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::List(_) => true,
@@ -191,19 +191,19 @@ impl KeyTree {
         self.below(ANY_KEY).is_some_and(|any| *any == Self::Read)
     }
 
-    /// The names of a map's keys, with those that are read alone.
+    /// Returns the keys of a map, including those that are only read.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().map(|(key, _)| key.as_ref()).filter(|key| *key != ANY_KEY)
     }
 
-    /// The short texts of a map, by their keys.
+    /// Returns the short strings of a map, by their keys.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().filter_map(|(key, tree)| if let Self::Text(text) = tree { Some((&**key, &**text)) } else { None })
     }
 
-    /// Whether a key has this name, wherever it stands.
+    /// Whether any key in the tree has this name.
     pub fn names_anywhere(&self, name: &str) -> bool {
         let Self::Map(map) = self else { return false };
         map.iter().any(|(key, tree)| key.as_ref() == name || tree.names_anywhere(name))

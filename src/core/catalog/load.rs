@@ -1,4 +1,4 @@
-//! From texts to a [`Catalog`]: every file is read, a user's expressions are looked at, every error is collected.
+//! Loads a [`Catalog`] from texts: parses every file, checks users' expressions, and collects every error.
 
 mod feature;
 mod service;
@@ -18,11 +18,11 @@ use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Template};
 
 impl Catalog {
-    /// Reads a whole catalogue.
+    /// Loads a whole catalogue.
     ///
     /// # Errors
-    /// Everything that is wrong with any file, at once; expressions in files that are built into the program are not looked at
-    /// ([`super::Text::BuiltIn`]), nor is what must hold between files where all are.
+    /// All errors of all files. Expressions in built-in files are not checked ([`super::Text::BuiltIn`]), nor are the
+    /// rules between files if all files are built in.
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_given: true, reach: Arc::default() };
         let catalog = loader.load();
@@ -37,9 +37,9 @@ impl Catalog {
 struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
-    /// Whether the file that is read is somebody else's.
+    /// Whether the current file is provided by a user.
     is_given: bool,
-    /// Whom fragments for every release reach.
+    /// The releases and charts that fragments for every release apply to.
     reach: Arc<Reach>,
 }
 
@@ -61,11 +61,11 @@ impl Loader<'_> {
         };
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let reach = Arc::clone(&self.reach);
-        let mut told = Vec::new();
-        let judgements = judgement::read(self.files, &services, &mut told);
-        // Rules name releases: of a service that could not be read they would all be told to be wrong.
+        let mut rule_errors = Vec::new();
+        let judgements = judgement::read(self.files, &services, &mut rule_errors);
+        // Rules name releases. If a service could not be read, all rules about it would be reported as wrong.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
-            self.errors.append(&mut told);
+            self.errors.append(&mut rule_errors);
         }
         Catalog {
             services,
@@ -93,7 +93,8 @@ impl Loader<'_> {
         keys
     }
 
-    /// The files right below a folder that end so: their names without the ending, and their paths.
+    /// Returns the files directly below a folder with one of these endings: the names without the ending, and the
+    /// paths.
     fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
         let named = |path: &String| {
             let name = path.strip_prefix(folder)?;
@@ -103,8 +104,8 @@ impl Loader<'_> {
         self.files.keys().filter_map(named).collect()
     }
 
-    /// What the files right below a folder hold, by their names without `.yaml`: one is read after the other, so that never more than one is
-    /// in memory as it is written.
+    /// Loads the files directly below a folder, by their names without `.yaml`. Files are loaded one after the other,
+    /// so that only one parsed file is in memory.
     fn folder<T: DeserializeOwned, U>(
         &mut self,
         folder: &str,
@@ -125,20 +126,20 @@ impl Loader<'_> {
         text.read(path).map_err(|error| self.errors.push(error.into())).ok()
     }
 
-    fn named(&mut self, folder: &str, name: &str, said: &str) {
-        if name != said {
-            let problem = format!("the file is called {name:?} and says it is {said:?}; make the two equal");
+    fn check_name(&mut self, folder: &str, name: &str, declared: &str) {
+        if name != declared {
+            let problem = format!("the file is named {name:?} but declares {declared:?}; make both equal");
             self.errors.push(Error::Other { file: format!("{folder}{name}.yaml"), problem });
         }
     }
 
     fn shared(&mut self, name: &str, entry: file::Shared) -> Vec<Fragment> {
-        self.named("values/shared/", name, &entry.shared);
+        self.check_name("values/shared/", name, &entry.shared);
         self.fragments(&format!("values/shared/{name}.yaml"), entry.fragments)
     }
 
     fn preset(&mut self, name: &str, entry: file::Preset) -> Preset {
-        self.named("presets/", name, &entry.preset);
+        self.check_name("presets/", name, &entry.preset);
         let path = format!("presets/{name}.yaml");
         let fragments = self.fragments(&path, entry.fragments);
         let checks = self.checks(&path, entry.checks);
@@ -147,7 +148,7 @@ impl Loader<'_> {
     }
 
     fn feature(&mut self, name: &str, entry: file::Feature) -> Feature {
-        self.named("values/features/", name, &entry.feature);
+        self.check_name("values/features/", name, &entry.feature);
         let path = format!("values/features/{name}.yaml");
         if self.is_given {
             let wrong = feature::problems(&entry.schema, &entry.default).into_iter();
@@ -161,7 +162,7 @@ impl Loader<'_> {
     }
 
     fn openstack(&mut self, name: &str, entry: file::OpenStackRelease) -> OpenStackRelease {
-        self.named("values/openstack/", name, &entry.openstack_release);
+        self.check_name("values/openstack/", name, &entry.openstack_release);
         let path = format!("values/openstack/{name}.yaml");
         let fragments = self.fragments(&path, entry.fragments);
         let file::OpenStackRelease { description, mut variables, upgrades_from, .. } = entry;
@@ -185,7 +186,7 @@ impl Loader<'_> {
             let field = format!("{field}.releases.{release}");
             if self.is_given && every.as_ref().is_some_and(|every| every.body(&release).is_some()) {
                 let problem = format!(
-                    "{field}: the release is in `every` as well; split the fragment in two, the later one wins"
+                    "{field}: the release is also in `every`; split the fragment into two, of which the later one wins"
                 );
                 self.errors.push(Error::Other { file: path.into(), problem });
             }
@@ -207,7 +208,8 @@ impl Loader<'_> {
         checks
     }
 
-    /// Looks at the expressions in what a check says: it is said before anything of the cloud is known, and to everybody.
+    /// Checks the expressions in a check's message. The message is reported before anything of the cloud is known, and
+    /// everybody can read it.
     fn message(&mut self, path: &str, field: &str, message: &str) {
         let whole = Values::from_iter([("message".to_owned(), message.into())]);
         if let Err((_, error)) = Template::compile(whole.clone()) {
@@ -215,12 +217,12 @@ impl Loader<'_> {
             return self.expression(path, field, &near, error);
         }
         for expression in Template::expressions(&whole).iter().map(|source| Expression::late(source)) {
-            let what = match (expression.is_secret(), expression.asks("facts")) {
-                (true, _) => "a secret, and everybody reads it",
-                (_, true) => "facts, which nobody knows before the releases are",
+            let problem = match (expression.is_secret(), expression.asks("facts")) {
+                (true, _) => "a secret, but everybody can read the message",
+                (_, true) => "facts, which are unknown until the releases are installed",
                 (false, false) => continue,
             };
-            let problem = format!("{field}: `{}` asks for {what}; ask the spec instead", expression.source());
+            let problem = format!("{field}: `{}` reads {problem}; use the spec instead", expression.source());
             self.errors.push(Error::Other { file: path.into(), problem });
         }
     }
@@ -245,7 +247,7 @@ impl Loader<'_> {
         let component = Component::parse(text);
         if component.is_none() {
             let problem =
-                format!("{field}: {text:?} is no component; write application/component, such as keystone/api");
+                format!("{field}: {text:?} is not a component; write application/component, such as keystone/api");
             self.errors.push(Error::Other { file: path.into(), problem });
         }
         component
@@ -273,7 +275,7 @@ impl Loader<'_> {
         body
     }
 
-    /// Looks at the expressions in values.
+    /// Checks the expressions in values.
     fn expressions(&mut self, path: &str, field: &str, body: &Body) {
         if let Err((at, error)) = body.check() {
             let near = at.keys().last().map_or("", |key| key);

@@ -1,16 +1,16 @@
-//! Secrets in features: where a feature's schema lets the spec name a key of a Secret.
+//! Secret references in features: fields in which a feature's schema lets the spec name a key of a Secret.
 //!
-//! Such a place is an object with the strings `name` and `key` that is marked with [`MARK`]. Only what stands at marked places is read from
-//! the cluster, so that no text of a spec can become a reference by looking like one.
+//! Such a field is an object with the strings `name` and `key`, and its schema is marked with [`MARK`]. Only marked
+//! fields are read from the cluster, so that no other text of a spec can become a reference.
 
 use serde_json::Value;
 
 use super::Feature;
 
-/// Marks a schema whose values are references to keys of Secrets; not part of the CRD.
+/// Marks the schema of a reference to a key of a Secret. Not part of the CRD.
 pub const MARK: &str = "x-osdpl-secret";
 
-/// A key of a Secret that a feature names.
+/// A reference to a key of a Secret in a feature.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretField {
     /// The field of the spec: `spec.features.identity.ldap[0].passwordSecret`.
@@ -21,7 +21,8 @@ pub struct SecretField {
     pub key: String,
 }
 
-/// The references in a feature's value, in the order of its fields; what is not of the schema's shape holds none.
+/// Returns the references in a feature's value, in the order of its fields. Values that do not match the schema hold
+/// none.
 pub fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
     let mut found = Vec::new();
     walk(schema, value, &format!("spec.features.{feature}"), &mut found);
@@ -44,31 +45,31 @@ fn walk(schema: &Value, value: &Value, field: &str, found: &mut Vec<SecretField>
     }
 }
 
-/// What is wrong with the marks in a feature's schema, each with its place.
+/// Returns the errors of the marks in a feature's schema, each with its location.
 pub(super) fn check(feature: &Feature) -> Vec<String> {
     let mut wrong = Vec::new();
     if feature.schema.mentions(MARK) {
-        marks(&feature.schema.read(), "schema", &mut wrong);
+        check_marks(&feature.schema.read(), "schema", &mut wrong);
     }
     wrong
 }
 
-fn marks(schema: &Value, place: &str, wrong: &mut Vec<String>) {
+fn check_marks(schema: &Value, location: &str, wrong: &mut Vec<String>) {
     if !schema[MARK].is_null() {
         let is_needed = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
         let is_text = |name: &str| schema["properties"][name]["type"] == "string" && is_needed(name);
         if schema[MARK] != true || schema["type"] != "object" || !is_text("name") || !is_text("key") {
             wrong.push(format!(
-                "{place}: {MARK} marks an object with the required strings name and key; make it one, or take the mark away"
+                "{location}: {MARK} marks an object with the required strings name and key; change the schema or remove the mark"
             ));
         }
     }
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
-        marks(below, &format!("{place}.properties.{name}"), wrong);
+        check_marks(below, &format!("{location}.properties.{name}"), wrong);
     }
     for below in ["items", "additionalProperties"] {
         if schema[below].is_object() {
-            marks(&schema[below], &format!("{place}.{below}"), wrong);
+            check_marks(&schema[below], &format!("{location}.{below}"), wrong);
         }
     }
 }
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_found_at_marked_places_alone() {
+    fn finds_references_only_at_marks() {
         let mut plain = reference();
         plain.as_object_mut().unwrap().remove(MARK);
         let schema = json!({"type": "object", "properties": {
@@ -106,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_at_anything_else_is_refused_with_its_place() {
+    fn rejects_marks_on_other_types() {
         let mut wrong = Vec::new();
         let schema = json!({"properties": {"good": reference(), "list": {"items": {"type": "string", MARK: true}}}});
-        marks(&schema, "schema", &mut wrong);
+        check_marks(&schema, "schema", &mut wrong);
         assert_eq!(
             wrong,
             [
-                "schema.properties.list.items: x-osdpl-secret marks an object with the required strings name and key; make it one, or take the mark away"
+                "schema.properties.list.items: x-osdpl-secret marks an object with the required strings name and key; change the schema or remove the mark"
             ]
         );
     }

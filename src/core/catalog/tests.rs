@@ -2,16 +2,16 @@ use super::*;
 use crate::testing::files;
 
 #[test]
-fn a_catalogue_is_read_and_every_chart_gets_the_keys_it_knows() {
+fn loads_and_filters_keys_by_chart() {
     let catalog = Catalog::load(&files(&[])).unwrap();
     let body = catalog.shared[0].body("front").unwrap();
     assert_eq!(&*body.source, r#"{"auth":{"admin":"${credentials.store.admin}"}}[]"#);
-    assert!(catalog.shared[0].body("store").is_none(), "keys of store are not known");
+    assert!(catalog.shared[0].body("store").is_none(), "the keys of store are unknown");
     assert_eq!(catalog.provider(&Component::parse("front/api").unwrap()), Some(("front", "front")));
 }
 
 #[test]
-fn everything_wrong_is_said_with_its_place() {
+fn reports_every_error_with_its_location() {
     let front = files(&[])["values/services/front.yaml"].to_string();
     let with = |from: &str, to: &str| front.replace(from, to);
     let cases: [(&str, String, &str); 16] = [
@@ -23,7 +23,7 @@ fn everything_wrong_is_said_with_its_place() {
         (
             "presets/small.yaml",
             "preset: smal\ndescription: x\n".into(),
-            "presets/small.yaml: the file is called \"small\" and says it is \"smal\"; make the two equal",
+            "presets/small.yaml: the file is named \"small\" but declares \"smal\"; make both equal",
         ),
         (
             "presets/small.yaml",
@@ -43,7 +43,7 @@ fn everything_wrong_is_said_with_its_place() {
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nfragments:\n- when: feature.x\n".into(),
-            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; there are spec, features",
+            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; available are spec, features",
         ),
         (
             "presets/small.yaml",
@@ -58,7 +58,7 @@ fn everything_wrong_is_said_with_its_place() {
         (
             "values/services/front.yaml",
             with("store/server", "store"),
-            "values/services/front.yaml: releases.front.needs[0]: \"store\" is no component; write application/component, such as keystone/api",
+            "values/services/front.yaml: releases.front.needs[0]: \"store\" is not a component; write application/component, such as keystone/api",
         ),
         (
             "values/services/front.yaml",
@@ -88,12 +88,12 @@ fn everything_wrong_is_said_with_its_place() {
         (
             "values/services/front.yaml",
             with("    plainJobs", "    unset: ['a..b']\n    plainJobs"),
-            "values/services/front.yaml: releases.front.unset: \"a..b\" is no path: a key is empty",
+            "values/services/front.yaml: releases.front.unset: \"a..b\" is not a valid path: a key is empty",
         ),
         (
             "values/services/front.yaml",
             with("    plainJobs", "    namespace: Front\n    plainJobs"),
-            "values/services/front.yaml: releases.front.namespace: \"Front\" is no name of a namespace; write lower-case letters",
+            "values/services/front.yaml: releases.front.namespace: \"Front\" is not a valid namespace name; write lower-case letters",
         ),
     ];
     for (path, text, expected) in cases {
@@ -102,9 +102,9 @@ fn everything_wrong_is_said_with_its_place() {
     }
 }
 
-/// Rules and couplings name releases: of a service that can't be read none is to blame them for.
+/// Rules and couplings name releases. They must not be blamed for a service that can't be read.
 #[test]
-fn a_service_that_cannot_be_read_is_the_only_thing_that_is_told() {
+fn reports_only_the_unreadable_service() {
     let front = files(&[])["values/services/front.yaml"].replace("service: front", "servce: front");
     let rules = "rules: [{releases: [front], when: 'true', level: error, path: conf.region, message: x}]\n";
     let changed = files(&[("values/services/front.yaml", &front), ("values/rules.yaml", rules)]);
@@ -112,15 +112,15 @@ fn a_service_that_cannot_be_read_is_the_only_thing_that_is_told() {
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].to_string().ends_with("; correct the file"), "{errors:?}");
     let alone = files(&[("values/rules.yaml", &rules.replace("[front]", "[frnt]"))]);
-    assert_eq!(Catalog::load(&alone).unwrap_err().0.len(), 1, "where all can be read, rules are looked at");
+    assert_eq!(Catalog::load(&alone).unwrap_err().0.len(), 1, "rules are checked if all services can be read");
 }
 
 #[test]
-fn what_is_rolled_exists_once_and_has_daemons() {
+fn checks_releases_of_the_rollout() {
     for (list, expected) in [
         ("[frnt]", "values/nodes.yaml: rollout[0]: there is no release \"frnt\", did you mean \"front\"?"),
-        ("[front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; take it out"),
-        ("[front, front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; take it out"),
+        ("[front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; remove it"),
+        ("[front, front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; remove it"),
     ] {
         let text = format!("rollout: {list}\n");
         let errors = Catalog::load(&files(&[("values/nodes.yaml", &text)])).unwrap_err().to_string();
@@ -129,13 +129,13 @@ fn what_is_rolled_exists_once_and_has_daemons() {
 }
 
 #[test]
-fn conditions_that_ask_a_secret_and_marks_at_anything_but_a_reference_are_refused() {
+fn rejects_secret_conditions_and_wrong_marks() {
     let feature = "feature: colour\ndescription: x\nschema: {type: object, properties: {name: {type: string, x-osdpl-secret: true}}}\n\
                    default: {name: red}\nfragments:\n- when: \"secret({'name': 'a', 'key': 'b'}) == 'x'\"\n";
     let errors = Catalog::load(&files(&[("values/features/colour.yaml", feature)])).unwrap_err().to_string();
     for expected in [
         "values/features/colour.yaml: schema.properties.name: x-osdpl-secret marks an object with the required strings name and key",
-        "values/features/colour.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` asks a secret, and its answer shows",
+        "values/features/colour.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` reads a secret, but its result is visible",
     ] {
         assert!(errors.contains(expected), "{errors}");
     }

@@ -1,4 +1,4 @@
-//! The texts of a catalogue, and trees that are kept as texts.
+//! Texts of a catalogue, and trees that are stored as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,20 +11,20 @@ use serde_json::Value;
 use osdpl_values::canonical;
 use osdpl_values::yaml;
 
-/// The files of a catalogue: path below its root (`values/services/nova.yaml`) to text.
+/// The files of a catalogue: maps the path below its root (`values/services/nova.yaml`) to the text.
 pub type Files = BTreeMap<String, Text>;
 
 /// The text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// Part of the program. Tests hold it to be right, so that what nobody asks for is never compiled, and nothing of it is copied.
+    /// Part of the program. Tests verify these files, so unused parts are never compiled, and nothing is copied.
     BuiltIn {
-        /// As it is written.
+        /// The text as written.
         text: &'static str,
-        /// The same as JSON, which is read several times as fast as YAML.
+        /// The same as JSON, which is parsed several times as fast as YAML.
         json: &'static str,
     },
-    /// Somebody else's: everything in it is looked at when it is loaded.
+    /// Provided by a user. Everything in it is checked when it is loaded.
     Given(String),
 }
 
@@ -34,13 +34,13 @@ impl Text {
         self
     }
 
-    /// What it says; `path` is where it stands.
+    /// Parses the text; `path` is used in errors.
     ///
     /// # Errors
-    /// With line and column, when it is not of the shape of `T`.
+    /// If the text does not have the shape of `T`; with line and column.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, yaml::Error> {
         let compiled = if let Self::BuiltIn { json, .. } = self { serde_json::from_str(json).ok() } else { None };
-        // What is wrong with the JSON has its place in the text that it was made of.
+        // If the JSON can't be parsed, parse the YAML again to get an error with a location.
         compiled.map_or_else(|| yaml::parse(path, self), Ok)
     }
 }
@@ -68,26 +68,26 @@ impl From<String> for Text {
     }
 }
 
-/// A tree that is kept as its text until it is asked for: few ever are, and a tree takes ten times as much memory.
+/// A tree that is stored as text until it is used. Few are, and a tree takes ten times as much memory.
 pub struct Late {
     text: Box<str>,
     tree: OnceLock<Value>,
 }
 
 impl Late {
-    /// Keeps a tree.
+    /// Stores a tree as text.
     pub fn new(tree: &Value) -> Self {
         Self { text: canonical(tree).into(), tree: OnceLock::new() }
     }
 
-    /// Whether a key or text of this name may stand in it; where not, none does.
+    /// Whether the text contains this key or string. If not, the tree does not either.
     pub fn mentions(&self, name: &str) -> bool {
         self.text.contains(name)
     }
 
-    /// The tree, for somebody who needs it once.
+    /// Parses the tree without caching it, for a single use.
     pub fn read(&self) -> Value {
-        // The text was made of a tree.
+        // The text was serialized from a tree, so it can be parsed.
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }

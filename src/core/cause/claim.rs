@@ -1,61 +1,63 @@
-//! Why a volume claim has no volume, and what to do.
+//! Volume claims without a volume: the reason and the fix.
 
 use super::Facts;
 use crate::health::pod::{OwnerKind, Unready};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A claim that holds a pod up.
+/// A claim that blocks a pod.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
     pub(super) stuck: bool,
 }
 
-/// The first claim of a pod that has no volume, where that is why no node takes the pod.
+/// The first unbound claim of a pod that keeps the pod from being scheduled.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &Unready) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
-        // A claim may wait for its pod (volumeBindingMode WaitForFirstConsumer), which waits for something else then.
-        let said = facts.provisioners.contains_key(&(namespace, name.as_str()));
-        if !stuck && !said && !is_about_volumes(scheduler) {
+        // With volumeBindingMode WaitForFirstConsumer the claim waits for its pod, which waits for something else.
+        let has_error = facts.provisioners.contains_key(&(namespace, name.as_str()));
+        if !stuck && !has_error && !is_about_volumes(scheduler) {
             return None;
         }
         let size = if claim.size.is_empty() { String::new() } else { format!(" ({})", claim.size) };
-        let mut message = format!("claim {name}{size} waits: {why}");
+        let mut message = format!("claim {name}{size} is pending: {why}");
         if stuck {
             let commands = commands(facts, claim, pod);
             message =
-                format!("{message}; make it, or delete what asks for it ({commands}), then correct spec.storageClass");
+                format!("{message}; create the StorageClass, or delete the objects that request it ({commands}), then correct spec.storageClass");
         }
         Some(Waiting { claim: &claim.name, message, stuck })
     })
 }
 
-/// The scheduler's words, which may be any plugin's (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
+/// Whether the scheduler's message, of any plugin, is about volumes (Kubernetes:
+/// `pkg/scheduler/framework/plugins/volumebinding`).
 fn is_about_volumes(scheduler: &str) -> bool {
-    let words = scheduler.to_lowercase();
+    let message = scheduler.to_lowercase();
     ["persistentvolumeclaim", "persistent volume", "storageclass", "free storage"]
         .iter()
-        .any(|word| words.contains(word))
+        .any(|word| message.contains(word))
 }
 
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
-        ClaimPhase::Lost => return Some(("its volume is gone, and the data with it".into(), false)),
+        ClaimPhase::Lost => return Some(("its volume and its data are lost".into(), false)),
         ClaimPhase::Pending => {}
     }
     let classes = facts.classes.as_ref();
-    let said = facts.provisioners.get(&(claim.namespace.as_str(), claim.name.as_str()));
-    let no_volume = said.map_or_else(|| "has made no volume yet".to_owned(), |said| format!("makes no volume: {said}"));
+    let error = facts.provisioners.get(&(claim.namespace.as_str(), claim.name.as_str()));
+    let no_volume =
+        error.map_or_else(|| "has not created a volume yet".to_owned(), |error| format!("creates no volume: {error}"));
     Some(match (claim.class.as_deref(), classes) {
         (None, Some(classes)) if !classes.values().any(|class| class.is_default) => {
-            ("it names no StorageClass, and none is the default one".into(), true)
+            ("it names no StorageClass, and there is no default one".into(), true)
         }
         (None, _) => (format!("the default StorageClass {no_volume}"), false),
-        (Some(""), _) => ("it asks for a volume without a class, and none fits".into(), false),
+        (Some(""), _) => ("it requests a volume without a class, and none matches".into(), false),
         (Some(name), Some(classes)) => match classes.get(name) {
             Some(class) => (format!("StorageClass {name:?} ({}) {no_volume}", class.provisioner), false),
             None => (format!("StorageClass {name:?} does not exist"), true),
@@ -64,7 +66,7 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     })
 }
 
-/// The commands that have done with a claim which can't be bound.
+/// The commands that delete a claim which cannot be bound.
 fn commands(facts: &Facts<'_>, claim: &Claim, pod: &Unready) -> String {
     let set = (pod.owner.kind == OwnerKind::StatefulSet).then_some(pod.owner.name.as_str());
     match set.filter(|set| pod_of(claim, set).is_some()) {
@@ -73,8 +75,10 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &Unready) -> String {
     }
 }
 
-/// The commands that have done with a `StatefulSet` and with those of its claims that have no volume: neither the class of a claim nor the claim
-/// templates of a `StatefulSet` can be changed. Pods whose claims are bound go on.
+/// The commands that delete a `StatefulSet` and its pending claims, because neither the class of a claim nor claim
+/// templates can be changed.
+///
+/// Pods with bound claims keep running.
 pub fn remedy<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
     let own = claims.filter(|claim| claim.namespace == namespace);
     let own: Vec<(&str, &str, bool)> = own
@@ -87,7 +91,7 @@ pub fn remedy<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set:
     if !waiting.is_empty() && waiting.len() == own.len() {
         return format!("{kubectl} statefulset {set}; {kubectl} pvc {claims}");
     }
-    let set = format!("{kubectl} statefulset {set} --cascade=orphan (its pods go on)");
+    let set = format!("{kubectl} statefulset {set} --cascade=orphan (its pods keep running)");
     if waiting.is_empty() {
         return set;
     }
@@ -96,12 +100,12 @@ pub fn remedy<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set:
     format!("{set}; {kubectl} pvc {claims} --wait=false; {kubectl} pod {}", pods.join(" "))
 }
 
-/// The pod of a `StatefulSet` that a claim is for: it is called `<template>-<set>-<ordinal>`.
+/// The pod of a `StatefulSet` that a claim belongs to: the claim's name is `<template>-<set>-<ordinal>`.
 fn pod_of<'a>(claim: &'a Claim, set: &str) -> Option<&'a str> {
     let ordinal = claim.name.rsplit_once('-').map(|(_, ordinal)| ordinal)?;
     let digits = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
-    let at = claim.name.len().checked_sub(set.len() + 1 + ordinal.len())?;
-    let (template, pod) = claim.name.split_at_checked(at)?;
+    let template_len = claim.name.len().checked_sub(set.len() + 1 + ordinal.len())?;
+    let (template, pod) = claim.name.split_at_checked(template_len)?;
     let of_set = pod.strip_prefix(set)?.strip_prefix('-') == Some(ordinal);
     (digits && of_set && template.ends_with('-')).then_some(pod)
 }

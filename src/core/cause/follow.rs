@@ -1,4 +1,4 @@
-//! From a victim to its root: through what its waiting init container waits for, pod by pod.
+//! Follows the dependencies of an affected object to its root cause, pod by pod.
 
 use std::collections::BTreeMap;
 
@@ -10,78 +10,84 @@ use crate::health::pod::{Dependency, OwnerKind, Unready};
 use crate::health::{has_no_nodes, verdict};
 use crate::observed::{JobSeen, Key, Trouble, Workload};
 
-/// Why something is waited for that nobody has made.
-const ABSENT: &str = "it is not there";
+/// The reason of a dependency that was never created.
+const NOT_FOUND: &str = "it does not exist";
 
-/// Why something is waited for that helm has made.
-const GONE: &str = "it was deleted";
+/// The reason of a dependency that helm created.
+const DELETED: &str = "it was deleted";
 
-/// Why a node is a root.
+/// The reason of a node.
 const NOT_READY: &str = "NotReady";
 
-/// Something that may have a cause.
+/// An object whose cause is searched.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
     Workload(&'a Workload, Option<&'a str>),
     Job(&'a JobSeen),
-    /// It is not there, or nothing of ours is behind it.
+    /// An object that does not exist or belongs to no release.
     Absent(&'static str, &'a str, &'a str),
     /// A node that is not ready.
     Node(&'a str),
-    /// A workload of the release that waits for it, which is gone: by its pods' labels.
+    /// A deleted workload of the release that waits for it, by the labels of its pods.
     Gone(&'a str, &'a BTreeMap<String, String>),
 }
 
 impl<'a> Scene<'a> {
-    /// Why a workload is not ready, if any of its pods says so, or why it has none.
+    /// Why a workload is not ready, if it has unready pods or its pods cannot be created.
     pub fn of_workload(&self, workload: &'a Workload) -> Option<Chain> {
-        self.is_told(&place(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
+        self.has_reason(&place(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
-    /// For each node that is not ready and has a pod of it, from it to that node.
+    /// A chain to each lost node that has a pod of the workload.
     pub fn of_lost_nodes(&self, workload: &'a Workload) -> Vec<Chain> {
         let lost = self.pods.get(&place(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
-    /// Why a Job is not complete, if its pod says so, or why it has none.
+    /// Why a Job is not complete, if it has an unready pod or its pod cannot be created.
     pub fn of_job(&self, job: &'a JobSeen) -> Option<Chain> {
-        self.is_told(&of_job(job)).then(|| self.follow(Suspect::Job(job), None))
+        self.has_reason(&of_job(job)).then(|| self.follow(Suspect::Job(job), None))
     }
 
-    fn is_told(&self, place: &super::Place<'_>) -> bool {
+    fn has_reason(&self, place: &super::Place<'_>) -> bool {
         self.facts.refused.contains_key(place) || self.pods.get(place).is_some_and(|pods| !pods.is_empty())
     }
 
-    /// Why a pod is not ready; nothing for one that is, or that is of nothing that is known.
+    /// Why a pod is not ready; `None` if it is ready or its owner is unknown.
     pub fn of_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let of = |place: &super::Place<'_>| place.0 == namespace;
         let mut all = self.pods.iter().filter(|(place, _)| of(place));
-        let (at, pod) = all.find_map(|(at, pods)| Some((at, *pods.iter().find(|pod| pod.name == name)?)))?;
-        let workload = self.workloads.iter().copied().find(|workload| place(workload) == *at);
+        let (owner, pod) = all.find_map(|(owner, pods)| Some((owner, *pods.iter().find(|pod| pod.name == name)?)))?;
+        let workload = self.workloads.iter().copied().find(|workload| place(workload) == *owner);
         let suspect = match workload {
             Some(workload) => Suspect::Workload(workload, None),
-            None => Suspect::Job(self.jobs.iter().copied().find(|job| of_job(job) == *at)?),
+            None => Suspect::Job(self.jobs.iter().copied().find(|job| of_job(job) == *owner)?),
         };
         Some(self.follow(suspect, Some(pod)))
     }
 
-    /// `given` is the pod to begin with, where one is asked for and not the one most worth telling.
+    /// Follows the dependencies, starting with pod `given` instead of the most relevant one if it is set.
     fn follow(&self, victim: Suspect<'a>, given: Option<&'a Unready>) -> Chain {
         let mut links = vec![link(victim)];
         let (mut suspect, mut pod) = (victim, given.or_else(|| self.pod(victim)));
         loop {
             let next = pod.and_then(|pod| self.next(suspect, pod));
             let Some(next) = next else {
-                let Why { told, look } = self.why(suspect, pod, given.is_some() && links.len() == 1);
-                let stuck = told.as_ref().is_some_and(|told| told.stuck);
-                return Chain { links, why: told.map(|told| told.message), stuck, look, release: release(suspect) };
+                let Why { trouble, look } = self.why(suspect, pod, given.is_some() && links.len() == 1);
+                let stuck = trouble.as_ref().is_some_and(|trouble| trouble.stuck);
+                return Chain {
+                    links,
+                    why: trouble.map(|trouble| trouble.message),
+                    stuck,
+                    look,
+                    release: release(suspect),
+                };
             };
             let found = link(next);
-            let again = links.contains(&found);
+            let is_cycle = links.contains(&found);
             links.push(found);
-            if again {
+            if is_cycle {
                 let why = Some("they wait for each other".into());
                 return Chain { links, why, stuck: true, look: Vec::new(), release: release(next) };
             }
@@ -89,13 +95,13 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What a pod waits for: its node above all.
+    /// The dependency that a pod waits for. A lost node comes first.
     fn next(&self, suspect: Suspect<'a>, pod: &'a Unready) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
-        node.or_else(|| pod.wants.waits.iter().find_map(|dependency| self.unmet(suspect, pod, dependency)))
+        node.or_else(|| pod.wants.waits.iter().find_map(|dependency| self.unmet_dependency(suspect, pod, dependency)))
     }
 
-    /// The pod of it that is most worth telling, on its node where one counts.
+    /// The most relevant pod, limited to the node if one is given.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a Unready> {
         let (place, node) = match suspect {
             Suspect::Workload(workload, node) => (place(workload), node),
@@ -106,12 +112,17 @@ impl<'a> Scene<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// What is behind a dependency, if it is not there yet. What nothing is known of counts as there.
-    fn unmet(&self, victim: Suspect<'a>, pod: &'a Unready, dependency: &'a Dependency) -> Option<Suspect<'a>> {
+    /// The object behind an unmet dependency. Dependencies without any information count as met.
+    fn unmet_dependency(
+        &self,
+        victim: Suspect<'a>,
+        pod: &'a Unready,
+        dependency: &'a Dependency,
+    ) -> Option<Suspect<'a>> {
         match dependency {
             Dependency::Job { namespace, name } => {
                 let job = self.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-                let absent = || self.before(victim).unwrap_or(Suspect::Absent("Job", namespace, name));
+                let absent = || self.running_hook(victim).unwrap_or(Suspect::Absent("Job", namespace, name));
                 job.map_or_else(|| Some(absent()), |job| (!job.complete).then_some(Suspect::Job(job)))
             }
             Dependency::DaemonSet { namespace, name } => {
@@ -139,8 +150,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The Job of the victim's release that runs now: helm makes its hooks one after the other, so one that is not there waits for it.
-    fn before(&self, victim: Suspect<'a>) -> Option<Suspect<'a>> {
+    /// The running Job of the release: helm creates hooks one after the other, so a missing Job waits for it.
+    fn running_hook(&self, victim: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(victim)?;
         let runs = |job: &&&JobSeen| !job.complete && job.namespace == own.namespace && job.release == own.name;
         let found = self.jobs.iter().filter(runs).map(|job| Suspect::Job(job));
@@ -148,7 +159,7 @@ impl<'a> Scene<'a> {
         others.next()
     }
 
-    /// The workload whose pods have these labels, by upstream's three.
+    /// The workload whose pods have these labels, by upstream's three labels.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
             Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
@@ -158,14 +169,17 @@ impl<'a> Scene<'a> {
         found.find(|workload| release.is_none_or(|release| workload.release == *release))
     }
 
-    /// Why a root is as it is. What is kept of a workload or Job is told of the pod most worth telling; of another one that pod itself tells.
+    /// The reason of a root cause.
+    ///
+    /// A stored reason of a workload or Job belongs to its most relevant pod, so for pod `given` the reason is taken
+    /// from the pod.
     fn why(&self, suspect: Suspect<'a>, pod: Option<&Unready>, given: bool) -> Why {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.told(&namespace, pod));
         let kept = match suspect {
-            Suspect::Absent(..) => Some(Trouble { stuck: false, message: ABSENT.into() }),
+            Suspect::Absent(..) => Some(Trouble { stuck: false, message: NOT_FOUND.into() }),
             Suspect::Node(_) => Some(Trouble { stuck: false, message: NOT_READY.into() }),
-            Suspect::Gone(..) => Some(Trouble { stuck: true, message: GONE.into() }),
+            Suspect::Gone(..) => Some(Trouble { stuck: true, message: DELETED.into() }),
             Suspect::Workload(workload, None) if has_no_nodes(workload) => {
                 Some(Trouble { stuck: true, message: verdict(workload).reason })
             }
@@ -176,12 +190,12 @@ impl<'a> Scene<'a> {
             Suspect::Job(job) => job.trouble.clone().filter(|_| !given),
         };
         let (trouble, look) = own.map_or((None, Vec::new()), |Told { trouble, look }| (Some(trouble), look));
-        Why { told: kept.or(trouble), look }
+        Why { trouble: kept.or(trouble), look }
     }
 }
 
 struct Why {
-    told: Option<Trouble>,
+    trouble: Option<Trouble>,
     look: Vec<CauseObject>,
 }
 
@@ -198,8 +212,10 @@ fn release(suspect: Suspect<'_>) -> Option<Key> {
     }
 }
 
-/// What pods with these labels were of, where they are of the victim's own release: helm has made it before anything could wait for it.
-/// Of other releases nothing is known then; pods may be made by anybody.
+/// The deleted workload with these pod labels, if it belongs to the release itself: helm created it before anything
+/// could wait for it.
+///
+/// Pods of other releases may have been created by anyone.
 fn gone<'a>(victim: Suspect<'a>, namespace: &'a str, labels: &'a BTreeMap<String, String>) -> Option<Suspect<'a>> {
     let own = release(victim)?;
     let same = own.namespace == namespace && labels.get(RELEASE_GROUP) == Some(&own.name);

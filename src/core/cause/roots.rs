@@ -1,4 +1,4 @@
-//! Each root once, with its victims.
+//! Groups affected objects by root cause.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,16 +7,16 @@ use super::Chain;
 use crate::api::CauseObject;
 use crate::observed::{Cause, Key};
 
-/// Something that is not ready, and why.
+/// An object that is not ready, with the path to its root cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
-    /// The release that it belongs to.
+    /// Its release.
     pub release: Key,
-    /// From it to its root.
+    /// The path to its root cause.
     pub chain: Chain,
 }
 
-/// Each root once, with its victims: what can't go on without help first, then what most wait for.
+/// The root causes, each once. Causes that cannot recover come first, then those with the most affected objects.
 pub fn roots<'a>(victims: impl IntoIterator<Item = &'a Victim>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
     for Victim { release, chain } in victims {
@@ -41,7 +41,7 @@ pub fn roots<'a>(victims: impl IntoIterator<Item = &'a Victim>) -> Vec<Cause> {
     causes
 }
 
-/// The root itself, and what else to look at.
+/// The root cause itself and further objects to inspect.
 fn objects(chain: &Chain) -> Vec<CauseObject> {
     chain.links.last().map(|link| link.object.clone()).into_iter().chain(chain.look.iter().cloned()).collect()
 }

@@ -4,9 +4,9 @@ use super::*;
 use crate::health::{job, pod, storage, workload};
 use crate::observed::{Claim, ClaimPhase, Class};
 
-/// Deployments, `DaemonSets`, Jobs and unready pods, in few words.
+/// Builds workloads, Jobs and unready pods.
 #[derive(Default)]
-struct World {
+struct Cluster {
     workloads: Vec<Workload>,
     jobs: Vec<JobSeen>,
     pods: Vec<Unready>,
@@ -16,7 +16,7 @@ struct World {
     lost: Vec<String>,
 }
 
-impl World {
+impl Cluster {
     fn workload(mut self, kind: WorkloadKind, component: &str, ready: i32) -> Self {
         let (application, own) = component.split_once('/').unwrap();
         let labels = json!({"application": application, "component": own});
@@ -50,7 +50,7 @@ impl World {
         self
     }
 
-    /// A pod in its waiting init container, with this environment.
+    /// A pod in its init container with these dependencies.
     fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
         let mut all = json!({"DEPENDENCY_SERVICE": ""});
         all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());
@@ -82,25 +82,25 @@ impl World {
         self
     }
 
-    /// A pod without a node, with these claims and these words of the scheduler.
-    fn homeless(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
+    /// An unscheduled pod with these claims and this message of the scheduler.
+    fn unschedulable(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
         let volumes: Vec<_> = claims.iter().map(|name| json!({"persistentVolumeClaim": {"claimName": name}})).collect();
         let condition =
             json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": scheduler});
         self.pod(kind, owner, "", &json!({"volumes": volumes}), &json!({"conditions": [condition]}))
     }
 
-    /// What is told of the first workload, with whether it can't go on.
-    fn told(&self) -> (String, bool) {
-        self.seen(|scene| scene.of_workload(scene.workloads[0]))
+    /// The cause of the first workload, and whether it cannot recover.
+    fn workload_cause(&self) -> (String, bool) {
+        self.cause(|scene| scene.of_workload(scene.workloads[0]))
     }
 
-    /// The same of the first Job.
-    fn told_of_job(&self) -> (String, bool) {
-        self.seen(|scene| scene.of_job(scene.jobs[0]))
+    /// The cause of the first Job, and whether it cannot recover.
+    fn job_cause(&self) -> (String, bool) {
+        self.cause(|scene| scene.of_job(scene.jobs[0]))
     }
 
-    fn seen(&self, look: impl FnOnce(&Scene<'_>) -> Option<Chain>) -> (String, bool) {
+    fn cause(&self, find: impl FnOnce(&Scene<'_>) -> Option<Chain>) -> (String, bool) {
         let mut pods = Pods::new();
         for pod in &self.pods {
             pods.entry(("n", pod.owner.kind, &pod.owner.name)).or_default().push(pod);
@@ -112,9 +112,9 @@ impl World {
         let facts = Facts { claims, classes, nodes, ..Facts::default() };
         let (workloads, jobs) = (self.workloads.iter().collect(), self.jobs.iter().collect());
         let scene = Scene { workloads, jobs, pods: &pods, services: Some(services), facts: &facts };
-        let chain = look(&scene).unwrap();
-        let told = if chain.is_victim() { chain.to_string() } else { chain.why.clone().unwrap_or_default() };
-        (told, chain.stuck)
+        let chain = find(&scene).unwrap();
+        let cause = if chain.is_victim() { chain.to_string() } else { chain.why.clone().unwrap_or_default() };
+        (cause, chain.stuck)
     }
 }
 
@@ -123,87 +123,87 @@ mod claims;
 use WorkloadKind::{DaemonSet, StatefulSet};
 
 #[test]
-fn the_chain_goes_through_pods_on_the_same_node_to_the_root() {
+fn follows_pods_on_the_same_node() {
     let on_node = |application: &str, component: &str| {
         let labels = json!({"application": application, "component": component});
         json!({"DEPENDENCY_POD_JSON": json!([{"labels": labels, "requireSameNode": true}]).to_string()})
     };
-    let told = World::default()
+    let cause = Cluster::default()
         .workload(DaemonSet, "nova/compute", 2)
         .workload(DaemonSet, "neutron/ovs-agent", 2)
         .workload(DaemonSet, "openvswitch/server", 2)
         .waits("DaemonSet", "compute", "n3", &on_node("neutron", "ovs-agent"))
         .waits("DaemonSet", "ovs-agent", "n3", &on_node("openvswitch", "server"))
         .pulls("DaemonSet", "server", "n3")
-        .told();
+        .workload_cause();
     let expected =
         "waits for neutron/ovs-agent on n3 ← openvswitch/server on n3: server-0: ImagePullBackOff quay.io/none:1";
-    assert_eq!(told, (expected.to_owned(), true));
+    assert_eq!(cause, (expected.to_owned(), true));
 }
 
 #[test]
-fn a_service_leads_to_what_is_behind_it_and_one_that_answers_is_passed_over() {
+fn follows_services_and_skips_ready_ones() {
     let environment = json!({"DEPENDENCY_SERVICE": "n:cache,n:server"});
     let world = |ready| {
-        World::default()
+        Cluster::default()
             .workload(StatefulSet, "keystone/api", 0)
             .workload(StatefulSet, "memcached/cache", 1)
             .workload(StatefulSet, "mariadb/server", ready)
             .waits("StatefulSet", "api", "n1", &environment)
     };
-    let told = world(0).pulls("StatefulSet", "server", "n2").told();
-    assert_eq!(told, ("waits for mariadb/server: server-0: ImagePullBackOff quay.io/none:1".to_owned(), true));
-    assert_eq!(world(0).told().0, "waits for mariadb/server");
-    assert_eq!(world(1).told().0, "api-0: waits in init container init");
+    let cause = world(0).pulls("StatefulSet", "server", "n2").workload_cause();
+    assert_eq!(cause, ("waits for mariadb/server: server-0: ImagePullBackOff quay.io/none:1".to_owned(), true));
+    assert_eq!(world(0).workload_cause().0, "waits for mariadb/server");
+    assert_eq!(world(1).workload_cause().0, "api-0: waits in init container init");
 }
 
 #[test]
-fn what_is_not_there_is_a_root() {
+fn missing_dependencies_are_root_causes() {
     for (variable, value, expected) in [
-        ("DEPENDENCY_SERVICE", "n:none", "waits for Service none: it is not there"),
-        ("DEPENDENCY_JOBS", "none", "waits for Job none: it is not there"),
-        ("DEPENDENCY_JOBS_JSON", r#"[{"name": "none"}]"#, "waits for Job none: it is not there"),
-        ("DEPENDENCY_DAEMONSET", "none", "waits for DaemonSet none: it is not there"),
+        ("DEPENDENCY_SERVICE", "n:none", "waits for Service none: it does not exist"),
+        ("DEPENDENCY_JOBS", "none", "waits for Job none: it does not exist"),
+        ("DEPENDENCY_JOBS_JSON", r#"[{"name": "none"}]"#, "waits for Job none: it does not exist"),
+        ("DEPENDENCY_DAEMONSET", "none", "waits for DaemonSet none: it does not exist"),
         ("DEPENDENCY_JOBS", "db-sync", "waits for Job db-sync"),
         ("DEPENDENCY_POD_JSON", "nonsense", "api-0: waits in init container init"),
     ] {
-        let world = World::default().workload(StatefulSet, "keystone/api", 0).job("db-sync");
-        let told = world.waits("StatefulSet", "api", "n1", &json!({variable: value})).told();
-        assert_eq!(told.0, expected, "{variable}");
+        let world = Cluster::default().workload(StatefulSet, "keystone/api", 0).job("db-sync");
+        let cause = world.waits("StatefulSet", "api", "n1", &json!({variable: value})).workload_cause();
+        assert_eq!(cause.0, expected, "{variable}");
     }
 }
 
 #[test]
-fn those_who_wait_for_each_other_are_told_once_around() {
-    let told = World::default()
+fn reports_cycles_once() {
+    let cause = Cluster::default()
         .workload(StatefulSet, "nova/api", 0)
         .workload(StatefulSet, "neutron/server", 0)
         .waits("StatefulSet", "api", "n1", &json!({"DEPENDENCY_SERVICE": "n:server"}))
         .waits("StatefulSet", "server", "n1", &json!({"DEPENDENCY_SERVICE": "n:api"}))
-        .told();
-    assert_eq!(told, ("waits for neutron/server ← nova/api: they wait for each other".to_owned(), true));
+        .workload_cause();
+    assert_eq!(cause, ("waits for neutron/server ← nova/api: they wait for each other".to_owned(), true));
 }
 
 #[test]
-fn what_a_jobs_own_release_lost_is_told_and_of_other_releases_nothing_is_guessed() {
+fn reports_deleted_workloads_of_the_same_release() {
     let environment = json!({"DEPENDENCY_SERVICE": "n:server"});
     let world = |release: &str| {
-        let mut world = World::default().job("nova-wait").waits("Job", "nova-wait", "n1", &environment);
+        let mut world = Cluster::default().job("nova-wait").waits("Job", "nova-wait", "n1", &environment);
         let labels = json!({"application": "nova", "component": "server", "release_group": release});
         world.services.push(("server".into(), serde_json::from_value(labels).unwrap()));
-        world.told_of_job()
+        world.job_cause()
     };
     assert_eq!(world("nova"), ("waits for nova/server: it was deleted".to_owned(), true));
     assert_eq!(world("other"), ("nova-wait-0: waits in init container init".to_owned(), false));
 }
 
 #[test]
-fn a_node_that_is_not_there_is_the_root_whatever_its_pods_say() {
-    let mut world = World::default()
+fn lost_node_takes_precedence_over_pod_errors() {
+    let mut world = Cluster::default()
         .workload(DaemonSet, "libvirt/libvirt", 2)
         .pulls("DaemonSet", "libvirt", "n3")
         .claim("c", None, "Pending");
-    assert!(world.told().0.starts_with("libvirt-0: ImagePullBackOff"));
+    assert!(world.workload_cause().0.starts_with("libvirt-0: ImagePullBackOff"));
     world.lost.push("n3".into());
-    assert_eq!(world.told(), ("waits for node n3: NotReady".to_owned(), false));
+    assert_eq!(world.workload_cause(), ("waits for node n3: NotReady".to_owned(), false));
 }

@@ -1,17 +1,18 @@
-//! `client.admin`'s key in the charts' hands: they make pools and users themselves.
+//! `client.admin`'s key for charts that create pools and users themselves.
 
 use std::collections::BTreeMap;
 
 use super::{CephxKey, Consumer};
 
-/// The Secret that the charts' Jobs and init containers mount `client.admin`'s key from; upstream's default of `ceph_client.user_secret_name`.
+/// The Secret from which the charts' Jobs and init containers mount `client.admin`'s key; upstream's default of
+/// `ceph_client.user_secret_name`.
 pub const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
-/// What the charts make pools and users with.
+/// The credentials and settings with which the charts create pools and users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
     /// The key of `client.admin`.
     pub key: CephxKey,
-    /// Copies of the data in each consumer's pool.
+    /// The number of replicas in each consumer's pool.
     pub replicas: BTreeMap<Consumer, i64>,
 }

@@ -1,4 +1,4 @@
-//! What a pass knows of the Ceph that the spec declares.
+//! The state of the Ceph that the spec declares.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use osdpl_values::Values;
 /// The Ceph that the spec declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
-    /// What is known of it, or why nothing is.
+    /// The settings, or the reason why they can't be read.
     pub read: Result<Ceph, Unready>,
-    /// What the `CephCluster` says of itself, where Rook runs it and it is known.
+    /// The status of the `CephCluster`, if Rook runs it and it is known.
     pub cluster: Option<Cluster>,
-    /// Who runs the gateways of the object store that is asked for, or why that is not known; none where none is asked for.
+    /// The gateways of the object store, or the reason why they are unknown; `None` if the spec has no object store.
     pub gateway: Option<Result<Gateway, Unready>>,
-    /// What wanted releases need and the Secret does not say, in the order of [`Consumer::ALL`].
+    /// Users that desired releases need and the Secret lacks, in the order of [`Consumer::ALL`].
     pub lacking: Vec<Problem>,
-    /// What is not as it should be, though what runs can go on with what it has.
+    /// A problem that does not affect running releases.
     pub note: Option<Unready>,
-    /// Every word of the Secret that may be a key, malformed ones as well: what must never show.
+    /// Every word of the Secret that may be a key, including malformed ones. They must never be shown.
     pub secrets: Vec<Secret>,
 }
 
-/// A text that never shows itself.
+/// A text that is redacted in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -32,57 +32,57 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Why the declared Ceph can't be used.
+/// The reason why the declared Ceph can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unready {
-    /// The Secret is not there, or can't be read.
+    /// The Secret does not exist or can't be read.
     #[error("{0}")]
     Secret(String),
-    /// The Secret is no description of a Ceph.
+    /// The Secret is malformed.
     #[error(transparent)]
     Malformed(#[from] Problem),
-    /// Rook has not made what is needed yet, or can't.
+    /// Rook has not created the required objects yet, or can't.
     #[error("{0}")]
     Rook(String),
-    /// An object that is not ours has the name of one that the charts mount.
-    #[error("{0} was not made by osdpl, which must write there; delete it, or take it out of the way")]
+    /// A foreign object has the name of one that the charts mount.
+    #[error("{0} was not created by osdpl, which needs to write it; delete or rename it")]
     Occupied(String),
-    /// It is another Ceph than the one that the charts use.
+    /// It is not the Ceph that the charts use.
     #[error(
-        "the Ceph described is {found}, and the cloud's images, volumes and instances are in {held} (ConfigMap {map}): nothing is changed; correct what describes it, or, where the cloud is to begin anew on that Ceph, delete that ConfigMap"
+        "the described Ceph is {found}, but the cloud's images, volumes and instances are in {held} (ConfigMap {map}): nothing is changed; correct the description, or delete that ConfigMap to start with an empty Ceph"
     )]
     Another {
-        /// The fsid in what describes it.
+        /// The fsid in the description.
         found: String,
-        /// The fsid that the charts were given.
+        /// The fsid that the charts use.
         held: String,
-        /// Where that stands.
+        /// The ConfigMap with the fsid that the charts use.
         map: String,
     },
 }
 
 impl Declared {
-    /// One that lacks nothing, or that is not known.
+    /// Creates one that lacks nothing, or that is unknown.
     pub fn of(read: Result<Ceph, Unready>) -> Self {
         let keys = read.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
         Self { read, cluster: None, gateway: None, lacking: Vec::new(), note: None, secrets }
     }
 
-    /// What Rook answers.
+    /// Creates one from Rook's objects.
     pub fn by_rook((read, cluster): (Result<Ceph, Unready>, Option<Cluster>)) -> Self {
         let note = cluster.as_ref().and_then(Cluster::trouble);
         Self { cluster, note, ..Self::of(read) }
     }
 
-    /// What keeps it from being ready for every release that needs it, first things first.
+    /// Returns the most important reason why it is not ready for every release that needs it.
     pub fn trouble(&self) -> Option<Unready> {
         let lacking = || self.lacking.first().cloned().map(Unready::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
         self.read.as_ref().err().cloned().or_else(lacking).or_else(|| self.note.clone()).or_else(gateway)
     }
 
-    /// The same with what is known of the gateways.
+    /// Sets the gateways.
     #[must_use]
     pub fn with_gateway(self, gateway: Option<Result<Gateway, Unready>>) -> Self {
         let key = match &gateway {
@@ -92,8 +92,11 @@ impl Declared {
         Self { gateway, secrets: self.secrets.into_iter().chain(key).collect(), ..self }
     }
 
-    /// What expressions see as `ceph`: see [`variables()`], and with an object store `ceph.rgw`: `chart`, whether the chart runs the gateways (with
-    /// `monitors` and `fsid` then, and `public` where the spec says it), else `internal` and `public`, each with `scheme`, `host` and `port`.
+    /// Returns the variable `ceph` of expressions, see [`variables()`].
+    ///
+    /// With an object store there is `ceph.rgw`. Its `chart` is whether the chart runs the gateways. If so, it has
+    /// `monitors`, `fsid`, and `public` if the spec contains it, else `internal` and `public`. Both addresses have
+    /// `scheme`, `host` and `port`.
     pub fn variables(&self) -> Values {
         let ceph = self.read.as_ref().ok();
         let mut variables = ceph.map(variables).unwrap_or_default();
@@ -103,7 +106,7 @@ impl Declared {
         variables
     }
 
-    /// Why an expression that asks for this (`ceph.<name>`) finds nothing.
+    /// Returns the reason why `ceph.<name>` is missing in expressions.
     pub fn blame(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
@@ -116,8 +119,8 @@ impl Declared {
     }
 }
 
-/// What a Secret says: `object` is its `namespace/name`, `data` what it holds or why it can't be read, `releases` the catalogue's names of
-/// those that are wanted.
+/// Reads a Secret. `object` is its `namespace/name`, `data` is its data or the reason why it can't be read, and
+/// `releases` are the catalogue's names of the desired releases.
 pub fn declared<'a>(
     object: &str,
     data: Result<BTreeMap<String, Vec<u8>>, String>,
@@ -127,11 +130,11 @@ pub fn declared<'a>(
         Ok(data) => data,
         Err(problem) => return Declared::of(Err(Unready::Secret(problem))),
     };
-    // A Secret may have been filled for both; then ours says more.
+    // If a Secret has the keys of both layouts, the documented one has more information.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let lacking = read.as_ref().map(|ceph| lacking(ceph, releases)).unwrap_or_default();
-    Declared { lacking, secrets: words(&data), ..Declared::of(read.map_err(Unready::from)) }
+    Declared { lacking, secrets: possible_keys(&data), ..Declared::of(read.map_err(Unready::from)) }
 }
 
 fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Problem> {
@@ -147,20 +150,20 @@ fn lacking<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<Prob
     needed.into_iter().filter(|consumer| ceph.user(*consumer).is_none()).map(|one| ceph.missing(one)).collect()
 }
 
-/// Every word that is long enough to be a key, or a good part of one, and is none of what stands in `ceph.conf`.
-fn words(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
-    const SHORTEST: usize = 16;
-    const OPEN: [&str; 5] = ["mon_host", "mon_endpoints", "fsid", "rgw_internal", "rgw_external"];
-    let closed = data.iter().filter(|(key, _)| {
+/// Returns every word that is long enough to be a key or a large part of one, and that is not public.
+fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
+    const MIN_LENGTH: usize = 16;
+    const PUBLIC: [&str; 5] = ["mon_host", "mon_endpoints", "fsid", "rgw_internal", "rgw_external"];
+    let secret_values = data.iter().filter(|(key, _)| {
         let names = matches!(key.rsplit('.').next(), Some("pool" | "user"));
-        !names && !OPEN.contains(&key.as_str())
+        !names && !PUBLIC.contains(&key.as_str())
     });
-    let texts = closed.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+    let texts = secret_values.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
     let words = texts.flat_map(|text| {
         let words = text.split(|c: char| c.is_whitespace() || c == ';');
-        // Pools and users in Mirantis' form.
+        // Pools and users in Mirantis' layout.
         let words = words.filter(|word| !word.contains(':') && !word.starts_with("client."));
-        words.filter(|word| word.len() >= SHORTEST).map(|word| Secret(word.to_owned())).collect::<Vec<_>>()
+        words.filter(|word| word.len() >= MIN_LENGTH).map(|word| Secret(word.to_owned())).collect::<Vec<_>>()
     });
     words.collect()
 }

@@ -1,10 +1,10 @@
-//! A Ceph for where there is no cluster to ask.
+//! A placeholder Ceph, for commands without access to a cluster.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
-/// A Ceph that is none, with upstream's names: what `osdpl render` shows values with.
+/// Returns a placeholder Ceph with upstream's names, which `osdpl render` uses.
 pub fn example() -> Ceph {
     let key = CephxKey::of_zeros();
     let pool = |consumer| match consumer {
@@ -32,7 +32,7 @@ pub fn example() -> Ceph {
     }
 }
 
-/// The gateways of the example.
+/// Returns placeholder gateways.
 pub fn example_gateway() -> Gateway {
     let url = Url { scheme: "http".into(), host: "rgw.example.org".into(), port: 80 };
     Gateway::Elsewhere { internal: url.clone(), public: url }

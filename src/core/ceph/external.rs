@@ -1,15 +1,15 @@
-//! Our own layout of a Secret that describes a Ceph which Kubernetes does not know.
+//! The documented layout of a Secret that describes an external Ceph.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name, is_uuid};
 
-/// Reads a Secret of these keys: `mon_host` and `fsid`, and for each of glance, cinder, cinder-backup, nova, manila and gnocchi that the cloud
-/// has `<service>.key` and `<service>.pool`, with `<service>.user` where its name is not upstream's default. Without a `nova.key` nova is
-/// cinder's user.
+/// Reads a Secret with these keys: `mon_host` and `fsid`, and for each of glance, cinder, cinder-backup, nova, manila
+/// and gnocchi that the cloud has `<service>.key` and `<service>.pool`, with `<service>.user` if the name is not
+/// upstream's default. Without `nova.key`, nova uses cinder's user.
 ///
 /// # Errors
-/// The first key that is missing or malformed.
+/// The first missing or malformed key.
 pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, Problem> {
     let source = Source { object, data };
     let monitors = source.parsed("mon_host", Monitors::parse(source.required("mon_host")?))?;
@@ -19,8 +19,8 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
     }
     let mut users = BTreeMap::new();
     for consumer in Consumer::ALL {
-        let lent = users.get(&Consumer::Cinder).filter(|_| consumer == Consumer::Nova);
-        if let Some(user) = user(&source, consumer, lent)? {
+        let cinder = users.get(&Consumer::Cinder).filter(|_| consumer == Consumer::Nova);
+        if let Some(user) = user(&source, consumer, cinder)? {
             users.insert(consumer, user);
         }
     }
@@ -31,14 +31,14 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
         .consistent()
 }
 
-/// A service of which any key is there must have them all: a half-written one is no "service without Ceph".
-fn user(source: &Source<'_>, consumer: Consumer, lent: Option<&User>) -> Result<Option<User>, Problem> {
+/// Reads one service. If any of its keys exists, all must exist: an incomplete service is not a service without Ceph.
+fn user(source: &Source<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, Problem> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {
         return Ok(None);
     }
-    let secret = match (source.text(&key)?, lent) {
-        (None, Some(lender)) if !source.data.contains_key(&user) => Err(lender),
+    let secret = match (source.text(&key)?, cinder) {
+        (None, Some(cinder)) if !source.data.contains_key(&user) => Err(cinder),
         _ => Ok(source.parsed(&key, CephxKey::parse(source.required(&key)?))?),
     };
     let main = source.required(&pool)?;
@@ -48,10 +48,10 @@ fn user(source: &Source<'_>, consumer: Consumer, lent: Option<&User>) -> Result<
     let pools = vec![Pool { name: main.to_owned(), role: None, device_class: None }];
     let key = match secret {
         Ok(key) => key,
-        Err(lender) => return Ok(Some(User { pools, ..lender.clone() })),
+        Err(cinder) => return Ok(Some(User { pools, ..cinder.clone() })),
     };
-    let given = source.text(&user)?.unwrap_or(consumer.user());
-    let name = given.strip_prefix("client.").unwrap_or(given);
+    let configured = source.text(&user)?.unwrap_or(consumer.user());
+    let name = configured.strip_prefix("client.").unwrap_or(configured);
     if !is_name(name) {
         return Err(source.problem(&user, Complaint::UserName));
     }

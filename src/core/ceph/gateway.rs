@@ -1,4 +1,4 @@
-//! Where Ceph's object store (RADOS gateways, RGW) is found.
+//! The gateways of Ceph's object store (RADOS gateways, RGW).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Ceph, CephxKey, Complaint, Kind, Object, Problem, Source, Unready};
 
-/// The address of an HTTP server, with neither path nor query.
+/// The address of an HTTP server, without path and query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// `http` or `https`.
@@ -18,13 +18,13 @@ pub struct Url {
 }
 
 impl Url {
-    /// Reads `http[s]://host[:port][/]`.
+    /// Parses `http[s]://host[:port][/]`.
     ///
     /// # Errors
-    /// When it is something else.
+    /// If the text has another format.
     pub fn parse(text: &str) -> Result<Self, Complaint> {
         let (scheme, rest) = text.trim().split_once("://").ok_or(Complaint::Url)?;
-        let usual = match scheme {
+        let default_port = match scheme {
             "http" => 80,
             "https" => 443,
             _ => return Err(Complaint::Url),
@@ -33,7 +33,7 @@ impl Url {
         let bracket = rest.rfind(']').unwrap_or(0);
         let (host, port) = match rest[bracket..].rfind(':') {
             Some(colon) => (&rest[..bracket + colon], rest[bracket + colon + 1..].parse().map_err(|_| Complaint::Url)?),
-            None => (rest, usual),
+            None => (rest, default_port),
         };
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let is_name = !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
@@ -47,27 +47,27 @@ impl Url {
     }
 }
 
-/// Who runs the gateways.
+/// The gateways of the object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gateway {
-    /// Somebody else: they are reached at these addresses, from the cloud's own services and by its users.
+    /// Gateways outside of the cloud, at these addresses.
     Elsewhere {
-        /// For services.
+        /// The address for the cloud's services.
         internal: Url,
-        /// For users.
+        /// The address for users.
         public: Url,
     },
-    /// The chart ceph-rgw, whole.
+    /// Gateways of the chart ceph-rgw.
     Chart {
-        /// Of `client.bootstrap-rgw`, which makes each gateway a user of its own.
+        /// The key of `client.bootstrap-rgw`, with which each gateway creates its own user.
         key: CephxKey,
-        /// For users, where the spec says so.
+        /// The address for users, if the spec contains it.
         public: Option<Url>,
     },
 }
 
 impl Gateway {
-    /// Out of a Secret that describes a Ceph: `rgw_internal` and `rgw_external` (which is the same where it is not given), else
+    /// Reads a Secret that describes a Ceph: `rgw_internal` and `rgw_external` (by default the same address), else
     /// `bootstrap-rgw.key`.
     ///
     /// # Errors
@@ -90,28 +90,29 @@ impl Gateway {
         }
     }
 
-    /// Out of `status.endpoints` of a `CephObjectStore`; what is not encrypted first, because no service knows Rook's authority.
+    /// Reads `status.endpoints` of a `CephObjectStore`. Unencrypted endpoints are preferred, because the services do
+    /// not trust Rook's CA.
     ///
     /// # Errors
-    /// While Rook tells none.
-    pub fn rook(place: &str, status: &Value) -> Result<Self, Unready> {
+    /// As long as Rook reports no endpoint.
+    pub fn rook(store: &str, status: &Value) -> Result<Self, Unready> {
         let lists = ["insecure", "secure"].map(|list| status["endpoints"][list][0].as_str());
         let Some(text) = lists.into_iter().flatten().next() else {
-            let phase = status["phase"].as_str().unwrap_or("not looked at yet");
+            let phase = status["phase"].as_str().unwrap_or("not reconciled yet");
             return Err(Unready::Rook(format!(
-                "CephObjectStore {place} is {phase} and has no endpoints yet (status.endpoints); Rook's operator says why in its log"
+                "CephObjectStore {store} is {phase} and has no endpoints yet (status.endpoints); see the log of Rook's operator"
             )));
         };
         let url = Url::parse(text);
         let url =
-            url.map_err(|complaint| Unready::Rook(format!("CephObjectStore {place}, status.endpoints: {complaint}")))?;
+            url.map_err(|complaint| Unready::Rook(format!("CephObjectStore {store}, status.endpoints: {complaint}")))?;
         Ok(Self::Elsewhere { internal: url.clone(), public: url })
     }
 
-    /// The same with another address for users.
+    /// Replaces the address for users.
     ///
     /// # Errors
-    /// When that is no URL.
+    /// If the text is not a URL.
     pub fn with_public(self, text: Option<&str>) -> Result<Self, Complaint> {
         let Some(public) = text.map(Url::parse).transpose()? else { return Ok(self) };
         Ok(match self {
@@ -120,7 +121,7 @@ impl Gateway {
         })
     }
 
-    /// What expressions see as `ceph.rgw`.
+    /// Returns the variable `ceph.rgw` of expressions.
     pub(super) fn variable(&self, ceph: Option<&Ceph>) -> Value {
         match self {
             Self::Elsewhere { internal, public } => {
@@ -138,7 +139,7 @@ impl Gateway {
         }
     }
 
-    /// What the chart mounts, where it runs the gateways: in its release's namespace.
+    /// Returns the objects that the chart mounts, if it runs the gateways, in its release's namespace.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
         let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());
@@ -146,14 +147,14 @@ impl Gateway {
         vec![Object { data, ..Self::mounted(namespace) }]
     }
 
-    /// That object, of which only the name is known.
+    /// Returns the object that the chart mounts, without data.
     pub fn mounted(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
     }
 }
 
-/// The key of a Secret in which `client.bootstrap-rgw`'s key stands.
+/// The key of `client.bootstrap-rgw` in a Secret.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
 /// The Secret that the chart mounts it from; upstream's default of `secrets.keyrings.rgw`.
 const KEYRING: &str = "os-ceph-bootstrap-rgw-keyring";

@@ -6,16 +6,18 @@ use base64::Engine as _;
 
 use super::Complaint;
 
-/// A cephx key of the right shape; it shows itself only to who asks by [`CephxKey::reveal`].
+/// A well-formed cephx key. Only [`CephxKey::reveal`] returns its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CephxKey(String);
 
 impl CephxKey {
-    /// Reads a key. Ceph's `CryptoKey::encode`: type (2 bytes), seconds (4), nanoseconds (4), length (2, all little-endian), secret; the
-    /// secret has 16 bytes for AES and 32 for AES256K.
+    /// Parses a key.
+    ///
+    /// The format of Ceph's `CryptoKey::encode` is: type (2 bytes), seconds (4), nanoseconds (4), length (2), all
+    /// little-endian, then the secret of 16 bytes for AES or 32 for AES256K.
     ///
     /// # Errors
-    /// What is wrong with its shape.
+    /// The error of the format.
     pub fn parse(text: &str) -> Result<Self, Complaint> {
         let text = text.trim();
         let bytes = base64::engine::general_purpose::STANDARD.decode(text).map_err(|_| Complaint::NotBase64)?;
@@ -28,14 +30,14 @@ impl CephxKey {
         Ok(Self(text.to_owned()))
     }
 
-    /// A key of the right shape that opens nothing: type 1, no time, 16 zeros.
+    /// Returns a well-formed placeholder key: type 1, no time, 16 zeros.
     pub(super) fn of_zeros() -> Self {
         let mut bytes = [0; 28];
         (bytes[0], bytes[10]) = (1, 16);
         Self(base64::engine::general_purpose::STANDARD.encode(bytes))
     }
 
-    /// The key itself, for a Secret's data and for nothing else.
+    /// Returns the key's text. Only use it for the data of a Secret.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,17 +1,18 @@
-//! The layout of Mirantis' Secret `openstack-ceph-keys`, to move clouds over.
+//! The layout of Mirantis' Secret `openstack-ceph-keys`, to migrate clouds.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Complaint, Consumer, Layout, Monitors, Pool, Problem, Source, User, is_name};
 
-/// The consumers that this layout knows; cinder's user makes backups as well, and the role of a pool says which one takes them.
+/// The consumers in this layout. Cinder's user also makes backups, in the pool with that role.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
 /// Reads `mon_endpoints` (`ip:port,…`) and `nova`, `cinder`, `glance`, `manila` as
-/// `client.<user>;<key>;<pool>:<role>:<device class>;…`, in which a newline may follow the key. `client.admin` is left where it is.
+/// `client.<user>;<key>;<pool>:<role>:<device class>;…`, in which a newline may follow the key. `client.admin` is
+/// ignored.
 ///
 /// # Errors
-/// The first key that is missing or malformed.
+/// The first missing or malformed key.
 pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, Problem> {
     let source = Source { object, data };
     let monitors = source.parsed("mon_endpoints", Monitors::parse(source.required("mon_endpoints")?))?;
@@ -38,15 +39,15 @@ fn user(text: &str) -> Result<User, Complaint> {
     }
     let key = CephxKey::parse(key)?;
     let pools: Vec<Pool> =
-        fields.enumerate().map(|(place, text)| pool(place + 1, text)).collect::<Result<_, Complaint>>()?;
+        fields.enumerate().map(|(position, text)| pool(position + 1, text)).collect::<Result<_, Complaint>>()?;
     if pools.is_empty() { Err(Complaint::Fields) } else { Ok(User { name: name.to_owned(), key, pools }) }
 }
 
-fn pool(place: usize, text: &str) -> Result<Pool, Complaint> {
+fn pool(position: usize, text: &str) -> Result<Pool, Complaint> {
     let parts: Vec<&str> = text.split(':').collect();
-    let [name, role, class] = parts[..] else { return Err(Complaint::PoolFields(place)) };
+    let [name, role, class] = parts[..] else { return Err(Complaint::PoolFields(position)) };
     if ![name, role, class].into_iter().all(is_name) {
-        return Err(Complaint::PoolFields(place));
+        return Err(Complaint::PoolFields(position));
     }
     Ok(Pool { name: name.to_owned(), role: Some(role.to_owned()), device_class: Some(class.to_owned()) })
 }

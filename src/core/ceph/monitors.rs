@@ -1,25 +1,25 @@
-//! Where monitors listen.
+//! Addresses of Ceph monitors.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::Complaint;
 
-/// The monitors' addresses as `mon_host` takes them, sorted: a source that lists them in another order changes nothing.
+/// The monitors' addresses in the format of `mon_host`, sorted, so that another order in the source is not a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitors(Vec<String>);
 
 impl Monitors {
-    /// Reads addresses separated by commas, spaces or newlines: `10.0.0.1`, `10.0.0.1:6789`, `[fd00::1]:6789`, `v2:10.0.0.1:3300/0`, and a
-    /// monitor's vector `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
+    /// Parses addresses separated by commas, spaces or newlines: `10.0.0.1`, `10.0.0.1:6789`, `[fd00::1]:6789`,
+    /// `v2:10.0.0.1:3300/0`, and a monitor's address vector `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
     ///
     /// # Errors
-    /// Which address (from 1) can't be read.
+    /// The number of the invalid address, from 1.
     pub fn parse(text: &str) -> Result<Self, Complaint> {
         let mut found = Vec::new();
-        for (place, entry) in entries(text).into_iter().enumerate() {
+        for (index, entry) in entries(text).into_iter().enumerate() {
             if !is_entry(entry) {
-                return Err(Complaint::Address(place + 1));
+                return Err(Complaint::Address(index + 1));
             }
             found.push(entry.to_owned());
         }
@@ -30,7 +30,7 @@ impl Monitors {
 }
 
 impl Monitors {
-    /// An address of those that are for documentation (RFC 5737).
+    /// Returns an address reserved for documentation (RFC 5737).
     pub(super) fn example() -> Self {
         Self(vec!["192.0.2.1:6789".into()])
     }
@@ -42,7 +42,7 @@ impl fmt::Display for Monitors {
     }
 }
 
-/// Cut at what separates monitors; commas inside of brackets belong to one monitor.
+/// Splits the text into monitors. Commas inside of brackets belong to one monitor.
 fn entries(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let pieces = text.split(|c: char| {
@@ -65,7 +65,7 @@ fn is_entry(entry: &str) -> bool {
     }
 }
 
-/// `[v1:|v2:]ip[:port][/nonce]`; with a protocol the port must be said.
+/// Whether a text is `[v1:|v2:]ip[:port][/nonce]`. With a protocol the port is required.
 fn is_address(text: &str) -> bool {
     let with_protocol = text.strip_prefix("v1:").or_else(|| text.strip_prefix("v2:"));
     let (address, nonce) =

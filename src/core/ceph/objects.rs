@@ -1,4 +1,4 @@
-//! What is written for the charts: which object, where, with what in it.
+//! The objects that the operator writes for the charts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, Unready, User, f
 /// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// `ceph.conf`.
+    /// A ConfigMap with `ceph.conf`.
     ConfigMap,
-    /// A key, in a Secret of the type that charts make.
+    /// A Secret with a key, of the type that charts create.
     Secret,
-    /// A Secret of no type.
+    /// A Secret of type Opaque.
     Opaque,
 }
 
 impl Kind {
-    /// What Kubernetes calls it.
+    /// Returns the name of the kind in Kubernetes.
     pub fn name(self) -> &'static str {
         if self == Self::ConfigMap { "ConfigMap" } else { "Secret" }
     }
@@ -31,12 +31,13 @@ pub struct Object {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// What it holds.
+    /// The data.
     pub data: BTreeMap<String, String>,
 }
 
 impl Object {
-    /// What is wrong where what stands there is of another Ceph: whoever follows to it loses sight of all data.
+    /// Returns an error if the existing data belongs to another Ceph: a cloud that is switched to it loses access to
+    /// all its data.
     pub fn another(&self, held: &BTreeMap<String, String>) -> Option<Unready> {
         let of =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
@@ -45,17 +46,19 @@ impl Object {
         (found != held).then_some(Unready::Another { found, held, map })
     }
 
-    /// Whether what someone else keeps there says the same, as in a cloud that was taken over: then it may stay theirs. Charts read `key` alone of
-    /// the Secrets that upstream's Jobs write; a file in one is for ours.
+    /// Whether a foreign object has equivalent data, as in an adopted cloud, so that it may be kept. Charts only read
+    /// `key` of the Secrets that upstream's Jobs write; the keyring file is the operator's own.
     pub fn is_said_by(&self, held: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;
             Some((Monitors::parse(setting(text, "mon_host")?).ok()?, fsid_of(text).map(str::to_ascii_lowercase)))
         };
         match self.kind {
-            Kind::ConfigMap => conf(&self.data)
-                .zip(conf(held))
-                .is_some_and(|((monitors, fsid), (theirs, of))| monitors == theirs && (of.is_none() || of == fsid)),
+            Kind::ConfigMap => {
+                conf(&self.data).zip(conf(held)).is_some_and(|((monitors, fsid), (held_monitors, of))| {
+                    monitors == held_monitors && (of.is_none() || of == fsid)
+                })
+            }
             Kind::Secret if self.name != Consumer::Nova.keyring() => {
                 let key = |data: &BTreeMap<String, String>| data.get("key").map(|key| key.trim().to_owned());
                 key(held).is_some() && key(held) == key(&self.data)
@@ -71,14 +74,14 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// Secrets are never shown.
+/// Prints no data, because Secrets must not be shown.
 impl std::fmt::Debug for Object {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{self} with {:?}", self.data.keys().collect::<Vec<_>>())
     }
 }
 
-/// The releases that mount a consumer's key, beside that of its own service.
+/// Returns the releases that mount a consumer's key, including that of its own service.
 fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     match consumer {
         Consumer::Glance => &["glance"],
@@ -91,14 +94,15 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     }
 }
 
-/// Every object that the wanted releases mount, each in its release's namespace (`releases`: the namespace by the catalogue's name). What the
-/// catalogue has no release for is there for charts that a person installs: in `namespace`, the resource's own.
+/// Returns every object that the desired releases mount, each in its release's namespace. `releases` maps the
+/// catalogue's names to namespaces. For consumers without a release in the catalogue, objects are created in
+/// `namespace`, the resource's own, for charts that a person installs.
 pub fn objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
-        let outside = matches!(consumer, Consumer::Manila | Consumer::Gnocchi).then_some(namespace);
+        let own_namespace = matches!(consumer, Consumer::Manila | Consumer::Gnocchi).then_some(namespace);
         let mounting = mounted_by(*consumer, ceph).iter().filter_map(|release| releases.get(release).copied());
-        let namespaces: BTreeSet<&str> = mounting.chain(outside).collect();
+        let namespaces: BTreeSet<&str> = mounting.chain(own_namespace).collect();
         for namespace in namespaces {
             add(&mut objects, ceph, namespace, (consumer.keyring(), keyring(user)));
         }
@@ -112,7 +116,8 @@ pub fn objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) ->
     objects.into_values().collect()
 }
 
-/// The Secrets that the charts' own Jobs write, by the names of ours, in place of which they may be: nothing may take them back.
+/// Returns the Secrets that the charts' own Jobs write under the names of the operator's objects. They must not be
+/// reverted.
 pub fn taken_over(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let place = |name: &'static str| {
@@ -126,11 +131,12 @@ pub fn taken_over(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     names.flat_map(place).collect()
 }
 
-/// What of ours releases may mount (their namespaces by the catalogue's name), whatever their values say, by the names of the objects alone.
+/// Returns the objects that releases may mount, whatever their values, without data. `releases` maps the catalogue's
+/// names to namespaces.
 pub fn mounted(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let consumers = Consumer::ALL.into_iter().map(|consumer| {
         let releases: &[&str] = match consumer {
-            // Glance's stores may be volumes.
+            // Glance may store images in volumes.
             Consumer::Cinder => &["cinder", "glance", "libvirt"],
             Consumer::Nova => &["libvirt", "nova"],
             Consumer::Glance => &["glance"],
@@ -153,12 +159,12 @@ pub fn mounted(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     objects.into_values().collect()
 }
 
-/// The releases that may mount anything of Ceph's.
+/// The releases that may mount objects of Ceph.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
-/// `ceph.conf` and a Secret, in one namespace.
+/// Adds `ceph.conf` and a Secret in one namespace.
 fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: (&'static str, BTreeMap<String, String>)) {
     let conf = BTreeMap::from([("ceph.conf".to_owned(), ceph.configuration())]);
     for (kind, (name, data)) in [(Kind::ConfigMap, (CONFIG_MAP, conf)), (Kind::Secret, secret)] {
@@ -167,7 +173,7 @@ fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: (&'static st
     }
 }
 
-/// `key`, which the charts' scripts read, and a file for who mounts it as it is.
+/// Returns `key`, which the charts' scripts read, and a keyring file for pods that mount it directly.
 fn keyring(user: &User) -> BTreeMap<String, String> {
     let key = user.key.reveal();
     let file = format!("[client.{}]\n    key = {key}\n", user.name);
@@ -184,20 +190,20 @@ mod tests {
     }
 
     #[test]
-    fn what_someone_else_keeps_may_stay_where_it_says_the_same() {
+    fn recognizes_equivalent_foreign_objects() {
         let fsid = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
         let ours = format!("[global]\nfsid = {fsid}\nmon_host = 10.0.0.1:6789,10.0.0.2:6789\n");
         let ours = object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", &ours);
-        let said = |text: &str| ours.is_said_by(&object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", text).data);
+        let matches = |text: &str| ours.is_said_by(&object(Kind::ConfigMap, CONFIG_MAP, "ceph.conf", text).data);
         assert!(
-            said("[global]\ncephx = true\nmon host = 10.0.0.2:6789, 10.0.0.1:6789\n"),
-            "as upstream's Job writes it"
+            matches("[global]\ncephx = true\nmon host = 10.0.0.2:6789, 10.0.0.1:6789\n"),
+            "the format of upstream's Job"
         );
-        assert!(said(&format!("[global]\nfsid={}\nmon_host=10.0.0.1:6789,10.0.0.2:6789", fsid.to_uppercase())));
+        assert!(matches(&format!("[global]\nfsid={}\nmon_host=10.0.0.1:6789,10.0.0.2:6789", fsid.to_uppercase())));
         for other in ["", "[global]\n", "mon_host = 10.0.0.1:6789", "mon_host = mon.example.org"] {
-            assert!(!said(other), "{other}");
+            assert!(!matches(other), "{other}");
         }
-        assert!(!said("fsid = 0\nmon_host = 10.0.0.1:6789,10.0.0.2:6789"), "another Ceph");
+        assert!(!matches("fsid = 0\nmon_host = 10.0.0.1:6789,10.0.0.2:6789"), "another Ceph");
 
         let keyring = Consumer::Glance.keyring();
         let ours = object(Kind::Secret, keyring, "key", "k1");
@@ -205,11 +211,11 @@ mod tests {
         assert!(!ours.is_said_by(&object(Kind::Secret, keyring, "key", "k2").data));
         assert!(!ours.is_said_by(&object(Kind::Secret, keyring, "other", "k1").data));
         let nova = object(Kind::Secret, Consumer::Nova.keyring(), "key", "k1");
-        assert!(!nova.is_said_by(&nova.data), "nova's pods mount the file in it");
+        assert!(!nova.is_said_by(&nova.data), "nova's pods mount the keyring file");
     }
 
     #[test]
-    fn a_release_alone_has_what_it_may_mount_in_its_own_namespace() {
+    fn lists_mounted_objects_by_namespace() {
         let of = |releases: &[(&'static str, &'static str)]| {
             let objects = mounted(&releases.iter().copied().collect());
             objects.iter().map(ToString::to_string).collect::<Vec<_>>()

@@ -1,8 +1,8 @@
-//! What is wrong with a Secret, in words that never quote it.
+//! Errors of a Secret, with messages that never quote its values.
 
 use std::collections::BTreeMap;
 
-/// Why a Secret is no description of a Ceph cluster. It never holds what stands in the Secret.
+/// The reason why a Secret does not describe a Ceph cluster. It never contains values of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Secret {object}, key {key}: {complaint}")]
 pub struct Problem {
@@ -10,67 +10,69 @@ pub struct Problem {
     pub object: String,
     /// The key in its data.
     pub key: String,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub complaint: Complaint,
 }
 
-/// What can be wrong with the value of a key.
+/// A problem with the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Complaint {
-    /// The key is not there.
+    /// The key does not exist.
     #[error("is missing; add it")]
     Missing,
-    /// Nothing but spaces and newlines.
+    /// There are only spaces and newlines.
     #[error("is empty; fill it in, or remove the key where it is optional")]
     Empty,
-    /// Not text.
-    #[error("is no UTF-8 text; store the text itself (kubectl encodes it once, `data` is not encoded twice)")]
+    /// It is not UTF-8 text.
+    #[error("is not UTF-8 text; store the text itself (kubectl encodes it once, `data` is not encoded twice)")]
     NotText,
-    /// No base64.
+    /// It is not base64.
     #[error(
-        "is no cephx key: not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
+        "is not a cephx key: not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
     )]
     NotBase64,
-    /// Base64 of something else.
-    #[error("is no cephx key: its length does not fit, as if it was cut off; store what `ceph auth print-key` prints")]
-    NotCephx,
-    /// No UUID.
-    #[error("is no UUID; store what `ceph fsid` prints")]
-    NotUuid,
-    /// An address that can't be read.
+    /// It is base64 of something else.
     #[error(
-        "address {0} can't be read; write ip, ip:port, [ipv6]:port or [v2:ip:port/0,v1:ip:port/0], separated by commas"
+        "is not a cephx key: it has the wrong length and may be truncated; store what `ceph auth print-key` prints"
+    )]
+    NotCephx,
+    /// It is not a UUID.
+    #[error("is not a UUID; store what `ceph fsid` prints")]
+    NotUuid,
+    /// An address is invalid.
+    #[error(
+        "address {0} is invalid; write ip, ip:port, [ipv6]:port or [v2:ip:port/0,v1:ip:port/0], separated by commas"
     )]
     Address(usize),
-    /// A name that Ceph does not accept.
-    #[error("is no user of Ceph; write its name of letters, digits and . _ -")]
+    /// The user name is invalid.
+    #[error("is not a Ceph user name; use letters, digits and . _ -")]
     UserName,
-    /// A pool's name that can't stand in values.
-    #[error("is no pool of Ceph; write its name of letters, digits and . _ -")]
+    /// The pool name has characters that are not allowed in values.
+    #[error("is not a Ceph pool name; use letters, digits and . _ -")]
     PoolName,
-    /// Too few fields in Mirantis' form.
+    /// There are too few fields in Mirantis' layout.
     #[error("is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
     Fields,
-    /// A pool in Mirantis' form.
+    /// A pool in Mirantis' layout is malformed.
     #[error("pool {0} is not of the form <pool>:<role>:<device class>")]
     PoolFields(usize),
-    /// Two keys for one user.
-    #[error("is another key than a second service has for the same user; a user has one key: correct one of them")]
+    /// A user has two keys.
+    #[error("differs from another service's key for the same user; a user has only one key: correct one of them")]
     OtherKey,
-    /// No address of an HTTP server.
-    #[error("is no URL of the form http[s]://host[:port], without a path")]
+    /// It is not the address of an HTTP server.
+    #[error("is not a URL of the form http[s]://host[:port], without a path")]
     Url,
-    /// Nothing is known of an object store that is wanted.
+    /// The spec has an object store, but its gateways are not described.
     #[error(
-        "is missing, and features.storage.ceph.objectStore asks for it; give the gateways' URL, or bootstrap-rgw.key, with which the chart ceph-rgw runs gateways"
+        "is missing, but features.storage.ceph.objectStore needs it; set the gateways' URL, or bootstrap-rgw.key for gateways of the chart ceph-rgw"
     )]
     NoGateway,
-    /// Nobody may speak to Ceph.
-    #[error("is missing, and so is every other service's; give at least one service's key")]
+    /// There are no users.
+    #[error("is missing, and so are the keys of all other services; set the key of at least one service")]
     NoUsers,
 }
 
-/// The data of a Secret, read key by key.
+/// The data of a Secret.
 pub(super) struct Source<'a> {
     pub object: &'a str,
     pub data: &'a BTreeMap<String, Vec<u8>>,
@@ -81,7 +83,8 @@ impl<'a> Source<'a> {
         Problem { object: self.object.to_owned(), key: key.to_owned(), complaint }
     }
 
-    /// The text of a key without the spaces and newlines around it, which `kubectl create secret --from-file` brings along.
+    /// Returns the text of a key without surrounding spaces and newlines, which `kubectl create secret --from-file`
+    /// adds.
     pub fn text(&self, key: &str) -> Result<Option<&'a str>, Problem> {
         let Some(bytes) = self.data.get(key) else { return Ok(None) };
         let text = std::str::from_utf8(bytes).map_err(|_| self.problem(key, Complaint::NotText))?.trim();

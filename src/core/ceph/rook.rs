@@ -1,8 +1,9 @@
-//! A Ceph that Rook runs in this Kubernetes: what is asked of Rook, and what its answers say.
+//! A Ceph that Rook runs in the same Kubernetes cluster: the objects requested from Rook, and the settings read from
+//! it.
 //!
-//! Each service is a user of its own with no more rights than it needs; `client.admin`'s key is asked for only where the spec says so. Shapes:
-//! Rook's `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon` and the Secrets `rook-ceph-client-<name>` that it
-//! makes of `CephClient`s.
+//! Each service has its own user with minimal rights. `client.admin`'s key is only read if the spec allows it. Sources:
+//! Rook's `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and the Secrets
+//! `rook-ceph-client-<name>` that it creates for `CephClient`s.
 
 mod answers;
 mod cluster;
@@ -15,18 +16,18 @@ pub use cluster::Cluster;
 
 use super::Consumer;
 
-/// Where Rook says where the monitors listen.
+/// The ConfigMap in which Rook stores the monitors' addresses.
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 
-/// Where Rook keeps `client.admin`'s key (`ceph-username`, `ceph-secret`).
+/// The Secret in which Rook stores `client.admin`'s key (`ceph-username`, `ceph-secret`).
 pub const MONITORS: &str = "rook-ceph-mon";
 
-/// What the feature asks of Rook.
+/// The feature's settings for Rook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rook {
     /// Rook's namespace.
     pub namespace: String,
-    /// Whether the charts get `client.admin`'s key and make pools and users themselves.
+    /// Whether the charts get `client.admin`'s key and create pools and users themselves.
     pub admin: bool,
     pools: Map<String, Value>,
 }
@@ -36,14 +37,14 @@ pub struct Rook {
 pub struct Manifest {
     /// `CephBlockPool`, `CephFilesystem` or `CephClient`.
     pub kind: &'static str,
-    /// Its name: of the pool, of the file system, of the user.
+    /// The name of the pool, file system or user.
     pub name: String,
-    /// What is wanted of it.
+    /// The desired spec.
     pub spec: Value,
 }
 
 impl Consumer {
-    /// The pool that is made for it, which is its key in the feature too.
+    /// Returns the name of its pool, which is also its key in the feature.
     pub(super) fn made_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -57,7 +58,7 @@ impl Consumer {
 }
 
 impl Rook {
-    /// Reads `features.storage.ceph`, whose schema was checked; none in another mode.
+    /// Reads `features.storage.ceph`, whose schema was checked. `None` in another mode.
     pub fn of(feature: &Value) -> Option<Self> {
         let namespace = feature["rook"]["namespace"].as_str().unwrap_or("rook-ceph").to_owned();
         let pools = feature["rook"]["pools"].as_object().cloned().unwrap_or_default();
@@ -65,7 +66,8 @@ impl Rook {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// The Secrets of Rook's with keys that may be asked for, whatever is wanted now: by name. `client.admin`'s only where it is passed on.
+    /// Returns the names of Rook's Secrets with keys that may be read, for all consumers. `client.admin`'s is only read
+    /// if the charts get it.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();
@@ -73,12 +75,12 @@ impl Rook {
         Consumer::ALL.into_iter().map(|consumer| Self::secret(user(consumer))).collect()
     }
 
-    /// The Secret that Rook makes of a user.
+    /// Returns the name of the Secret that Rook creates for a user.
     fn secret(user: &str) -> String {
         format!("rook-ceph-client-{user}")
     }
 
-    /// What is wanted of Rook for these consumers; nothing where the charts make it themselves.
+    /// Returns the objects for these consumers; none if the charts create pools and users themselves.
     pub fn manifests(&self, consumers: &BTreeSet<Consumer>) -> Vec<Manifest> {
         if self.admin {
             return Vec::new();
@@ -103,26 +105,26 @@ impl Rook {
 
     fn pool(&self, name: &str) -> Value {
         let none = Value::Null;
-        let wish = self.pools.get(name).unwrap_or(&none);
+        let pool_settings = self.pools.get(name).unwrap_or(&none);
         let mut spec = json!({
-            "failureDomain": wish["failureDomain"].as_str().unwrap_or("host"),
+            "failureDomain": pool_settings["failureDomain"].as_str().unwrap_or("host"),
             "replicated": {"size": self.replicas(name)},
         });
-        if let Some(class) = wish["deviceClass"].as_str() {
+        if let Some(class) = pool_settings["deviceClass"].as_str() {
             spec["deviceClass"] = class.into();
         }
-        if let Some(size) = wish["maxSize"].as_str() {
+        if let Some(size) = pool_settings["maxSize"].as_str() {
             spec["quotas"] = json!({"maxSize": size});
         }
         spec
     }
 
     fn replicas(&self, pool: &str) -> i64 {
-        self.pools.get(pool).and_then(|wish| wish["replicas"].as_i64()).unwrap_or(3)
+        self.pools.get(pool).and_then(|pool_settings| pool_settings["replicas"].as_i64()).unwrap_or(3)
     }
 }
 
-/// The consumers that these releases (by the catalogue's names) are.
+/// Returns the consumers of these releases, by the catalogue's names.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],
@@ -139,20 +141,23 @@ pub(super) fn user(consumer: Consumer) -> &'static str {
     if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() }
 }
 
-/// A file system whose data and metadata lie on pools like this one.
+/// Returns a file system whose data and metadata pools are like this one.
 fn filesystem(pool: &Value) -> Value {
     let mut data = pool.clone();
     data["name"] = "data".into();
     let metadata = json!({"failureDomain": pool["failureDomain"], "replicated": pool["replicated"]});
     json!({
         "metadataPool": metadata, "dataPools": [data], "metadataServer": {"activeCount": 1, "activeStandby": true},
-        // As a pool: data outlives the object.
+        // As for pools: the data outlives the object.
         "preserveFilesystemOnDelete": true,
     })
 }
 
-/// Manila's driver makes shares through the manager alone (its documentation for `CephFS`). The others by Ceph's own advice for RBD with
-/// `OpenStack`: their own pools whole, and for cinder and nova the images to clone from.
+/// Returns the capabilities of a user.
+///
+/// Manila's driver creates shares only through the manager (see its documentation for `CephFS`). The others follow
+/// Ceph's documentation of RBD with `OpenStack`: full access to their own pools, and for cinder and nova read access to
+/// the images they clone.
 fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     if name == Consumer::Manila.user() {
         return json!({"mon": "allow r", "mgr": "allow rw"});
@@ -165,7 +170,7 @@ fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
 }
 
-/// Whether all that is wanted is there; what Rook and the API server added does not count.
+/// Whether `live` contains everything in `wanted`. Additions of Rook and the API server are ignored.
 pub fn holds(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {

@@ -1,4 +1,4 @@
-//! Back to Ceph: what its object store needs to ask Keystone who somebody is.
+//! The Keystone settings for Ceph's object store.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,29 @@ use serde_json::{Map, Value, json};
 
 use super::{Kind, Object};
 
-/// The object store that `features.storage.ceph.objectStore` asks for, whose schema was checked.
+/// The object store of `features.storage.ceph.objectStore`, whose schema was checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Store {
     feature: Map<String, Value>,
 }
 
-/// Keystone, as the gateways see it.
+/// Keystone, as seen by the gateways.
 #[derive(Clone)]
 pub struct Keystone {
-    /// Its URL without a version: RGW appends `/v3` itself.
+    /// The URL without a version: RGW appends `/v3` itself.
     pub url: String,
     /// The password of [`USER`].
     pub password: String,
 }
 
-/// The Keystone user as which gateways check tokens: upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which makes it.
+/// The Keystone user with which gateways validate tokens: upstream's default in the chart ceph-rgw
+/// (`endpoints.identity.auth.swift`), which creates it.
 pub const USER: &str = "swift";
-/// Its project, and the domain of both; upstream's defaults, and Rook demands one domain for both.
+/// Its project, and the domain of both; upstream's defaults. Rook requires the same domain for both.
 const PROJECT: &str = "service";
 
 impl Store {
-    /// Reads `features.storage.ceph`; none where no object store is asked for.
+    /// Reads `features.storage.ceph`. `None` if there is no object store.
     pub fn of(feature: &Value) -> Option<Self> {
         feature.get("objectStore")?.as_object().cloned().map(|feature| Self { feature })
     }
@@ -36,17 +37,17 @@ impl Store {
         self.feature.get(key)?.as_str()
     }
 
-    /// The name of the `CephObjectStore`.
+    /// Returns the name of the `CephObjectStore`.
     pub fn name(&self) -> &str {
         self.text("name").unwrap_or_default()
     }
 
-    /// The address for users, where it is not what Ceph itself tells.
+    /// Returns the address for users, if it is not the one that Ceph reports.
     pub fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Where gateways find Keystone, where it is not what the cloud itself tells.
+    /// Returns Keystone's address for the gateways, if it is not the cloud's own.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
     }
@@ -57,7 +58,8 @@ impl Store {
         roles.unwrap_or_else(|| vec!["admin".to_owned(), "member".to_owned()])
     }
 
-    /// The Secret with all of it: the keys that Rook reads, and what else whoever runs the gateways must know.
+    /// Returns the Secret with the Keystone settings: the keys that Rook reads, and settings for gateways that others
+    /// run.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [
@@ -71,14 +73,14 @@ impl Store {
             ("OS_USER_DOMAIN_NAME", PROJECT),
             ("rgw_keystone_accepted_roles", &roles),
         ];
-        // The key that Rook reads an authority from.
-        let authority = self.text("caBundle").map(|bundle| ("cabundle", bundle));
-        let data = known.into_iter().chain(authority).map(|(key, value)| (key.to_owned(), value.to_owned()));
+        // Rook reads a CA from this key.
+        let ca_bundle = self.text("caBundle").map(|bundle| ("cabundle", bundle));
+        let data = known.into_iter().chain(ca_bundle).map(|(key, value)| (key.to_owned(), value.to_owned()));
         let data: BTreeMap<String, String> = data.collect();
         Object { kind: Kind::Opaque, namespace: namespace.to_owned(), name: secret_name(deployment), data }
     }
 
-    /// What is set in the `spec` of the `CephObjectStore` (`ObjectStoreSpec` of Rook's `ceph.rook.io/v1`).
+    /// Returns the fields for the `spec` of the `CephObjectStore` (`ObjectStoreSpec` of Rook's `ceph.rook.io/v1`).
     pub fn settings(&self, deployment: &str, url: &str) -> Value {
         let secret = secret_name(deployment);
         let tenants = self.text("implicitTenants").unwrap_or("true");
@@ -91,7 +93,7 @@ impl Store {
         let s3 = self.feature.get("s3").and_then(Value::as_bool).unwrap_or(true);
         let mut spec = json!({
             "auth": {"keystone": keystone},
-            // The account in the URL is what Keystone's catalogue says, and what makes public containers work.
+            // Keystone's catalogue has the account in the URL, and public containers need it.
             "protocols": {"swift": {"accountInUrl": true, "urlPrefix": "swift"}, "s3": {"authUseKeystone": s3}},
         });
         if self.text("caBundle").is_some() {

@@ -2,7 +2,7 @@ use base64::Engine as _;
 
 use super::*;
 
-/// A key of the shape that Ceph makes, whose secret is `length` bytes.
+/// A key in Ceph's format that declares a secret of `length` bytes and contains `written` bytes.
 fn key(kind: u8, length: u8, written: usize) -> String {
     let mut bytes = vec![kind, 0, 1, 2, 3, 4, 5, 6, 7, 8, length, 0];
     bytes.extend(std::iter::repeat_n(0xA7, written));
@@ -47,14 +47,14 @@ fn old() -> Data {
     ])
 }
 
-/// What is written: each object with its key and its user.
+/// Returns the objects for the charts, each with its key and user.
 fn mounted(ceph: &Ceph) -> Vec<String> {
     let release = |name| {
         let namespace = if name == "libvirt" { "far" } else { "openstack" };
         (name, namespace)
     };
     let releases = ["glance", "cinder", "nova", "libvirt", "keystone"].map(release).into();
-    let said = |object: Object| match object.data.get("key") {
+    let description = |object: Object| match object.data.get("key") {
         None => format!("{object}: {}", object.data.keys().cloned().collect::<Vec<_>>().join(" ")),
         Some(key) => {
             let user = object.data["keyring"].lines().next().unwrap_or_default().trim_matches(['[', ']']).to_owned();
@@ -62,11 +62,11 @@ fn mounted(ceph: &Ceph) -> Vec<String> {
             format!("{object}: {key} {user}")
         }
     };
-    objects(ceph, "openstack", &releases).into_iter().map(said).collect()
+    objects(ceph, "openstack", &releases).into_iter().map(description).collect()
 }
 
 #[test]
-fn a_documented_secret_becomes_what_the_charts_mount() {
+fn derives_objects_from_the_documented_layout() {
     let ceph = external("openstack/ceph", &good()).unwrap();
     let mon_host = "10.0.0.1:6789,[fd00::1]:3300,[v2:10.0.0.2:3300/0,v1:10.0.0.2:6789/0]";
     let fsid = FSID.to_lowercase();
@@ -86,12 +86,12 @@ fn a_documented_secret_becomes_what_the_charts_mount() {
 }
 
 #[test]
-fn mirantis_layout_is_read_with_its_newline_after_the_key() {
+fn reads_mirantis_layout() {
     let ceph = mirantis("openstack-ceph-shared/openstack-ceph-keys", &old()).unwrap();
     assert_eq!(ceph.configuration(), "[global]\nmon_host = 10.0.0.1:6789,10.0.0.3:6789\n");
     let names: Vec<_> = mounted(&ceph)
         .iter()
-        .filter_map(|said| said.split([' ', ':']).nth(1)?.strip_prefix("openstack/").map(str::to_owned))
+        .filter_map(|description| description.split([' ', ':']).nth(1)?.strip_prefix("openstack/").map(str::to_owned))
         .collect();
     assert_eq!(names, ["ceph-etc", "cinder-backup-rbd-keyring", "cinder-volume-rbd-keyring", "images-rbd-keyring"]);
     assert_eq!(ceph.users[&Consumer::Cinder].pool(Consumer::Cinder), "volumes-hdd");
@@ -101,12 +101,12 @@ fn mirantis_layout_is_read_with_its_newline_after_the_key() {
 }
 
 #[test]
-fn the_order_in_which_monitors_are_listed_changes_nothing() {
+fn ignores_the_order_of_monitors() {
     assert_eq!(Monitors::parse("10.0.0.2,10.0.0.1 10.0.0.2"), Monitors::parse("10.0.0.1\n10.0.0.2"));
 }
 
 #[test]
-fn addresses_are_read_in_every_form() {
+fn parses_addresses_in_every_form() {
     for text in [
         "10.0.0.1",
         "10.0.0.1:6789",
@@ -123,8 +123,13 @@ fn addresses_are_read_in_every_form() {
     }
 }
 
-/// What a bad value of a key is told, and that nothing of the value stands in it.
-fn told(read: fn(&str, &Data) -> Result<Ceph, Problem>, mut data: Data, key: &str, value: Option<&[u8]>) -> String {
+/// Returns the complaint about a bad value, and asserts that nothing of the value is in it.
+fn complaint_of(
+    read: fn(&str, &Data) -> Result<Ceph, Problem>,
+    mut data: Data,
+    key: &str,
+    value: Option<&[u8]>,
+) -> String {
     match value {
         Some(value) => drop(data.insert(key.to_owned(), value.to_vec())),
         None => drop(data.remove(key)),
@@ -142,12 +147,12 @@ fn told(read: fn(&str, &Data) -> Result<Ceph, Problem>, mut data: Data, key: &st
 }
 
 #[test]
-fn every_malformed_key_of_a_documented_secret_is_named_and_not_shown() {
+fn names_malformed_keys_without_values() {
     let half = key(1, 16, 9);
     let huge = key(1, 64, 64);
     let untyped = key(0, 16, 16);
     let keyring = format!("[client.glance]\n  key = {}", aes());
-    for (key, value, says) in [
+    for (key, value, expected) in [
         ("mon_host", None, "is missing"),
         ("mon_host", Some(" \n"), "is empty"),
         ("mon_host", Some(",,"), "is empty"),
@@ -161,36 +166,36 @@ fn every_malformed_key_of_a_documented_secret_is_named_and_not_shown() {
         ("mon_host", Some("[v2:10.0.0.1:3300/0"), "address 1"),
         ("mon_host", Some("a=10.0.0.1:6789"), "address 1"),
         ("fsid", None, "is missing"),
-        ("fsid", Some("6d2a1b7e"), "is no UUID"),
-        ("fsid", Some("6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3z"), "is no UUID"),
+        ("fsid", Some("6d2a1b7e"), "is not a UUID"),
+        ("fsid", Some("6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3z"), "is not a UUID"),
         ("glance.key", None, "is missing"),
         ("glance.key", Some(""), "is empty"),
         ("glance.key", Some(keyring.as_str()), "not base64"),
-        ("glance.key", Some("AAAA"), "length does not fit"),
-        ("glance.key", Some(half.as_str()), "length does not fit"),
-        ("glance.key", Some(huge.as_str()), "length does not fit"),
-        ("glance.key", Some(untyped.as_str()), "length does not fit"),
+        ("glance.key", Some("AAAA"), "wrong length"),
+        ("glance.key", Some(half.as_str()), "wrong length"),
+        ("glance.key", Some(huge.as_str()), "wrong length"),
+        ("glance.key", Some(untyped.as_str()), "wrong length"),
         ("cinder.pool", None, "is missing"),
-        ("cinder.pool", Some("volumes; rm"), "is no pool"),
-        ("cinder.user", Some("client."), "is no user"),
-        ("cinder.user", Some("a b"), "is no user"),
+        ("cinder.pool", Some("volumes; rm"), "is not a Ceph pool name"),
+        ("cinder.user", Some("client."), "is not a Ceph user name"),
+        ("cinder.user", Some("a b"), "is not a Ceph user name"),
         ("nova.key", Some("%"), "not base64"),
     ] {
-        let complaint = told(external, good(), key, value.map(str::as_bytes));
-        assert!(complaint.contains(says), "{key}: {complaint}, not {says}");
+        let complaint = complaint_of(external, good(), key, value.map(str::as_bytes));
+        assert!(complaint.contains(expected), "{key}: {complaint}, not {expected}");
     }
-    assert!(told(external, good(), "glance.key", Some(&[0xFF, 0xFE])).contains("UTF-8"));
+    assert!(complaint_of(external, good(), "glance.key", Some(&[0xFF, 0xFE])).contains("UTF-8"));
 }
 
 #[test]
-fn every_malformed_key_of_mirantis_layout_is_named_and_not_shown() {
+fn names_malformed_keys_of_mirantis_layout() {
     let [no_client, no_pool, two, cut] = [
         format!("glance;{};images:images:hdd", aes()),
         format!("client.glance;{}", aes()),
         format!("client.glance;{};images:images:hdd;volumes:hdd", aes()),
         format!("client.glance;{};images:images:hdd", key(1, 16, 15)),
     ];
-    for (key, value, says) in [
+    for (key, value, expected) in [
         ("mon_endpoints", None, "is missing"),
         ("mon_endpoints", Some("10.0.0.1:x"), "address 1"),
         ("glance", Some(""), "is empty"),
@@ -198,19 +203,19 @@ fn every_malformed_key_of_mirantis_layout_is_named_and_not_shown() {
         ("glance", Some(no_client.as_str()), "is not of the form"),
         ("glance", Some(no_pool.as_str()), "is not of the form"),
         ("glance", Some(two.as_str()), "pool 2"),
-        ("glance", Some(cut.as_str()), "length does not fit"),
+        ("glance", Some(cut.as_str()), "wrong length"),
     ] {
-        let complaint = told(mirantis, old(), key, value.map(str::as_bytes));
-        assert!(complaint.contains(says), "{key}: {complaint}, not {says}");
+        let complaint = complaint_of(mirantis, old(), key, value.map(str::as_bytes));
+        assert!(complaint.contains(expected), "{key}: {complaint}, not {expected}");
     }
 }
 
 #[test]
-fn a_secret_without_users_is_refused() {
+fn rejects_secrets_without_users() {
     let problem = external("openstack/ceph", &data(&[("mon_host", "10.0.0.1"), ("fsid", FSID)])).unwrap_err();
     assert_eq!(
         problem.to_string(),
-        "Secret openstack/ceph, key glance.key: is missing, and so is every other service's; give at least one service's key"
+        "Secret openstack/ceph, key glance.key: is missing, and so are the keys of all other services; set the key of at least one service"
     );
     assert_eq!(
         mirantis("openstack/ceph", &data(&[("mon_endpoints", "10.0.0.1:6789")])).unwrap_err().complaint,
@@ -219,35 +224,35 @@ fn a_secret_without_users_is_refused() {
 }
 
 #[test]
-fn a_key_is_not_shown_by_debug() {
+fn redacts_keys_in_debug_output() {
     let shown = format!("{:?}", external("openstack/ceph", &good()).unwrap());
     assert!(!shown.contains(&aes()) && shown.contains("[redacted]"), "{shown}");
 }
 
-/// The documented Secret with these keys on top.
+/// The documented Secret with additional keys.
 fn with(pairs: &[(&str, &str)]) -> Result<Ceph, Problem> {
     external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
 }
 
 #[test]
-fn nova_is_cinders_user_unless_it_has_a_key_of_its_own() {
+fn nova_uses_cinders_user_without_its_own_key() {
     let lent = with(&[("nova.pool", "vms")]).unwrap();
     let nova = &lent.users[&Consumer::Nova];
     assert_eq!((&*nova.name, nova.pool(Consumer::Nova), lent.has_own_nova()), ("volumes", "vms", false));
     let own = with(&[("nova.pool", "vms"), ("nova.key", &aes())]).unwrap();
     assert_eq!((&*own.users[&Consumer::Nova].name, own.has_own_nova()), ("nova", true));
-    let keyrings = mounted(&own).into_iter().filter(|said| said.contains("nova-rbd-keyring")).count();
-    assert_eq!(keyrings, 2, "libvirt, in its own namespace, needs it as well");
+    let keyrings = mounted(&own).into_iter().filter(|description| description.contains("nova-rbd-keyring")).count();
+    assert_eq!(keyrings, 2, "libvirt needs it as well, in its own namespace");
 }
 
 #[test]
-fn two_keys_for_one_user_are_refused() {
+fn rejects_two_keys_for_one_user() {
     let problem = with(&[("nova.pool", "vms"), ("nova.user", "volumes"), ("nova.key", &aes())]).unwrap_err();
-    assert!(problem.to_string().contains("is another key than a second service has for the same user"), "{problem}");
+    assert!(problem.to_string().contains("differs from another service's key for the same user"), "{problem}");
 }
 
 #[test]
-fn expressions_see_names_and_digests_and_no_key() {
+fn variables_have_digests_and_no_keys() {
     let seen = |pairs: &[(&str, &str)]| variables(&with(pairs).unwrap());
     let before = seen(&[("nova.pool", "vms")]);
     assert_eq!(before["cinder"]["user"], "volumes");
@@ -267,24 +272,24 @@ fn expressions_see_names_and_digests_and_no_key() {
 }
 
 #[test]
-fn what_wanted_releases_need_and_every_word_that_may_be_a_key_are_told() {
-    let said = |data: Data| declared("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter());
-    let lacking = said(good());
+fn reports_missing_users_and_collects_secrets() {
+    let read = |data: Data| declared("openstack/ceph", Ok(data), ["glance", "libvirt", "keystone"].into_iter());
+    let lacking = read(good());
     assert_eq!(lacking.trouble().unwrap().to_string(), "Secret openstack/ceph, key nova.pool: is missing; add it");
     assert_eq!(lacking.blame("nova"), lacking.trouble().map(|trouble| trouble.to_string()));
     assert_eq!(lacking.blame("glance"), None);
     let half = key(1, 16, 9);
-    let broken = said(good().into_iter().chain(data(&[("nova.key", &half)])).collect());
+    let broken = read(good().into_iter().chain(data(&[("nova.key", &half)])).collect());
     let secrets: Vec<&str> = broken.secrets.iter().map(|secret| secret.0.as_str()).collect();
     assert!(broken.read.is_err() && secrets.contains(&half.as_str()) && secrets.contains(&aes().as_str()));
     assert!(!secrets.iter().any(|secret| FSID == *secret || secret.contains("10.0.0.1")), "{secrets:?}");
-    let moved = said(old());
+    let moved = read(old());
     assert!(moved.secrets.iter().any(|secret| secret.0 == aes()) && moved.secrets.len() == 2, "{moved:?}");
     assert_eq!(moved.trouble().unwrap().to_string(), "Secret openstack/ceph, key nova: is missing; add it");
 }
 
 #[test]
-fn an_expression_names_the_consumers_that_it_asks_for() {
+fn finds_consumers_in_expressions() {
     assert!(is_of_ceph("ceph.glance.pool") && is_of_ceph("has(ceph.backup) ? ceph.backup.digest : ''"));
     assert!(!is_of_ceph("features.storage.ceph.mode") && !is_of_ceph("my_ceph.x"));
     let named = |text: &str| named_in(text).filter_map(Consumer::named).map(Consumer::name).collect::<Vec<_>>();

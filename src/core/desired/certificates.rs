@@ -1,4 +1,4 @@
-//! The certificates that a cloud takes out of Secrets.
+//! The certificates that a cloud reads from Secrets.
 
 use serde::Deserialize;
 
@@ -8,24 +8,24 @@ use crate::catalog::{Catalog, CertificateKeys, Certificates};
 use osdpl_values::Origin;
 use osdpl_values::expr::Scope;
 
-/// A Secret with a certificate, and what it is to be good for.
+/// A Secret with a certificate, and the hosts that it must be valid for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificate {
-    /// The field of the spec that it is there for.
+    /// The field of the spec that needs it.
     pub field: String,
     /// The Secret's namespace.
     pub namespace: String,
     /// The Secret's name.
     pub name: String,
-    /// The names that clients look for in it.
+    /// The host names that clients expect in it.
     pub hosts: Vec<String>,
-    /// Under which keys the Secret holds what.
+    /// The keys of the Secret.
     pub keys: CertificateKeys,
-    /// Whether somebody has to bring it: that it is not there is told.
+    /// Whether the user must create it; then it is reported if it is missing.
     pub brought: bool,
 }
 
-/// A Secret as the catalogue names it.
+/// A Secret as the catalogue describes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {
@@ -35,7 +35,8 @@ struct Named {
     hosts: Vec<String>,
 }
 
-/// The certificates of all features; `scope` is what expressions see, without credentials. Entries of the catalogue that can't be read are `findings`.
+/// Returns the certificates of all features; `scope` has no credentials. Invalid entries of the catalogue are added to
+/// `findings`.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
     let mut found = Vec::new();
     for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {
@@ -53,7 +54,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
             })),
             Err(problem) => findings.push(refused(
                 entry.field.clone(),
-                format!("which certificates there are can't be said: {problem}; report the catalogue's mistake"),
+                format!("the certificates can't be determined: {problem}; report this bug of the catalogue"),
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! The classes of the volume claims that releases have already: they stay, whatever `spec.storageClass` says by now.
+//! The storage classes of the volume claims that releases already have; they win over `spec.storageClass`.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,31 @@ use crate::catalog::{Catalog, Level};
 use crate::observed::{Claim, ClaimPhase, Key};
 use osdpl_values::leaves;
 
-/// The claims of each release that are bound, by release and class. One that was never bound holds nothing and binds nobody to its class.
+/// The names of the bound claims, by release and class. A claim that was never bound holds no data, so its class does
+/// not matter.
 pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// The classes of the bound claims of `releases`.
+/// Returns the classes of the bound claims of `releases`.
 pub fn claim_classes(claims: &[Claim], releases: &BTreeMap<String, Key>) -> ClaimClasses {
     let mut found = ClaimClasses::new();
     for claim in claims.iter().filter(|claim| claim.phase == ClaimPhase::Bound) {
         let Some(class) = &claim.class else { continue };
-        let whose = releases.iter().filter(|(_, key)| claim.release.as_ref() == Some(key));
-        for (name, _) in whose {
+        let owners = releases.iter().filter(|(_, key)| claim.release.as_ref() == Some(key));
+        for (name, _) in owners {
             found.entry(name.clone()).or_default().entry(class.clone()).or_default().push(claim.name.clone());
         }
     }
     found
 }
 
-/// The class that a release keeps, whatever the spec says: that of its claims, where all have the same.
+/// Returns the class that a release keeps, independent of the spec: the class of its claims, if all have the same.
 pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a String> {
     let classes = classes.get(name).filter(|classes| classes.len() == 1)?;
     classes.keys().next()
 }
 
-/// Claims never change their class, and a `StatefulSet` whose template asks for another one can't be upgraded.
+/// Warns if `spec.storageClass` differs from the class of existing claims. The class of a claim is immutable, and a
+/// `StatefulSet` with another class in its claim template can't be upgraded.
 pub(super) fn finding(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -42,7 +44,7 @@ pub(super) fn finding(
     let mut mixed = Vec::new();
     for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
         let own = catalog.release(name).and_then(|(service, _)| overrides(spec, service, name));
-        // A class of the release's own in its values is no change of this one.
+        // A class that the release's own values set has nothing to do with `spec.storageClass`.
         let chosen =
             |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
         let mut others = classes.keys().filter(|class| *class != wanted && !chosen(class)).peekable();
@@ -58,7 +60,7 @@ pub(super) fn finding(
         level: Level::Warning,
         field: "spec.storageClass".into(),
         message: format!(
-            "{}, since claims never change theirs; {wanted} is for releases that have none yet",
+            "{}, because the class of a claim can't change; {wanted} applies only to releases without claims",
             lines.join("; ")
         ),
     })
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_kept_where_all_bound_claims_have_it_and_several_are_named() {
+    fn keeps_the_class_that_all_bound_claims_have() {
         let releases = BTreeMap::from([("mariadb".to_owned(), Key::new("n", "mariadb"))]);
         let bound = |name, class| claim(name, class, ClaimPhase::Bound);
         let one = [bound("a", "slow"), claim("b", "nope", ClaimPhase::Pending)];
@@ -94,7 +96,7 @@ mod tests {
         assert_eq!(kept(&found, "mariadb").map(String::as_str), Some("slow"));
         let found = claim_classes(&[bound("a", "slow"), bound("b", "fast"), bound("c", "slow")], &releases);
         assert_eq!(kept(&found, "mariadb"), None);
-        let told = "the claims of mariadb keep the classes that they have: fast (b), slow (a, c)";
-        assert_eq!(several("mariadb", &found["mariadb"]), told);
+        let message = "the claims of mariadb keep the classes that they have: fast (b), slow (a, c)";
+        assert_eq!(several("mariadb", &found["mariadb"]), message);
     }
 }

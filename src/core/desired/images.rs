@@ -9,7 +9,7 @@ use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
 use osdpl_values::{self as values, Layer, Origin, Path, Values, canonical, fold, get};
 
-/// The layer that `spec.images` means over `below`; `None` where it asks for nothing.
+/// Returns the layer of `spec.images` over `below`; `None` if the field sets nothing.
 pub fn layer(images: &Images, below: &[Layer], chart: Option<&ChartFact>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
@@ -28,7 +28,7 @@ pub fn layer(images: &Images, below: &[Layer], chart: Option<&ChartFact>) -> Opt
     (!values.is_empty()).then(|| Layer::new(Origin::Field("spec.images".into()), values))
 }
 
-/// The images as they would be: the chart's defaults, then what the layers set.
+/// Returns the images before rewriting: the chart's defaults, overridden by the layers.
 fn tags(below: &[Layer], chart: Option<&ChartFact>) -> BTreeMap<String, String> {
     let mut tags = chart.map(|chart| chart.images.clone()).unwrap_or_default();
     let path: Path = ["images", "tags"].into_iter().collect();
@@ -38,21 +38,22 @@ fn tags(below: &[Layer], chart: Option<&ChartFact>) -> BTreeMap<String, String> 
     tags
 }
 
-/// The digest of the images as they are in the end: a release with another one is given other programs.
+/// Returns the digest of the final images; when it changes, the release runs other programs.
 pub fn digest(values: &Values, chart: Option<&ChartFact>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
     if let Some(Value::Object(set)) = get(values, &["images", "tags"].into_iter().collect()) {
         tags.extend(set.iter().map(|(tag, image)| (tag.as_str(), image.clone())));
     }
-    // Null takes a chart's default away.
+    // A null removes a default of the chart.
     tags.retain(|_, image| !image.is_null());
     let mut text = values::digest([canonical(&json!(tags)).as_str()]);
     text.truncate(16);
     text
 }
 
-/// What the image becomes, where it becomes another. The tag stays before the digest, for people: container runtimes go by the digest alone.
+/// Returns the new name of an image if it changes. The tag stays in front of the digest for readability; container
+/// runtimes use only the digest.
 fn rewritten(images: &Images, image: &str) -> Option<String> {
     let mirrored = mirrored(&images.mirrors, image);
     match images.digests.get(image) {
@@ -61,27 +62,27 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
     }
 }
 
-/// Digests of what no chart can name as an image: registry or path, and tag.
-pub fn nameless(images: &Images) -> Vec<Finding> {
+/// Warns about digests for texts that can't be an image of a chart: an image has a registry or path, and a tag.
+pub fn check_names(images: &Images) -> Vec<Finding> {
     let finding = |image: &String| Finding {
         level: Level::Warning,
         field: format!("spec.images.digests[{image}]"),
         message: format!(
-            "pins nothing: {image:?} is no image as charts name them; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or take it out"
+            "pins nothing: {image:?} is not an image name as charts use it; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or take it out"
         ),
     };
     images.digests.keys().filter(|image| !is_image(image)).map(finding).collect()
 }
 
-/// Whether a text can be an image as the distribution specification has it, with a tag, or at least a path.
+/// Whether a text can be an image reference of the distribution specification, with a tag or at least a path.
 fn is_image(text: &str) -> bool {
-    let is_written = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
-    text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_written)
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
+    text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_allowed)
 }
 
-/// Digests that pin nothing: where the images of every release are known, a name that none has.
-pub fn idle(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // A chart that is only told of comes without a version, or without its images.
+/// Warns about digests that no release uses, if the images of all releases are known.
+pub fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
+    // A chart that is not available has no version or no images here.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);
@@ -97,7 +98,7 @@ pub fn idle(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
         did_you_mean(image, named.chain(used.iter().copied()))
     };
     let named = images.digests.keys().filter(|image| is_image(image));
-    let idle = named.filter(|image| rewritten(images, image).is_none_or(|name| !used.contains(&*name)));
+    let unused = named.filter(|image| rewritten(images, image).is_none_or(|name| !used.contains(&*name)));
     let finding = |image: &String| Finding {
         level: Level::Warning,
         field: format!("spec.images.digests[{image}]"),
@@ -106,14 +107,14 @@ pub fn idle(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
             near(image)
         ),
     };
-    idle.map(finding).collect()
+    unused.map(finding).collect()
 }
 
 fn has_images(chart: &ChartFact) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// The image with its longest matching prefix replaced; a prefix ends at a `/` or `:`.
+/// Replaces the longest matching prefix of an image; a prefix ends at a `/` or `:`.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {
         let rest = image.strip_prefix(from.as_str())?;

@@ -7,10 +7,10 @@ use crate::scrub::{brought, written};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, fold, leaves};
 
-/// The catalogue's files whose values texts of the user's become part of.
+/// The folder of the catalogue whose values can contain texts that the user wrote.
 const FEATURES: &str = "values/features/";
 
-/// What the layers of a release are made from.
+/// The inputs of the layers of one release.
 pub(super) struct Source<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
@@ -19,25 +19,25 @@ pub(super) struct Source<'a> {
     pub service: &'a str,
     pub name: &'a str,
     pub release: &'a Release,
-    /// What the user has written into features in clear.
+    /// Passwords that the user has written into features in clear.
     pub passwords: &'a [String],
     pub scope: &'a Scope<'a>,
 }
 
-/// The layers of a release, as far as they can be had.
+/// The layers of a release, as far as they are available.
 pub(super) struct Stack {
     /// Low to high.
     pub layers: Vec<Layer>,
     /// Why the release can't be submitted.
     pub problems: Vec<Finding>,
-    /// Whether no layer is missing: a wrong `unset` keeps a release from helm, and nobody from judging its values.
+    /// Whether no layer is missing. A wrong `unset` blocks the release, but its values can still be checked.
     pub is_whole: bool,
 }
 
-/// The layers of release `name`, low to high, and what went wrong.
+/// Returns the layers of release `name`, low to high.
 ///
 /// # Errors
-/// A message for each layer that can't be had; the release can't be submitted then.
+/// Returns a finding for each layer that is not available; the release then can't be submitted.
 pub fn layers(
     name: &str,
     spec: &OpenStackDeploymentSpec,
@@ -60,7 +60,7 @@ pub fn layers(
 }
 
 impl<'a> Source<'a> {
-    /// What the spec says of the release.
+    /// The spec's overrides of the release.
     pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
         overrides(self.spec, self.service, self.name)
     }
@@ -96,9 +96,9 @@ impl<'a> Source<'a> {
     fn fragments(&self, fragments: &[Fragment], layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         for fragment in fragments {
             let Some(body) = fragment.body(self.name) else { continue };
-            let field = format_args!("{} {}", self.stands(&fragment.file), fragment.field);
+            let field = format_args!("{} {}", self.file_location(&fragment.file), fragment.field);
             let when = fragment.when.as_ref();
-            if let Some(problem) = when.and_then(|when| self.unwritten(when.source())) {
+            if let Some(problem) = when.and_then(|when| self.unreadable_facts(when.source())) {
                 problems.push(problem);
             } else if super::select::holds(when, self.scope, &field, problems) {
                 self.body(body, &fragment.file, &fragment.field, layers, problems);
@@ -111,40 +111,43 @@ impl<'a> Source<'a> {
         match body.layer(origin, self.scope) {
             Ok(mut layer) => {
                 if file.starts_with(FEATURES) {
-                    layer.clear = passed::places(&layer, self.passwords);
+                    layer.clear = passed::find(&layer, self.passwords);
                 } else if self.catalog.added.contains_key(file) {
                     layer.clear = in_clear(&layer.values);
                 }
                 layer.secret.extend_from_slice(&layer.clear);
                 layers.push(layer);
             }
-            Err((path, error)) => problems.push(self.problem(format!("{} {field}.{path}", self.stands(file)), &error)),
+            Err((path, error)) => {
+                problems.push(self.problem(format!("{} {field}.{path}", self.file_location(file)), &error));
+            }
         }
     }
 
-    /// Where a file of the catalogue stands, for people: what someone added is in an object.
-    fn stands<'b>(&'b self, file: &'b str) -> &'b str {
+    /// Returns the location of a catalogue file for messages: files that a user added are in an object.
+    fn file_location<'b>(&'b self, file: &'b str) -> &'b str {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
-    /// What an expression asks of facts that can't be read.
-    fn unwritten(&self, expression: &str) -> Option<Finding> {
-        let (release, problem) = super::written::blame(expression, self.facts)?;
+    /// Returns a finding if an expression uses facts that can't be read.
+    fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
+        let (release, problem) = super::written::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");
         Some(Finding { level: Level::Error, field, message: problem.to_string() })
     }
 
-    /// A Secret, a credential, facts, or a Ceph, that can't be had says so itself: the expression that wanted it is not to blame.
+    /// Returns the finding for a failed expression. If a Secret, a credential, facts or a Ceph is missing, the finding
+    /// names that instead.
     fn problem(&self, place: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::Secret { name, key, .. } = error {
             return self.unread(place, name, key);
         }
-        if let Some(problem) = self.unwritten(error.expression()) {
+        if let Some(problem) = self.unreadable_facts(error.expression()) {
             return problem;
         }
         let declared = self.facts.ceph.as_ref();
-        let blame = |name: &str| declared.and_then(|declared| declared.blame(name));
-        if let Some(message) = crate::ceph::named_in(error.expression()).find_map(blame) {
+        let ceph_problem = |name: &str| declared.and_then(|declared| declared.blame(name));
+        if let Some(message) = crate::ceph::named_in(error.expression()).find_map(ceph_problem) {
             return Finding { level: Level::Error, field: "spec.features.storage.ceph".into(), message };
         }
         let mut used = credentials_in(error.expression());
@@ -156,14 +159,14 @@ impl<'a> Source<'a> {
             let remedy = if super::select::is_added(&place) {
                 "correct the expression, or set what it needs in the spec"
             } else {
-                "the catalogue expects something that this spec does not give"
+                "the catalogue expects something that this spec does not set"
             };
             (place, format!("{error}; {remedy}"))
         });
         Finding { level: Level::Error, field, message }
     }
 
-    /// A key of a Secret that is not at hand: the field that names it says why.
+    /// Returns the finding for a key of a Secret that is not available, at the field that names it.
     fn unread(&self, place: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
@@ -181,7 +184,7 @@ impl<'a> Source<'a> {
         Finding { level: Level::Error, field, message }
     }
 
-    /// What the user says; a wrong `unset` is one of the `slips`, which leave every layer to be judged.
+    /// Adds the user's layers; a wrong `unset` is one of the `slips`, which do not prevent checking the values.
     fn users(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, slips: &mut Vec<Finding>) {
         let common = &self.spec.common;
         user(&common.all, "spec.common", layers, slips);
@@ -214,13 +217,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Everything in these values, and nothing beside it: in an empty map there is nothing to hide, and others may set what is below.
+/// Returns the paths of all leaves. Empty maps are left out: they hide nothing, and other layers may set keys below
+/// them.
 fn all(values: &Values) -> Vec<Path> {
-    let said = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
-    said.map(|(path, _)| path).collect()
+    let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
+    set.map(|(path, _)| path).collect()
 }
 
-/// Secrets that someone has written where they can be read: osdpl repeats none of them.
+/// Returns the paths of secrets that are written in clear; osdpl never shows them.
 pub(super) fn in_clear(values: &Values) -> Vec<Path> {
     let found = leaves(values).into_iter().filter(|(path, value)| written(path, value)).map(|(path, _)| path);
     found.chain(brought(values)).collect()

@@ -1,4 +1,4 @@
-//! Names that the catalogue does not have.
+//! Names in a spec that the catalogue does not have.
 
 use super::Finding;
 use super::select::refused;
@@ -11,12 +11,12 @@ fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<I
     refused(field, format!("there is no {kind} {name:?}{hint}; there are {list}"))
 }
 
-/// Whether a spec says a name that the catalogue does not have.
+/// Whether a spec has a name that the catalogue does not have.
 pub fn lacks_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> bool {
     !check(spec, catalog).is_empty()
 }
 
-/// Every name in a spec that the catalogue does not have, with the one that is near, and all that there are.
+/// Returns a finding for every name that the catalogue does not have, with the nearest name and all known names.
 pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Vec::new();
     let wanted = &spec.openstack_release;

@@ -1,4 +1,4 @@
-//! What a release waits for: releases that come before it, and those that its pods ask for later.
+//! Dependencies of a release: releases that must be available before it, and releases that its pods wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use super::{Finding, Provider};
 use crate::catalog::{Component, Need};
 
 impl Source<'_> {
-    /// What must be there before helm is started, and who provides it.
+    /// Returns the components that must be available before helm starts, with their providers.
     pub(super) fn needs(&self, findings: &mut Vec<Finding>) -> BTreeMap<Component, Provider> {
         let mut needs = BTreeMap::new();
         for need in self.holding(&self.release.needs, findings) {
             let Some((service, provider)) = self.catalog.provider(&need.component) else { continue };
-            // What is needed and not there was refused when the services were chosen.
+            // Missing providers were refused when the services were chosen.
             if self.selection.external.contains_key(service) {
                 needs.insert(need.component.clone(), Provider::External(service.to_owned()));
             } else if self.selection.releases.contains_key(provider) {
@@ -22,7 +22,7 @@ impl Source<'_> {
         needs
     }
 
-    /// The releases of the cloud for which pods wait.
+    /// Returns the releases of the cloud that the pods wait for.
     pub(super) fn awaits(&self, findings: &mut Vec<Finding>) -> BTreeSet<String> {
         let awaited = self.holding(&self.release.awaits, findings).into_iter();
         let providers = awaited.filter_map(|need| Some(self.catalog.provider(&need.component)?.1));

@@ -1,4 +1,5 @@
-//! Nulls that were lost on the way: client-side `kubectl apply` strips them from custom resources in silence, but its annotation shows them.
+//! Lost nulls: client-side `kubectl apply` silently strips nulls from custom resources, but its annotation still
+//! contains them.
 
 use serde_json::Value;
 
@@ -7,30 +8,31 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
 use osdpl_values::Path;
 
-/// A warning for each null in a `values` map of the annotation `last-applied-configuration` that the spec does not have.
+/// Returns a warning for each null in a `values` map of the annotation `last-applied-configuration` that the spec does
+/// not have.
 pub fn lost_nulls(last_applied: &str, spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     let Ok(applied) = serde_json::from_str::<Value>(last_applied) else { return Vec::new() };
-    let Ok(stands) = serde_json::to_value(spec) else { return Vec::new() };
+    let Ok(stored) = serde_json::to_value(spec) else { return Vec::new() };
     let mut lost = Vec::new();
-    walk(&applied["spec"], Some(&stands), &Path::root().child("spec"), &mut lost);
+    walk(&applied["spec"], Some(&stored), &Path::root().child("spec"), &mut lost);
     lost.into_iter().map(|path| warning(&path)).collect()
 }
 
-fn walk(applied: &Value, stands: Option<&Value>, path: &Path, lost: &mut Vec<Path>) {
-    match (applied, stands) {
+fn walk(applied: &Value, stored: Option<&Value>, path: &Path, lost: &mut Vec<Path>) {
+    match (applied, stored) {
         (Value::Null, None) if path.keys().iter().any(|key| key == "values") => lost.push(path.clone()),
-        (Value::Object(applied), stands) => {
+        (Value::Object(applied), stored) => {
             for (key, value) in applied {
-                walk(value, stands.and_then(|stands| stands.get(key)), &path.child(key), lost);
+                walk(value, stored.and_then(|stored| stored.get(key)), &path.child(key), lost);
             }
         }
-        (Value::Array(applied), stands) => {
+        (Value::Array(applied), stored) => {
             for (index, value) in applied.iter().enumerate() {
-                let at = path
+                let item = path
                     .keys()
                     .split_last()
                     .map(|(last, above)| above.iter().cloned().chain([format!("{last}[{index}]")]).collect());
-                walk(value, stands.and_then(|stands| stands.get(index)), &at.unwrap_or_default(), lost);
+                walk(value, stored.and_then(|stored| stored.get(index)), &item.unwrap_or_default(), lost);
             }
         }
         _ => {}
@@ -39,8 +41,8 @@ fn walk(applied: &Value, stands: Option<&Value>, path: &Path, lost: &mut Vec<Pat
 
 fn warning(path: &Path) -> Finding {
     let keys = path.keys();
-    let at = keys.iter().position(|key| key == "values").map_or(keys.len(), |at| at + 1);
-    let below: Path = keys[at..].iter().cloned().collect();
+    let start = keys.iter().position(|key| key == "values").map_or(keys.len(), |position| position + 1);
+    let below: Path = keys[start..].iter().cloned().collect();
     Finding {
         level: Level::Warning,
         field: path.to_string(),

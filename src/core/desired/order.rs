@@ -1,12 +1,14 @@
-//! Who goes first when not all can: the longest remaining chain.
+//! The order in which releases start when not all can: the one with the longest remaining chain goes first.
 
 use std::collections::BTreeMap;
 
 use super::{ChartFact, Desired, DesiredRelease, Provider};
 use osdpl_values::{self as values, Values};
 
-/// The Jobs that a release is made of, as far as OpenStack-Helm's own switches tell (`manifests.job_*`): nearly all of them are hooks, one
-/// after another, and helm waits for each. Without rendering nothing tells better how long a release takes.
+/// Counts the Jobs of a release by OpenStack-Helm's own switches (`manifests.job_*`).
+///
+/// Nearly all of them are hooks that helm runs one after another. Without rendering, this is the best estimate of how
+/// long a release takes.
 pub(super) fn jobs(values: &Values, chart: Option<&ChartFact>) -> usize {
     let set = values::get(values, &["manifests"].into_iter().collect()).and_then(|set| set.as_object());
     let switch = |name: &str| set.and_then(|set| set.get(name)).and_then(serde_json::Value::as_bool);
@@ -15,7 +17,7 @@ pub(super) fn jobs(values: &Values, chart: Option<&ChartFact>) -> usize {
 }
 
 impl Desired {
-    /// How long the longest chain of needs below each release is: 0 for one that needs nothing.
+    /// Returns the length of the longest chain of needs below each release: 0 for a release without needs.
     pub fn depths(&self) -> BTreeMap<&str, usize> {
         let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
         for _ in 0..=self.releases.len() {
@@ -30,13 +32,15 @@ impl Desired {
         depths
     }
 
-    /// The length of the longest chain from each release on: its own Jobs and those of the releases that need it, one for helm itself each.
-    /// Where only pods wait for a release ([`DesiredRelease::awaits`]), the Jobs of theirs run meanwhile, and one is added for the pods.
+    /// Returns the length of the longest chain that starts at each release: its own Jobs and those of the releases that
+    /// need it, plus one for helm per release. If only pods wait for a release ([`DesiredRelease::awaits`]), their Jobs
+    /// run meanwhile, and one is added for the pods.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
             self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect();
-        // A chain is no longer than there are releases; where needs go in circles, which the catalogue forbids, it ends all the same.
+        // No chain is longer than the number of releases. This bounds the loop even for cycles, which the catalogue
+        // forbids.
         for _ in 0..self.releases.len() {
             let mut changed = false;
             for (name, release) in &self.releases {

@@ -1,23 +1,24 @@
-//! Passwords that a user writes into features in clear: fragments pass them on, and wherever they land nobody is shown them.
+//! Passwords that a user writes into features in clear. Fragments copy them into values, so they must be redacted
+//! everywhere.
 
 use serde_json::Value;
 
 use crate::scrub::{SHORTEST, names_secret, secretive};
 use osdpl_values::{Layer, Path, Values, leaves};
 
-/// The texts of features that are taken for secrets.
+/// Returns the texts in features that are taken for secrets.
 pub(super) fn passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
     in_map(features, &mut found);
     found
 }
 
-/// Where a layer has one of them: a list is hidden whole.
-pub(super) fn places(layer: &Layer, passwords: &[String]) -> Vec<Path> {
+/// Returns the paths of a layer that contain one of the passwords; a list is redacted as a whole.
+pub(super) fn find(layer: &Layer, passwords: &[String]) -> Vec<Path> {
     if passwords.is_empty() {
         return Vec::new();
     }
-    let has_one = |value: &Value| passwords.iter().any(|password| says(value, password));
+    let has_one = |value: &Value| passwords.iter().any(|password| contains(value, password));
     leaves(&layer.values).into_iter().filter(|(_, value)| has_one(value)).map(|(path, _)| path).collect()
 }
 
@@ -41,20 +42,20 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Schemas of features say `secret` and `…Secret` for the name of one, where options of drivers are spelled `san_password`; rules of policies are called
-/// `secrets:post`.
+/// Whether a key looks like a password but is not. Schemas of features call the name of a Secret `secret` or `…Secret`,
+/// while driver options are spelled `san_password`; policy rules contain a colon (`secrets:post`).
 fn names_something_else(key: &str) -> bool {
     key == "secret" || key.ends_with("Secret") || key.contains(':')
 }
 
-/// From this length on a password is looked for within texts, as in a URL; shorter ones are words that stand in others.
+/// The minimum length to search for a password within texts, such as a URL; shorter ones may be parts of other words.
 const WITHIN: usize = 8;
 
-fn says(value: &Value, password: &str) -> bool {
+fn contains(value: &Value, password: &str) -> bool {
     match value {
         Value::String(text) => text == password || password.len() >= WITHIN && text.contains(password),
-        Value::Array(items) => items.iter().any(|item| says(item, password)),
-        Value::Object(map) => map.values().any(|value| says(value, password)),
+        Value::Array(items) => items.iter().any(|item| contains(item, password)),
+        Value::Object(map) => map.values().any(|value| contains(value, password)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_known_by_their_keys_and_names_of_secrets_are_none() {
+    fn finds_passwords_by_key_and_skips_names_of_secrets() {
         let features = map(json!({
             "volumes": {"backends": [{"name": "array", "secret": "account", "options": {"san_login": "admin", "san_password": "hunter2"}}]},
             "identity": {"ldap": {"url": "ldap://reader:letmein@ldap", "passwordSecret": "ldap", "tokens": {"provider": "fernet"}},
@@ -82,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_one_is_hidden_and_nothing_beside_it() {
+    fn redacts_only_paths_that_contain_a_password() {
         let conf = json!({"array": {"san_ip": "10.0.0.9", "key": "hunter2"}, "list": [{"a": "hunter2"}], "other": ["a hunter2"],
                           "url": "http://a:long-enough@b"});
         let values = map(json!({"conf": conf}));
         let layer = Layer::new(Origin::Field("x".into()), values);
         let hidden = |passwords: &[&str]| {
             let passwords: Vec<String> = passwords.iter().map(ToString::to_string).collect();
-            places(&layer, &passwords).iter().map(ToString::to_string).collect::<Vec<_>>()
+            find(&layer, &passwords).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(hidden(&["hunter2"]), ["conf.array.key", "conf.list"]);
         assert_eq!(hidden(&["long-enough"]), ["conf.url"]);

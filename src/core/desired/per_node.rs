@@ -1,7 +1,8 @@
-//! The last layer: values for some nodes alone (`spec.nodes.overrides`), in the form that each chart understands.
+//! The last layer: values for some nodes (`spec.nodes.overrides`), in the form that each chart understands.
 //!
-//! Entries for the same nodes are merged in the order of the spec, the later wins. On a node that several entries fit a chart of the form `conf` runs
-//! the pods of one, the last of those by label or the one by name, and a chart of the form `root` none at all. Upstream's two forms are described at [`crate::catalog::Form`].
+//! Entries for the same nodes are merged in the order of the spec; the later one wins. If several entries select a
+//! node, a chart of the form `conf` runs the pods of only one of them (the entry by name, else the last one by label),
+//! and a chart of the form `root` runs no pod at all. The two upstream forms are described at [`crate::catalog::Form`].
 
 mod check;
 mod forms;
@@ -23,18 +24,18 @@ use crate::catalog::{Catalog, DaemonSet, Level, Release};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves};
 
-/// The field that all of it comes from.
+/// The field with the entries.
 pub const FIELD: &str = "spec.nodes.overrides";
 
-/// What one entry says of one `DaemonSet`.
+/// The values of one entry for one `DaemonSet`.
 struct Part<'a> {
-    /// Where the values stand.
-    place: String,
+    /// The field with the values.
+    field: String,
     target: Target,
     values: &'a Values,
 }
 
-/// The layer of one release, and what is wrong with it; `below` is what the other layers come to.
+/// Builds the per-node layer of one release and adds findings; `below` returns the merged lower layers.
 pub(super) fn layer(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -47,14 +48,14 @@ pub(super) fn layer(
     let mut parts: BTreeMap<&str, Vec<Part<'_>>> = BTreeMap::new();
     for (index, entry) in spec.nodes.overrides.iter().enumerate() {
         let (Ok(target), Some(given)) = (target(entry), entry.releases.get(name)) else { continue };
-        let place = format!("{FIELD}[{index}].releases.{name}");
-        let Some(daemonsets) = chosen(release, given, scope, &place, findings) else { continue };
-        let place = format!("{place}.values");
+        let field = format!("{FIELD}[{index}].releases.{name}");
+        let Some(daemonsets) = chosen(release, given, scope, &field, findings) else { continue };
+        let field = format!("{field}.values");
         for daemonset in daemonsets {
             let own = &release.daemonsets[daemonset];
             let problems = forms::problems(&release.chart, daemonset, own, &target, &given.values);
-            findings.extend(problems.into_iter().map(|(below, message)| refused(below.place(&place, index), message)));
-            let part = Part { place: place.clone(), target: target.clone(), values: &given.values };
+            findings.extend(problems.into_iter().map(|(place, message)| refused(place.field(&field, index), message)));
+            let part = Part { field: field.clone(), target: target.clone(), values: &given.values };
             parts.entry(daemonset).or_default().push(part);
         }
     }
@@ -67,67 +68,67 @@ pub(super) fn layer(
         conflicts(parts, findings);
         let form = release.daemonsets[*daemonset].form;
         let key = format!("{}_{daemonset}", release.chart);
-        let at = forms::place(form, &key);
-        if osdpl_values::get(&below, &at).is_some() {
+        let path = forms::values_path(form, &key);
+        if osdpl_values::get(&below, &path).is_some() {
             let message = format!(
-                "takes the place of {at}, which other values of {name} set: charts read one list of nodes; move those here"
+                "replaces {path}, which other values of {name} set: charts read only one list of nodes; move those values here"
             );
             findings.push(Finding { level: Level::Warning, field: FIELD.into(), message });
         }
-        osdpl_values::set(&mut layer.values, &at, forms::written(form, parts));
-        // The values stand in a list there, into which no path goes.
+        osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
+        // The values are in a list, and no path leads into a list.
         let hides = parts.iter().any(|part| !in_clear(part.values).is_empty());
-        layer.secret.extend(hides.then_some(at));
+        layer.secret.extend(hides.then_some(path));
     }
     (!layer.is_empty()).then_some(layer)
 }
 
-/// What the entries for some nodes say of a release, each as it is written, as a layer of its own over all others.
+/// Returns the entries for some nodes of a release, each as a separate layer above all others.
 pub fn by_node<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
-    let said = entries.filter_map(|(index, entry)| {
+    let layers = entries.filter_map(|(index, entry)| {
         let values = entry.releases.get(name)?.values.clone();
         let mut layer = Layer::new(Origin::Field(format!("{FIELD}[{index}].releases.{name}.values")), values);
         layer.secret = in_clear(&layer.values);
         Some((entry, layer))
     });
-    said.collect()
+    layers.collect()
 }
 
 fn refused(field: String, message: String) -> Finding {
     Finding { level: Level::Error, field, message }
 }
 
-/// The `DaemonSets` that an entry is for; `None` where that can't be said.
+/// Returns the `DaemonSets` that an entry is for; `None` if that is ambiguous.
 fn chosen<'a>(
     release: &'a Release,
     given: &'a NodeValues,
     scope: &Scope,
-    place: &str,
+    field: &str,
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<&'a str>> {
     if !given.daemonsets.is_empty() {
-        // Names that nothing has were refused before.
+        // Unknown names were already refused.
         let known = given.daemonsets.iter().map(String::as_str).filter(|name| release.daemonsets.contains_key(*name));
         return Some(known.collect());
     }
-    let runs = |own: &DaemonSet, findings: &mut _| super::select::holds(own.when.as_ref(), scope, place, findings);
+    let runs = |own: &DaemonSet, findings: &mut _| super::select::holds(own.when.as_ref(), scope, field, findings);
     let all = release.daemonsets.iter().filter(|(_, own)| runs(own, findings)).map(|(name, _)| name.as_str());
     let all: Vec<_> = all.collect();
     if all.len() < 2 {
         return Some(all);
     }
     let message =
-        format!("says not for which DaemonSet; name them, of {}, since each one named is restarted", all.join(", "));
-    findings.push(refused(format!("{place}.daemonsets"), message));
+        format!("does not say for which DaemonSet it is; name some of {}, each of them is restarted", all.join(", "));
+    findings.push(refused(format!("{field}.daemonsets"), message));
     None
 }
 
-/// A warning for each value that two entries give the same nodes differently.
+/// Warns about each value that two entries set differently for the same nodes.
 fn conflicts(parts: &[Part<'_>], findings: &mut Vec<Finding>) {
     for (index, part) in parts.iter().enumerate() {
         for (path, value) in leaves(part.values) {
-            let other = parts[..index].iter().rev().filter(|other| other.target.meets(&part.target));
+            let other = parts[..index].iter().rev().filter(|other| other.target.overlaps(&part.target));
             let mut other = other.filter_map(|other| Some((other, osdpl_values::get(other.values, &path)?)));
             let Some((other, before)) = other.next().filter(|(_, before)| *before != value) else { continue };
             let is_clear =
@@ -138,10 +139,10 @@ fn conflicts(parts: &[Part<'_>], findings: &mut Vec<Finding>) {
                 (value.to_string(), before.to_string())
             };
             let message = format!(
-                "{path} is {value} here and {before} at {} for the same nodes; the later one holds, take one of them out",
-                other.place
+                "{path} is {value} here and {before} at {} for the same nodes; the later one wins, take one of them out",
+                other.field
             );
-            let finding = Finding { level: Level::Warning, field: part.place.clone(), message };
+            let finding = Finding { level: Level::Warning, field: part.field.clone(), message };
             if !findings.contains(&finding) {
                 findings.push(finding);
             }
@@ -149,7 +150,7 @@ fn conflicts(parts: &[Part<'_>], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Where a problem of an entry is.
+/// The part of an entry that a problem is about.
 enum Place {
     /// A value.
     Value(Path),
@@ -158,7 +159,7 @@ enum Place {
 }
 
 impl Place {
-    fn place(&self, values: &str, index: usize) -> String {
+    fn field(&self, values: &str, index: usize) -> String {
         match self {
             Self::Value(path) => format!("{values}.{path}"),
             Self::Nodes => format!("{FIELD}[{index}]"),

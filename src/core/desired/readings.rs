@@ -1,8 +1,9 @@
-//! What a spec may mean that has names which the catalogue does not have.
+//! The possible readings of a spec that has unknown names.
 //!
-//! `presets: [cmpute]` says that some preset is wanted, and not which: a check that asks for what a preset gives would be wrong to complain. So the spec
-//! is read once for every name that may be meant, and what is said of each of these readings is said whatever the name comes to be. Where it may mean more
-//! than [`MOST`], it is not read that often: its names are told of, and what its own fields say, until they are right.
+//! With `presets: [cmpute]` some preset is meant, but it is unknown which: a check that needs something from a preset
+//! must not complain. So the spec is evaluated once for every name that may be meant, and only findings that all
+//! readings share are reported. With more than [`MOST`] readings, only the unknown names and problems of single fields
+//! are reported.
 
 use serde_json::Value;
 
@@ -10,10 +11,11 @@ use crate::api::OpenStackDeploymentSpec as Spec;
 use crate::catalog::schema::{Nulls, faults};
 use crate::catalog::{Catalog, nearest};
 
-/// How often a spec is read at most: a slip or two in its names takes fewer, and each of them is a pass's and an answer's time.
+/// The maximum number of readings. One or two typos need fewer, and each reading costs time in every pass and request.
 pub(super) const MOST: usize = 64;
 
-/// The specs that one with unknown names may mean, the plainest first; none of one whose names are known. `None` where there are more than [`MOST`].
+/// Returns the possible readings of a spec with unknown names, the plainest first; empty if all names are known, `None`
+/// if there are more than [`MOST`].
 pub(super) fn of(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);
@@ -26,7 +28,7 @@ pub(super) fn of(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     (readings.len() <= MOST).then_some(readings)
 }
 
-/// With each OpenStack release that there is, where the spec's own is none.
+/// One reading per known OpenStack release, if the spec's own is unknown.
 fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
     if catalog.openstack.contains_key(&spec.openstack_release) {
         return Vec::new();
@@ -34,18 +36,19 @@ fn releases(spec: &Spec, catalog: &Catalog) -> Vec<Spec> {
     catalog.openstack.keys().map(|release| Spec { openstack_release: release.clone(), ..spec.clone() }).collect()
 }
 
-/// With each preset that is not named yet in the place of each that is none.
+/// One reading per unknown preset and unused known preset.
 fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
-    let unknown = (0..spec.presets.len()).filter(|place| !catalog.presets.contains_key(&spec.presets[*place]));
+    let unknown = (0..spec.presets.len()).filter(|index| !catalog.presets.contains_key(&spec.presets[*index]));
     let free = || catalog.presets.keys().filter(|preset| !spec.presets.contains(preset));
-    unknown.flat_map(move |place| free().map(move |preset| (place, preset))).map(|(place, preset)| {
+    unknown.flat_map(move |index| free().map(move |preset| (index, preset))).map(|(index, preset)| {
         let mut reading = spec.clone();
-        reading.presets[place].clone_from(preset);
+        reading.presets[index].clone_from(preset);
         reading
     })
 }
 
-/// With every service enabled of which nothing is said, where one is named that there is not: checks ask for one that is lacking, and there is one more.
+/// A reading with all services enabled that the spec does not mention, if it names an unknown one: checks may only miss
+/// the service that was meant.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
     let mut reading = spec.clone();
@@ -55,7 +58,7 @@ fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     Some(reading)
 }
 
-/// With what is said of each feature that there is not said of each that takes it, and of which nothing is said yet.
+/// One reading per unknown feature and unused known feature whose schema accepts the value.
 fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name));
     let free = || catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
@@ -68,7 +71,7 @@ fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// With the nearest name in the place of each that there is not: what is most likely meant.
+/// A reading with the nearest known name for each unknown name: the most likely meaning.
 fn with_nearest(spec: &Spec, catalog: &Catalog) -> Spec {
     let mut reading = spec.clone();
     for preset in reading.presets.iter_mut().filter(|preset| !catalog.presets.contains_key(*preset)) {
@@ -76,14 +79,14 @@ fn with_nearest(spec: &Spec, catalog: &Catalog) -> Spec {
             near.clone_into(preset);
         }
     }
-    for (name, said) in spec.services.iter().filter(|(name, _)| !catalog.services.contains_key(*name)) {
+    for (name, overrides) in spec.services.iter().filter(|(name, _)| !catalog.services.contains_key(*name)) {
         if let Some(near) = nearest(name, catalog.services.keys().map(String::as_str)) {
-            reading.services.entry(near.to_owned()).or_insert_with(|| said.clone());
+            reading.services.entry(near.to_owned()).or_insert_with(|| overrides.clone());
         }
     }
-    for (name, said) in spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name)) {
+    for (name, value) in spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name)) {
         if let Some(near) = nearest(name, catalog.features.keys().map(String::as_str)) {
-            reading.features.entry(near).or_insert_with(|| said.clone());
+            reading.features.entry(near).or_insert_with(|| value.clone());
         }
     }
     reading
@@ -112,9 +115,9 @@ checks:
         "preset: sky\ndescription: A blue one.\nservices: [store, front]\nfeatures: {colour: {name: blue}}\n";
     const EXTRA: &str = "service: extra\ndescription: One more.\ngroup: openstack\nreleases:\n  extra: {components: {extra/api: Deployment}}\n";
 
-    /// What is said but for what the services need.
+    /// Returns all findings except notes about needed services.
     #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-    fn said(spec: Value) -> Vec<String> {
+    fn messages(spec: Value) -> Vec<String> {
         let added =
             [("values/features/shade.yaml", SHADE), ("presets/sky.yaml", SKY), ("values/services/extra.yaml", EXTRA)];
         let catalog = Catalog::load(&files(&added)).unwrap();
@@ -132,48 +135,48 @@ checks:
     const LACKS: &str = "spec.features.shade: asks for extra";
 
     #[test]
-    fn checks_that_no_preset_could_answer_are_told_beside_one_that_there_is_not() {
-        assert_eq!(said(json!({})), [DEEP, BLUE, OLD, LACKS], "the others are told where all names are known");
+    fn reports_checks_that_no_preset_could_satisfy() {
+        assert_eq!(messages(json!({})), [DEEP, BLUE, OLD, LACKS], "all checks are reported if all names are known");
         let refused = "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are sky, small";
-        assert_eq!(said(json!({"presets": ["smal"]})), [refused, DEEP, OLD, LACKS], "sky is blue");
+        assert_eq!(messages(json!({"presets": ["smal"]})), [refused, DEEP, OLD, LACKS], "sky is blue");
     }
 
     #[test]
-    fn a_service_or_a_feature_that_there_is_not_may_be_the_one_that_is_lacking() {
-        let service = said(json!({"services": {"one-more": {"enabled": true}}}));
+    fn an_unknown_service_or_feature_may_be_the_missing_one() {
+        let service = messages(json!({"services": {"one-more": {"enabled": true}}}));
         assert_eq!(service[1..], [DEEP, BLUE, OLD], "{}", service[0]);
-        let feature = said(json!({"features": {"paint": {"name": "blue"}}}));
+        let feature = messages(json!({"features": {"paint": {"name": "blue"}}}));
         assert_eq!(feature[1..], [DEEP, OLD, LACKS], "{}", feature[0]);
-        let other = said(json!({"features": {"paint": {"nonsense": 1}}}));
-        assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no feature takes it: {}", other[0]);
+        let other = messages(json!({"features": {"paint": {"nonsense": 1}}}));
+        assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no feature accepts it: {}", other[0]);
     }
 
     #[test]
-    fn names_that_may_mean_too_much_are_told_of_alone_beside_what_no_name_can_change() {
+    fn reports_only_the_names_if_there_are_too_many_readings() {
         let paints = |count: usize| -> Value {
             let paints = (0..count).map(|number| (format!("paint{number}"), json!({"name": "blue"})));
             json!({"features": paints.collect::<serde_json::Map<_, _>>()})
         };
-        let few = said(paints(MOST - 1));
+        let few = messages(paints(MOST - 1));
         assert_eq!(few[MOST - 1..], [DEEP, OLD, LACKS], "one reading each, and one with the nearest name");
-        let many = said(paints(MOST));
-        assert!(many.len() == MOST && many.iter().all(|told| told.contains("there is no feature")), "{many:?}");
+        let many = messages(paints(MOST));
+        assert!(many.len() == MOST && many.iter().all(|message| message.contains("there is no feature")), "{many:?}");
         let mut misshapen = paints(MOST);
         misshapen["features"]["shade"] = json!({"depth": "deep"});
-        let many = said(misshapen);
+        let many = messages(misshapen);
         assert!(many.len() == MOST + 1 && many[MOST].starts_with("spec.features.shade.depth: \"deep\" is"), "{many:?}");
     }
 
     #[test]
-    fn an_openstack_release_that_there_is_not_leaves_what_holds_for_every_one() {
-        let said = said(json!({"openstackRelease": "2062.1"}));
-        assert_eq!(said[1..], [DEEP, BLUE, OLD, LACKS], "{}", said[0]);
+    fn an_unknown_openstack_release_keeps_common_findings() {
+        let messages = messages(json!({"openstackRelease": "2062.1"}));
+        assert_eq!(messages[1..], [DEEP, BLUE, OLD, LACKS], "{}", messages[0]);
     }
 
     #[test]
-    fn what_asks_a_feature_of_the_wrong_shape_is_not_judged_and_the_rest_is() {
-        let said = said(json!({"features": {"colour": {"name": "green"}}}));
-        assert!(said[0].starts_with("spec.features.colour.name: \"green\" is not one of"), "{said:?}");
-        assert_eq!(said[1..], [DEEP, OLD, LACKS]);
+    fn skips_checks_that_use_a_misshapen_feature() {
+        let messages = messages(json!({"features": {"colour": {"name": "green"}}}));
+        assert!(messages[0].starts_with("spec.features.colour.name: \"green\" is not one of"), "{messages:?}");
+        assert_eq!(messages[1..], [DEEP, OLD, LACKS]);
     }
 }

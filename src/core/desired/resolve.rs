@@ -1,4 +1,4 @@
-//! From a selection and facts to each release's values, needs and digests.
+//! Resolving: computes the values, needs and digests of each release from a selection and facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,41 +14,42 @@ use crate::observed::Key;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Path, Values, canonical_map, digest, fold, fold_up, marked, secret};
 
-/// Bumped when the operator itself gives helm something else for the same values: such a change waits for approval as well.
+/// Must be increased when the operator passes other inputs to helm for the same values, because such a change needs
+/// approval as well.
 const EPOCH: &str = "1";
 
-/// What a spec comes to, and by which layers.
+/// The desired state, with the layers that it comes from.
 #[derive(Debug, Default)]
 pub struct Layered {
-    /// What is wanted.
+    /// The desired state.
     pub desired: Desired,
-    /// The layers of each release, low to high; none of one of which a layer can't be had.
+    /// The layers of each release, low to high; releases with a missing layer are not included.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// Those that can be had of a release of which another can't.
+    /// The available layers of each release that has a missing one.
     pub partial: BTreeMap<String, Vec<Layer>>,
-    /// Why the layers of a release can't be had, once for all that have the same trouble.
+    /// Why layers are missing; releases with the same problem share one entry.
     pub problems: BTreeSet<Finding>,
 }
 
 /// Merges the layers of every selected release.
 pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Desired {
-    laid(spec, catalog, selection, facts, false).desired
+    merge_layers(spec, catalog, selection, facts, false).desired
 }
 
-/// Merges the layers of every selected release, and keeps them for whoever looks at what stands where.
+/// Merges the layers of every selected release and keeps them, for provenance.
 pub fn layered(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Selection, facts: &Facts) -> Layered {
-    laid(spec, catalog, selection, facts, true)
+    merge_layers(spec, catalog, selection, facts, true)
 }
 
-fn laid(
+fn merge_layers(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
     selection: &Selection,
     facts: &Facts,
     keeps_layers: bool,
 ) -> Layered {
-    let mut whole = Layered::default();
-    let findings = &mut whole.desired.findings;
+    let mut result = Layered::default();
+    let findings = &mut result.desired.findings;
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
@@ -62,60 +63,61 @@ fn laid(
     });
     for ((_, name, _), merged) in chosen.into_iter().zip(merged) {
         findings.extend(merged.findings);
-        whole.desired.releases.insert(name.clone(), merged.release);
-        let kept = if merged.is_whole { &mut whole.layers } else { &mut whole.partial };
+        result.desired.releases.insert(name.clone(), merged.release);
+        let kept = if merged.is_whole { &mut result.layers } else { &mut result.partial };
         kept.insert(name.clone(), merged.layers);
-        whole.problems.extend(merged.problems);
+        result.problems.extend(merged.problems);
     }
-    let idle = super::images::idle(&spec.images, &whole.desired, facts);
-    whole.desired.findings.extend(idle);
-    whole
+    let unused = super::images::unused_digests(&spec.images, &result.desired, facts);
+    result.desired.findings.extend(unused);
+    result
 }
 
-/// The layers of one release and what they come to.
+/// One merged release.
 struct Merged {
-    /// None where nobody asks for them.
+    /// Empty unless the caller keeps layers.
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
-    /// What keeps the release from helm.
+    /// Why the release can't be submitted.
     problems: Vec<Finding>,
-    /// Whether no layer is missing; the release has no values where one is.
+    /// Whether no layer is missing; otherwise the release has no values.
     is_whole: bool,
 }
 
 impl Source<'_> {
-    /// All layers, the per-node one last.
+    /// Merges all layers; the per-node layer is the last.
     fn merged(&self, key: &Key, keeps_layers: bool) -> Merged {
         let mut findings: Vec<Finding> = other_version(self.spec, self.catalog, self.name)
-            .and_then(|version| self.unchecked(version))
+            .and_then(|version| self.unchecked_keys(version))
             .into_iter()
             .collect();
         let Stack { mut layers, problems, is_whole } = self.layers();
         let below = || if is_whole { fold(&layers) } else { Values::new() };
         layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
-        let hidden = (secret(&layers), marked(&layers));
+        let secret_paths = (secret(&layers), marked(&layers));
         let values = match (is_whole, keeps_layers) {
             (true, true) => fold(&layers),
             (true, false) => fold_up(std::mem::take(&mut layers)),
             (false, _) => Values::new(),
         };
-        let release = self.desired(key.clone(), values, hidden, &problems, &mut findings);
+        let release = self.desired(key.clone(), values, secret_paths, &problems, &mut findings);
         Merged { layers, release, findings, problems, is_whole }
     }
 
-    /// Another version of the chart may know other keys.
-    fn unchecked(&self, version: &str) -> Option<Finding> {
+    /// Returns a note that the keys of values are not checked, because another version of the chart may have other
+    /// keys.
+    fn unchecked_keys(&self, version: &str) -> Option<Finding> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
         let message = format!(
-            "the keys of these values are not looked at, because those of chart {chart} {version} are not known, and those of {locked} alone are; `osdpl render --manifests` shows what comes of them"
+            "the keys of these values are not checked, because those of chart {chart} {version} are not known, only those of {locked}; `osdpl render --manifests` shows the result"
         );
         let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
         Some(Finding { level: Level::Note, field, message })
     }
 
-    /// What the release comes to; of its paths, those that are hidden now, and those that ever may have to be.
+    /// Builds the desired release; the paths are those that are secret now, and those that ever may have been.
     fn desired(
         &self,
         key: Key,
@@ -159,55 +161,58 @@ impl Source<'_> {
         }
     }
 
-    /// Why the release can't be submitted.
+    /// Returns why the release can't be submitted.
     fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
         let refused = self.facts.refused.get(self.name).cloned();
         let lacking = || (!problems.is_empty()).then(|| lacking(problems));
         refused.or_else(lacking).or_else(|| self.facts.charts.get(self.name)?.as_ref().err().cloned())
     }
 
-    /// The digest of everything that helm is given.
+    /// Computes the digest of all inputs of helm.
     fn inputs(&self, key: &Key, values: &Values, chart: Option<&ChartFact>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let identity = format!("{key} {timeout} {server_side} {}", self.facts.helm_major);
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
     }
 
-    /// The digest of everything the catalogue could say about a release, whatever the spec: it changes when we change, never when the spec
-    /// does. What someone has added to the catalogue is their word like the spec, and so is a version of the chart that they chose.
+    /// Computes the digest of everything that the catalogue contributes to a release.
+    ///
+    /// It changes only when osdpl changes, never with the spec. Files that a user added to the catalogue, and a chart
+    /// version that the user chose, count as part of the spec.
     fn catalog_digest(&self, chart: Option<&ChartFact>) -> String {
         let Release { timeout, server_side, .. } = self.release;
-        let mut said = self.catalog.said(self.name);
-        said.add(&format!("{} {timeout} {server_side} {EPOCH}", self.facts.helm_major));
-        let is_ours = self.own().is_none_or(|own| own.version.is_none());
-        if let Some(chart) = chart.filter(|_| is_ours) {
-            said.add(&chart.digest);
+        let mut parts = self.catalog.said(self.name);
+        parts.add(&format!("{} {timeout} {server_side} {EPOCH}", self.facts.helm_major));
+        let is_locked = self.own().is_none_or(|own| own.version.is_none());
+        if let Some(chart) = chart.filter(|_| is_locked) {
+            parts.add(&chart.digest);
         }
-        let mut text = said.finish();
+        let mut text = parts.finish();
         text.truncate(16);
         text
     }
 }
 
-/// What keeps the expression from its answer keeps the values from theirs, and those say so.
+/// Returns the digest of what running instances depend on. Errors are ignored here, because merging the values reports
+/// them.
 fn guests(release: &Release, scope: &Scope<'_>) -> Option<String> {
-    let answer = release.guests.as_ref()?.evaluate(scope).ok()?;
-    answer.as_str().map(str::to_owned)
+    let digest = release.guests.as_ref()?.evaluate(scope).ok()?;
+    digest.as_str().map(str::to_owned)
 }
 
 fn lacking(problems: &[Finding]) -> Blocked {
-    let mut said: Vec<String> = Vec::new();
+    let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
-        // What several values ask for is missing once.
-        if !said.contains(&problem) {
-            said.push(problem);
+        // Several values can lack the same input.
+        if !messages.contains(&problem) {
+            messages.push(problem);
         }
     }
-    let message = said.join("; ");
+    let message = messages.join("; ");
     Blocked { reason: reason::INPUTS.into(), message }
 }
 
-/// What the expressions of every release see.
+/// Returns the scope that the expressions of all releases share.
 pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
     let ceph = facts.ceph.as_ref().map(Declared::variables).unwrap_or_default();
     let variables = [
@@ -221,7 +226,7 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     selection.scope.inner(variables).with_secrets(&facts.secrets.iter().filter_map(read).collect())
 }
 
-/// What those of one release see.
+/// Returns the scope for the expressions of one release.
 pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
     let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);
@@ -233,7 +238,7 @@ pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Sco
     common.inner(variables)
 }
 
-/// The values with everything secret replaced, for people.
+/// Returns the values with everything secret replaced, for display.
 pub fn redacted(values: &Values, secret: &[Path]) -> Values {
     let mut shown = values.clone();
     for path in secret {

@@ -1,4 +1,4 @@
-//! What can be said of `spec.nodes.roles` without a cluster: names that nobody knows, labels that can't be.
+//! Checks of `spec.nodes.roles` that need no cluster: unknown names and invalid labels.
 
 use super::Finding;
 use crate::api::{NodeOperator, NodeRole, NodeSelector, OpenStackDeploymentSpec};
@@ -6,13 +6,13 @@ use crate::catalog::schema::below;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::observed::Labels;
 
-/// The labels that a role stands for: its own, else the catalogue's.
+/// Returns the labels of a role: its own, else the catalogue's.
 pub fn role_labels(name: &str, role: &NodeRole, catalog: &Catalog) -> Labels {
     let known = || catalog.roles.get(name).map(|known| known.labels.clone()).unwrap_or_default();
     if role.labels.is_empty() { known() } else { role.labels.clone() }
 }
 
-/// What is wrong with the roles of a spec.
+/// Checks the roles of a spec.
 pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) {
     for (name, role) in &spec.nodes.roles {
         let field = below("spec.nodes.roles", name);
@@ -24,15 +24,12 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
             let hint = did_you_mean(name, catalog.roles.keys().map(String::as_str));
             let known = catalog.roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let message =
-                format!("there is no role {name:?}{hint}; there are {known}, and one of your own needs `labels`");
+                format!("there is no role {name:?}{hint}; there are {known}, and a role of your own needs `labels`");
             refuse(field, message);
             continue;
         }
         if role.names.is_empty() && role.selector.is_none() {
-            refuse(
-                field.clone(),
-                "names nobody who plays the role; give nodes by `names`, by `selector`, or by both".into(),
-            );
+            refuse(field.clone(), "has no nodes for the role; set nodes by `names`, by `selector`, or by both".into());
         }
         for (key, value) in &role.labels {
             if let Some(problem) = bad_key(key).or_else(|| bad_value(value)) {
@@ -43,7 +40,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
         if let Some(problem) = bad_selector(selector) {
             refuse(format!("{field}.selector"), problem);
         }
-        // A node would hold on to the role by itself, whatever the spec says later.
+        // A node would keep the role forever, whatever the spec says later.
         if let Some(key) = keys(selector).find(|key| labels.contains_key(*key)) {
             let message = format!(
                 "selects by {key}, which the role itself sets, so that no node could ever leave it; select by another label, or by `names`"
@@ -58,7 +55,7 @@ fn keys(selector: &NodeSelector) -> impl Iterator<Item = &str> {
     selector.match_labels.keys().map(String::as_str).chain(expressions)
 }
 
-/// What is wrong with a selector.
+/// Returns what is wrong with a selector.
 pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
     if let Some(problem) = keys(selector).find_map(bad_key) {
         return Some(problem);
@@ -83,21 +80,25 @@ pub(super) fn bad_selector(selector: &NodeSelector) -> Option<String> {
     values.chain(operators).next()
 }
 
-/// A label's key: a name, after a DNS name and a slash where it has a prefix (`k8s.io/apimachinery/pkg/util/validation`).
+/// Validates a label key: a name, optionally with a DNS name and a slash in front
+/// (`k8s.io/apimachinery/pkg/util/validation`).
 pub(super) fn bad_key(key: &str) -> Option<String> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let fits = !name.is_empty() && is_name(name) && prefix.is_none_or(super::per_node::is_subdomain);
     (!fits).then(|| {
-        format!("{key:?} is no key of a label: letters, digits, `-`, `_` and `.`, such as example.org/gpu; correct it")
+        format!(
+            "{key:?} is not a valid label key: letters, digits, `-`, `_` and `.`, such as example.org/gpu; correct it"
+        )
     })
 }
 
 fn bad_value(value: &str) -> Option<String> {
-    (!is_name(value))
-        .then(|| format!("{value:?} is no value of a label: letters, digits, `-`, `_` and `.`, at most 63; correct it"))
+    (!is_name(value)).then(|| {
+        format!("{value:?} is not a valid label value: letters, digits, `-`, `_` and `.`, at most 63; correct it")
+    })
 }
 
-/// Empty, or a name of at most 63 characters that begins and ends with a letter or digit.
+/// Whether a text is empty or a name of at most 63 characters that begins and ends with a letter or digit.
 fn is_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn said(roles: &Value) -> Vec<String> {
+    fn messages(roles: &Value) -> Vec<String> {
         let known = "roles:\n  compute: {description: x, labels: {compute: 'on'}}\n";
         let catalog = Catalog::load(&crate::testing::files(&[("values/nodes.yaml", known)])).unwrap();
         let spec = json!({"openstackRelease": "2026.1", "nodes": {"roles": roles}});
@@ -120,17 +121,20 @@ mod tests {
     }
 
     #[test]
-    fn roles_that_can_not_be_are_refused_with_what_to_do() {
+    fn rejects_invalid_roles_with_a_remedy() {
         let selects = |expression: Value| json!({"compute": {"selector": {"matchExpressions": [expression]}}});
         let cases = [
             (
                 json!({"computer": {"names": ["a"]}}),
-                "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute, and one of your own needs `labels`",
+                "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute, and a role of your own needs `labels`",
             ),
             (json!({"compute": {}}), "compute: names nobody who plays the role"),
-            (json!({"own": {"names": ["a"], "labels": {"a b": "x"}}}), "own.labels: \"a b\" is no key of a label"),
-            (json!({"own": {"names": ["a"], "labels": {"A/b": "x"}}}), "own.labels: \"A/b\" is no key of a label"),
-            (json!({"own": {"names": ["a"], "labels": {"a": "x/y"}}}), "own.labels: \"x/y\" is no value of a label"),
+            (json!({"own": {"names": ["a"], "labels": {"a b": "x"}}}), "own.labels: \"a b\" is not a valid label key"),
+            (json!({"own": {"names": ["a"], "labels": {"A/b": "x"}}}), "own.labels: \"A/b\" is not a valid label key"),
+            (
+                json!({"own": {"names": ["a"], "labels": {"a": "x/y"}}}),
+                "own.labels: \"x/y\" is not a valid label value",
+            ),
             (json!({"compute": {"selector": {}}}), "compute.selector: is empty and would mean every node"),
             (
                 json!({"compute": {"selector": {"matchLabels": {"compute": "on"}}}}),
@@ -141,16 +145,16 @@ mod tests {
                 selects(json!({"key": "a", "operator": "Exists", "values": ["1"]})),
                 "compute.selector: Exists of a takes no `values`",
             ),
-            (selects(json!({"key": "-a", "operator": "Exists"})), "compute.selector: \"-a\" is no key of a label"),
+            (selects(json!({"key": "-a", "operator": "Exists"})), "compute.selector: \"-a\" is not a valid label key"),
         ];
         for (roles, expected) in cases {
-            let said = said(&roles);
+            let messages = messages(&roles);
             assert!(
-                said.len() == 1 && said[0].starts_with(&format!("spec.nodes.roles.{expected}")),
-                "{expected}\n{said:?}"
+                messages.len() == 1 && messages[0].starts_with(&format!("spec.nodes.roles.{expected}")),
+                "{expected}\n{messages:?}"
             );
         }
         let fine = json!({"own": {"selector": {"matchLabels": {"rack": "1"}}, "labels": {"example.org/gpu": "", "x_y": "A.b"}}});
-        assert_eq!(said(&fine), Vec::<String>::new());
+        assert_eq!(messages(&fine), Vec::<String>::new());
     }
 }

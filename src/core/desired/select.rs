@@ -1,4 +1,5 @@
-//! Which services, features and releases a spec means; every wrong name is a finding with its field and a suggestion.
+//! The services, features and releases that a spec selects; every unknown name is a finding with its field and a
+//! suggestion.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +14,15 @@ use crate::observed::Key;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Scope, Template};
 
-/// Says what a spec means, and everything that is wrong with it. Where a name is, whatever else is said holds for each name that may be meant.
+/// Evaluates a spec and reports everything that is wrong with it.
+///
+/// If the spec has unknown names, other findings are reported only if they hold for every name that may be meant.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check(spec, catalog);
     if let Some(readings) = readings::of(spec, catalog) {
         let mut readings = readings.into_iter().map(|reading| read(name, namespace, &reading, catalog));
-        // An OpenStack release that nobody knows leaves expressions without what every other has.
+        // Without a known OpenStack release, expressions lack variables that every release has.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = readings.next()
         {
@@ -39,7 +42,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     Selection { findings, ..selection }
 }
 
-/// Says what a spec means but for names that the catalogue does not have.
+/// Evaluates a spec without checking its names.
 fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut findings = Vec::new();
     let features = fields(spec, catalog, &mut findings);
@@ -61,16 +64,16 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // A check knows better what to do about the same thing.
+    // A check has a better remedy for the same problem, so it comes first.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
 }
 
-/// What single fields say by themselves, whatever else there is; with the features as they hold.
+/// Checks single fields that do not depend on others, and returns the merged features.
 fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     roles::check(spec, catalog, findings);
-    findings.extend(images::nameless(&spec.images));
+    findings.extend(images::check_names(&spec.images));
     features::merged(spec, catalog, findings)
 }
 
@@ -78,7 +81,8 @@ pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> F
     Finding { level: Level::Error, field: field.into(), message: message.into() }
 }
 
-/// What the spec says, else what the catalogue says, else the resource's namespace and the release's own name.
+/// Returns the identity of a release: from the spec, else from the catalogue, else the resource's namespace and the
+/// catalogue name.
 pub(super) fn key(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -89,18 +93,22 @@ pub(super) fn key(
     let overrides = overrides(spec, service, release);
     let named = |field: Option<&String>, usual: &str| field.cloned().unwrap_or_else(|| usual.to_owned());
     Key {
-        namespace: named(overrides.and_then(|o| o.namespace.as_ref()), home(namespace, catalog, service, release)),
+        namespace: named(
+            overrides.and_then(|o| o.namespace.as_ref()),
+            home_namespace(namespace, catalog, service, release),
+        ),
         name: named(overrides.and_then(|o| o.name.as_ref()), release),
     }
 }
 
-/// The namespace that a release has of itself.
-pub(super) fn home<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, release: &str) -> &'a str {
+/// Returns the default namespace of a release.
+pub(super) fn home_namespace<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, release: &str) -> &'a str {
     let entry = catalog.services.get(service).and_then(|service| service.releases.get(release));
     entry.and_then(|entry| entry.namespace.as_deref()).unwrap_or(namespace)
 }
 
-/// What expressions see, without credentials. Services and releases that are not wanted are there too, so that no expression trips over them.
+/// Returns the variables of expressions, without credentials. Disabled services and releases are included, so that
+/// expressions can refer to them.
 pub(super) fn variables(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -133,7 +141,7 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // What a Ceph tells of itself comes with the facts.
+        // The properties of a Ceph come with the facts.
         "ceph": {},
     }) else {
         return Map::new();
@@ -141,12 +149,13 @@ pub(super) fn variables(
     variables
 }
 
-/// Whether a place is one that someone added to the catalogue (`Catalog::added`): what is wrong there is theirs to correct.
+/// Whether a location is in a part of the catalogue that the user added (`Catalog::added`), so that the user must fix
+/// it.
 pub(super) fn is_added(place: &str) -> bool {
     place.starts_with("ConfigMap ")
 }
 
-/// Whether a condition holds; where that can't be said, nothing is made of it, and the finding names the `field`.
+/// Whether a condition holds. If it can't be evaluated, it does not hold, and a finding names the `field`.
 pub(super) fn holds(
     when: Option<&Expression>,
     scope: &Scope,
@@ -156,7 +165,7 @@ pub(super) fn holds(
     when.is_none_or(|when| {
         when.holds(scope).unwrap_or_else(|error| {
             let field = field.to_string();
-            let mistake = if is_added(&field) { "correct the expression" } else { "report the catalogue's mistake" };
+            let mistake = if is_added(&field) { "correct the expression" } else { "report this bug of the catalogue" };
             findings.push(refused(field, format!("{error}; set the field it needs, or {mistake}")));
             false
         })
@@ -184,18 +193,18 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     let misshapen = misshapen(spec, &selection.findings);
     selection.findings.extend(contradictions(&spec.presets, catalog).into_iter().map(|(later, earlier, why)| {
         let [one, other] = [later, earlier].map(|index| &spec.presets[index]);
-        let message = format!("`{one}` can't be beside `{other}` (spec.presets[{earlier}]): {why}");
+        let message = format!("`{one}` can't be combined with `{other}` (spec.presets[{earlier}]): {why}");
         refused(format!("spec.presets[{later}]"), message)
     }));
-    // What a feature says that was not taken as it is written is not known.
-    let asks = |check: &Check, feature: &String| {
+    // Skip checks that use a feature whose value was refused.
+    let uses = |check: &Check, feature: &String| {
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
         behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
     };
-    let is_judged = |check: &&Check| !misshapen.iter().any(|feature| asks(check, feature));
-    for check in all.filter(is_judged) {
+    let applies = |check: &&Check| !misshapen.iter().any(|feature| uses(check, feature));
+    for check in all.filter(applies) {
         if holds(Some(&check.when), scope, &check.field, &mut selection.findings) {
-            let message = told(&check.message, scope);
+            let message = interpolate(&check.message, scope);
             selection.findings.push(Finding { level: check.level, field: check.field.clone(), message });
         }
     }
@@ -204,7 +213,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     }
 }
 
-/// The features that are refused for their values, as expressions name them.
+/// Returns the features whose values were refused, as expressions name them.
 fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
     let is_of = |finding: &Finding, field: &str| {
         let below = finding.field.strip_prefix(field);
@@ -214,7 +223,8 @@ fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String
     named.filter(|name| findings.iter().any(|finding| is_of(finding, &format!("spec.{name}")))).collect()
 }
 
-/// Presets of a list that can't be beside each other: the place of the later one, that of the earlier one, and why with what to do.
+/// Returns pairs of presets that exclude each other: the index of the later one, of the earlier one, and the reason
+/// with the remedy.
 pub fn contradictions<'a>(presets: &[String], catalog: &'a Catalog) -> Vec<(usize, usize, &'a str)> {
     let excludes = |one: &String, other: &String| catalog.presets.get(one)?.excludes.get(other).map(String::as_str);
     let earlier = |later: usize| (0..later).map(move |earlier| (later, earlier));
@@ -225,8 +235,8 @@ pub fn contradictions<'a>(presets: &[String], catalog: &'a Catalog) -> Vec<(usiz
     found.collect()
 }
 
-/// A message with its expressions evaluated; as it is written where one can't be.
-fn told(message: &str, scope: &Scope) -> String {
+/// Evaluates the expressions in a message; returns it unchanged if one fails.
+fn interpolate(message: &str, scope: &Scope) -> String {
     let whole = Values::from_iter([("message".to_owned(), message.into())]);
     let evaluated = Template::compile(whole).and_then(|template| template.evaluate(scope));
     let text = evaluated.ok().and_then(|(values, _)| Some(values.get("message")?.as_str()?.to_owned()));

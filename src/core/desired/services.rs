@@ -1,7 +1,7 @@
 //! The services of a cloud: those that are named, and those that they need.
 //!
-//! What a release needs may hang on which other services there are, so this goes in rounds until nothing is added any more. A round only
-//! adds: it ends, and comes to the same for the same spec.
+//! Needs may depend on which other services exist, so services are added in rounds until nothing changes. A round only
+//! adds services, so this terminates and gives the same result for the same spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,39 +13,39 @@ use crate::observed::Key;
 use osdpl_values::Values;
 use osdpl_values::expr::Scope;
 
-/// The services of a cloud and what follows from them.
+/// The services of a cloud with their releases and findings.
 pub(super) struct Chosen {
-    /// Those in the cluster.
+    /// Services inside the cluster.
     pub services: BTreeSet<String>,
-    /// Those outside.
+    /// Services outside of the cluster.
     pub external: BTreeMap<String, ExternalService>,
     /// The releases, with their identity.
     pub releases: BTreeMap<String, Key>,
-    /// What expressions see.
+    /// The variables of expressions.
     pub scope: Scope<'static>,
-    /// What is wrong with the services themselves.
+    /// Problems of the services themselves.
     pub findings: Vec<Finding>,
-    /// What was added, and for whom.
+    /// The services that were added, and for whom.
     pub notes: Vec<Finding>,
-    /// What is needed and can't be added.
+    /// Needs that can't be met.
     pub refusals: Vec<Finding>,
 }
 
-/// Who needs something of a service, each as `release (component, component)`.
+/// The releases that need a service, each with the components that it needs.
 type Needers = BTreeMap<String, BTreeSet<String>>;
 
-/// What is needed.
+/// Needs that are not met yet.
 #[derive(Default)]
 struct Needed {
-    /// Services that nobody named.
+    /// Services that are not named in the spec.
     services: BTreeMap<String, Needers>,
-    /// Services that nobody named and for which somebody may have something else.
-    company: BTreeMap<String, Needers>,
-    /// Releases that are no part of a service of the cloud, with the service.
+    /// Services that are not named in the spec, and that the user may have replaced by their own.
+    optional: BTreeMap<String, Needers>,
+    /// Releases that are not part of the cloud although their service is, by service and release.
     releases: BTreeMap<(String, String), Needers>,
 }
 
-/// Says which services a cloud has.
+/// Determines the services of a cloud.
 pub(super) fn chosen(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -54,16 +54,17 @@ pub(super) fn chosen(
     findings: &mut Vec<Finding>,
 ) -> Chosen {
     let named = named(spec, catalog, findings);
-    let is_disabled = |service: &String| spec.services.get(service).and_then(|said| said.enabled) == Some(false);
+    let is_disabled =
+        |service: &String| spec.services.get(service).and_then(|overrides| overrides.enabled) == Some(false);
     let mut enabled = named.clone();
     loop {
         let mut chosen = round(namespace, spec, catalog, features, &enabled);
         let needed = needed(catalog, &mut chosen, &named);
         let (disabled, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             needed.services.into_iter().partition(|(service, _)| is_disabled(service));
-        let (declined, company): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            needed.company.into_iter().partition(|(service, _)| is_disabled(service));
-        for (service, who) in company {
+        let (declined, optional): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            needed.optional.into_iter().partition(|(service, _)| is_disabled(service));
+        for (service, who) in optional {
             join(others.entry(service).or_default(), who);
         }
         let before = enabled.len();
@@ -82,7 +83,7 @@ pub(super) fn chosen(
     }
 }
 
-/// What these services come to.
+/// Determines the releases and variables for these services.
 fn round(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -111,15 +112,15 @@ fn round(
     Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// What the releases need beside what was named: at once, for their pods, or for being of use.
+/// Returns the unmet needs of the releases; unlike `alongside`, `needs` and `awaits` are strict.
 fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> Needed {
     let mut needed = Needed::default();
     let scope = &chosen.scope;
     for service in &chosen.services {
         let entries = catalog.services.get(service).into_iter().flat_map(|service| &service.releases);
         for (name, release) in entries.filter(|(name, _)| chosen.releases.contains_key(*name)) {
-            let firm = release.needs.iter().chain(&release.awaits).map(|need| (need, true));
-            for (need, is_firm) in firm.chain(release.alongside.iter().map(|need| (need, false))) {
+            let strict = release.needs.iter().chain(&release.awaits).map(|need| (need, true));
+            for (need, is_strict) in strict.chain(release.alongside.iter().map(|need| (need, false))) {
                 let Some((provider, of)) = catalog.provider(&need.component) else { continue };
                 let is_there = chosen.external.contains_key(provider) || chosen.releases.contains_key(of);
                 let is_named = named.contains(provider);
@@ -127,15 +128,15 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
                 if is_there && is_named || !holds(need.when.as_ref(), scope, &field, &mut chosen.findings) {
                     continue;
                 }
-                let say = |needers: &mut Needers| {
+                let add = |needers: &mut Needers| {
                     needers.entry(name.clone()).or_default().insert(need.component.to_string());
                 };
                 if !is_named {
-                    let services = if is_firm { &mut needed.services } else { &mut needed.company };
-                    say(services.entry(provider.to_owned()).or_default());
+                    let services = if is_strict { &mut needed.services } else { &mut needed.optional };
+                    add(services.entry(provider.to_owned()).or_default());
                 }
-                if is_firm && !is_there && chosen.services.contains(provider) {
-                    say(needed.releases.entry((provider.to_owned(), of.to_owned())).or_default());
+                if is_strict && !is_there && chosen.services.contains(provider) {
+                    add(needed.releases.entry((provider.to_owned(), of.to_owned())).or_default());
                 }
             }
         }
@@ -149,7 +150,7 @@ fn join(known: &mut Needers, more: Needers) {
     }
 }
 
-/// `heat (barbican/api), octavia (barbican/api)`.
+/// Formats the needers: `heat (barbican/api), octavia (barbican/api)`.
 fn list(who: &Needers) -> String {
     let one = |(name, what): (&String, &BTreeSet<String>)| {
         format!("{name} ({})", what.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
@@ -175,8 +176,8 @@ fn in_use(service: &str, who: &Needers, catalog: &Catalog) -> Finding {
 
 fn missed(service: &str, who: &Needers) -> Finding {
     let message = format!(
-        "is false, and without {service} or something of yours in its place these are of no use: {}; take it out where \
-         you have nothing else",
+        "is false, but without {service} or a replacement of your own these are useless: {}; take it out if you have no \
+         replacement",
         list(who)
     );
     Finding { level: Level::Warning, field: format!("spec.services.{service}.enabled"), message }
@@ -184,8 +185,8 @@ fn missed(service: &str, who: &Needers) -> Finding {
 
 fn unmet(service: &str, release: &str, who: &Needers) -> Finding {
     let message = format!(
-        "release {release}, which is needed by {}, is no part of the service with these features; change the feature \
-         that it hangs on (`osdpl catalog services {service}` shows it), or disable who needs it",
+        "release {release}, which is needed by {}, is not part of the service with these features; change the feature \
+         that it depends on (`osdpl catalog services {service}` shows it), or disable the services that need it",
         list(who)
     );
     refused(format!("spec.services.{service}"), message)
@@ -206,20 +207,20 @@ fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<F
         let presets = catalog.presets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         findings.push(refused(
             "spec.presets",
-            format!("no service is wanted; name a preset ({presets}) or enable services"),
+            format!("no service is enabled; name a preset ({presets}) or enable services"),
         ));
     }
     enabled
 }
 
-/// What the spec says of services that nothing makes part of the cloud.
+/// Returns warnings for services in the spec that nothing makes part of the cloud.
 fn without_effect<'a>(
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
     enabled: &'a BTreeSet<String>,
 ) -> impl Iterator<Item = Finding> + 'a {
-    let said = spec.services.iter().filter(|(name, said)| said.enabled.is_none() && !enabled.contains(*name));
-    said.filter(|(name, _)| catalog.services.contains_key(*name)).map(|(service, _)| Finding {
+    let unset = spec.services.iter().filter(|(name, own)| own.enabled.is_none() && !enabled.contains(*name));
+    unset.filter(|(name, _)| catalog.services.contains_key(*name)).map(|(service, _)| Finding {
         level: Level::Warning,
         field: format!("spec.services.{service}"),
         message: "the service is in none of the presets and no other service needs it, so this has no effect; set \
@@ -228,23 +229,22 @@ fn without_effect<'a>(
     })
 }
 
-/// Services that the spec enables and of which nothing is installed, because every release of theirs hangs on a feature.
+/// Returns warnings for enabled services that install nothing, because all their releases depend on a feature.
 fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> Vec<Finding> {
-    let named =
-        spec.services.iter().filter(|(name, said)| said.enabled == Some(true) && chosen.services.contains(*name));
+    let named = spec.services.iter().filter(|(name, own)| own.enabled == Some(true) && chosen.services.contains(*name));
     let is_empty = |service: &str| {
         let releases = catalog.services.get(service).map(|entry| &entry.releases);
         releases.is_some_and(|all| !all.is_empty() && all.keys().all(|release| !chosen.releases.contains_key(release)))
     };
-    let told = |service: &String| Finding {
+    let warning = |service: &String| Finding {
         level: Level::Warning,
         field: format!("spec.services.{service}.enabled"),
         message: format!(
             "is true, and with these features nothing of {service} is part of the cloud; change the feature that its \
-             releases hang on (`osdpl catalog services {service}` shows it), or take it out"
+             releases depend on (`osdpl catalog services {service}` shows it), or take it out"
         ),
     };
-    named.map(|(service, _)| service).filter(|service| is_empty(service)).map(told).collect()
+    named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()
 }
 
 fn external(

@@ -47,7 +47,7 @@ fn layers_override_in_order_and_secrets_are_marked() {
 }
 
 #[test]
-fn what_is_written_in_clear_is_taken_for_a_secret_where_it_looks_like_one() {
+fn marks_secrets_written_in_clear() {
     let written = json!({
         "files": {"ldap.conf": "bind_password = 'hunter2'", "other.conf": "password: {{ .Values.x }}"},
         "admin": {"password": {"x": "hunter2"}},
@@ -72,7 +72,7 @@ fn what_is_written_in_clear_is_taken_for_a_secret_where_it_looks_like_one() {
 }
 
 #[test]
-fn who_holds_up_most_work_goes_first() {
+fn releases_that_block_most_work_go_first() {
     let (spec, catalog) = (spec(json!({"common": {"values": {"manifests": {"job_ks_user": false}}}})), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
     let mut facts = facts();
@@ -84,7 +84,7 @@ fn who_holds_up_most_work_goes_first() {
 }
 
 #[test]
-fn one_key_changes_the_inputs_of_one_release_and_never_the_catalogue_digest() {
+fn one_key_changes_only_the_inputs_of_its_release() {
     let before = resolved(json!({}));
     let after = resolved(json!({"services": {"front": {"releases": {"front": {"values": {"x": 1}}}}}}));
     assert_eq!(before.releases["store"].inputs, after.releases["store"].inputs);
@@ -93,7 +93,7 @@ fn one_key_changes_the_inputs_of_one_release_and_never_the_catalogue_digest() {
 }
 
 #[test]
-fn an_external_service_is_no_release_and_its_needs_point_outside() {
+fn an_external_service_has_no_release() {
     let external = json!({"external": {"host": "10.0.0.9"}, "credentials": {"admin": {"name": "s", "key": "k"}}});
     let desired = resolved(json!({"services": {"store": external}}));
     assert!(!desired.releases.contains_key("store"));
@@ -102,7 +102,7 @@ fn an_external_service_is_no_release_and_its_needs_point_outside() {
 }
 
 #[test]
-fn images_follow_the_longest_mirror() {
+fn the_longest_matching_mirror_wins() {
     let (spec, catalog) =
         (spec(json!({"images": {"mirrors": {"quay.io": "r.example.org/q", "quay.io/a": "r2"}}})), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
@@ -118,7 +118,7 @@ fn images_follow_the_longest_mirror() {
 }
 
 #[test]
-fn images_are_pinned_under_the_name_that_the_chart_has_for_them() {
+fn pins_images_under_the_names_of_the_chart() {
     let digest = format!("sha256:{}", "0a".repeat(32));
     let digests =
         json!({"quay.io/a/x:1": digest, "docker.io/c:2": digest, "quay.io/a/x:9": digest, "quay.io/own:1": digest});
@@ -134,8 +134,12 @@ fn images_are_pinned_under_the_name_that_the_chart_has_for_them() {
     let images: BTreeMap<_, _> = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
     let chart = ChartFact { version: "1".into(), images, ..ChartFact::default() };
     facts.charts.insert("front".into(), Ok(chart.clone()));
-    let unsure = resolve(&spec, &catalog, &selection, &facts);
-    assert!(!unsure.findings.iter().any(|finding| finding.field.contains("digests")), "{:?}", unsure.findings);
+    let with_unknown_chart = resolve(&spec, &catalog, &selection, &facts);
+    assert!(
+        !with_unknown_chart.findings.iter().any(|finding| finding.field.contains("digests")),
+        "{:?}",
+        with_unknown_chart.findings
+    );
     facts.charts.insert("store".into(), Ok(ChartFact { images: [("db".into(), "x".into())].into(), ..chart }));
     let desired = resolve(&spec, &catalog, &selection, &facts);
     assert_eq!(
@@ -149,7 +153,7 @@ fn images_are_pinned_under_the_name_that_the_chart_has_for_them() {
 }
 
 #[test]
-fn wrong_specs_say_what_where_why_and_what_to_do() {
+fn rejects_wrong_specs_with_a_remedy() {
     for (value, expected) in [
         (
             json!({"openstackRelease": "2026.2"}),
@@ -159,7 +163,7 @@ fn wrong_specs_say_what_where_why_and_what_to_do() {
             json!({"presets": ["smal"]}),
             "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are small",
         ),
-        (json!({"presets": []}), "spec.presets: no service is wanted; name a preset (small) or enable services"),
+        (json!({"presets": []}), "spec.presets: no service is enabled; name a preset (small) or enable services"),
         (
             json!({"services": {"frnt": {}}}),
             "spec.services.frnt: there is no service \"frnt\", did you mean \"front\"?; there are front, store",
@@ -198,11 +202,11 @@ fn wrong_specs_say_what_where_why_and_what_to_do() {
         ),
         (
             json!({"features": {"colour": {"code": "#12345678"}}}),
-            "spec.features.colour.code: has 9 characters, and 7 at most are taken; write another",
+            "spec.features.colour.code: has 9 characters, but 7 at most are allowed; write another value",
         ),
         (
             json!({"features": {"colour": true}}),
-            "spec.features.colour: this is true to YAML, and a map is wanted; write key: value below it; its keys are code, name",
+            "spec.features.colour: YAML reads this as true, but a map is expected; write key: value below it; its keys are code, name",
         ),
         (
             json!({"services": {"store": {"releases": {"store": {"name": "front"}}}}}),
@@ -214,7 +218,7 @@ fn wrong_specs_say_what_where_why_and_what_to_do() {
 }
 
 #[test]
-fn a_layer_that_cannot_be_had_blocks_only_its_release() {
+fn an_unusable_layer_blocks_only_its_release() {
     let desired = resolved(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b"]}}}}}));
     let blocked = desired.releases["front"].blocked.as_ref().unwrap();
     assert!(
@@ -225,7 +229,7 @@ fn a_layer_that_cannot_be_had_blocks_only_its_release() {
 }
 
 #[test]
-fn optional_forgives_what_is_missing_and_nothing_else() {
+fn optional_tolerates_only_missing_objects() {
     let blocked = |problem: Unavailable| {
         let source = json!([{"kind": "Secret", "name": "given", "optional": true}]);
         let spec = spec(json!({"services": {"store": {"releases": {"store": {"valuesFrom": source}}}}}));
@@ -237,15 +241,15 @@ fn optional_forgives_what_is_missing_and_nothing_else() {
         desired.releases.remove("store").unwrap().blocked.map(|blocked| blocked.message)
     };
     assert_eq!(blocked(Unavailable::Missing("it is not there".into())), None);
-    let told = blocked(Unavailable::Unusable("it can't be read".into())).unwrap();
-    assert!(told.contains("valuesFrom[0]: it can't be read"), "{told}");
+    let message = blocked(Unavailable::Unusable("it can't be read".into())).unwrap();
+    assert!(message.contains("valuesFrom[0]: it can't be read"), "{message}");
 }
 
 #[test]
-fn a_null_that_kubectl_stripped_is_a_warning_with_the_remedy() {
+fn warns_about_nulls_that_kubectl_stripped() {
     let applied = r#"{"spec": {"common": {"values": {"conf": {"a": null, "b": null}}}}}"#;
-    let stands = spec(json!({"common": {"values": {"conf": {"b": null}}}}));
-    let found: Vec<_> = lost_nulls(applied, &stands).iter().map(ToString::to_string).collect();
+    let stored = spec(json!({"common": {"values": {"conf": {"b": null}}}}));
+    let found: Vec<_> = lost_nulls(applied, &stored).iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), 1);
     assert!(
         found[0].starts_with("spec.common.values.conf.a: the null was stripped by client-side `kubectl apply`"),
@@ -255,7 +259,7 @@ fn a_null_that_kubectl_stripped_is_a_warning_with_the_remedy() {
 }
 
 #[test]
-fn a_credential_that_cannot_be_had_says_so() {
+fn reports_a_missing_credential() {
     let (spec, catalog) = (spec(json!({})), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
     let mut facts = facts();
@@ -266,19 +270,19 @@ fn a_credential_that_cannot_be_had_says_so() {
     assert_eq!(blocked.message, "credential front.user: Secret openstack/s does not exist");
 }
 
-/// A feature that names a key of a Secret, and takes it to one release.
+/// A feature that refers to a key of a Secret and passes it to one release.
 const LOCK: &str = "feature: lock\ndescription: x\nschema:\n  type: object\n  properties:\n    key:\n      type: object\n      x-osdpl-secret: true\n      \
      required: [name, key]\n      properties: {name: {type: string}, key: {type: string}}\ndefault: {}\nfragments:\n- when: has(features.lock.key)\n  \
      releases: {front: {values: {conf: {lock: 'k:${secret(features.lock.key)}'}}}}\n";
 
 #[test]
-fn a_key_of_a_secret_that_a_feature_names_reaches_values_and_never_shows() {
+fn passes_secret_keys_to_values_and_redacts_them() {
     let catalog = Catalog::load(&crate::testing::files(&[("values/features/lock.yaml", LOCK)])).unwrap();
     let spec = spec(json!({"features": {"lock": {"key": {"name": "vault", "key": "front"}}}}));
     let selection = select("cloud", "openstack", &spec, &catalog);
     assert_eq!(selection.secrets.len(), 1);
-    let with = |answer: Option<Result<String, Unavailable>>| {
-        let secrets = answer.map(|answer| (("vault".to_owned(), "front".to_owned()), answer));
+    let with = |content: Option<Result<String, Unavailable>>| {
+        let secrets = content.map(|content| (("vault".to_owned(), "front".to_owned()), content));
         resolve(&spec, &catalog, &selection, &Facts { secrets: secrets.into_iter().collect(), ..facts() })
     };
     let desired = with(Some(Ok("t0psecret".into())));

@@ -1,7 +1,7 @@
-//! Facts: what Jobs of releases have made and written down, for expressions to see.
+//! Facts: results that Jobs of releases store in ConfigMaps, for use in expressions.
 //!
-//! A fact changes values by the cluster's word: the digest of a release's inputs changes with it, that of the catalogue does not, so that
-//! the upgrade it brings about waits for nobody's approval.
+//! A fact changes values because the cluster changed, not the catalogue: it changes the digest of the release's inputs
+//! but not of the catalogue, so the resulting upgrade needs no approval.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::catalog::{Catalog, facts_in};
 use crate::observed::Key;
 use osdpl_values::Values;
 
-/// What a Job has written down, by key.
+/// The facts that a Job has stored, by key.
 pub type Written = BTreeMap<String, String>;
 
-/// The `ConfigMap`s in which the wanted releases' own Jobs write, by release.
+/// Returns the `ConfigMap`s in which the Jobs of the desired releases store facts, by release.
 pub fn written(catalog: &Catalog, selection: &Selection) -> BTreeMap<String, Key> {
     let place = |(release, key): (&String, &Key)| {
         let name = catalog.release(release)?.1.facts.as_ref()?;
@@ -24,26 +24,28 @@ pub fn written(catalog: &Catalog, selection: &Selection) -> BTreeMap<String, Key
     selection.releases.iter().filter_map(place).collect()
 }
 
-/// The variable `facts`: an empty map of each release that has not written yet, and nothing of one whose facts can't be read, because "not
-/// there" would take back what they brought about.
+/// Returns the variable `facts`.
+///
+/// A release that has not stored facts yet has an empty map. A release whose facts can't be read is left out: an empty
+/// map would revert what the facts have caused.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
-    let told = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {
-        let said = match facts.written.get(name) {
-            Some(Ok(said)) => json!(said),
+    let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {
+        let facts = match facts.written.get(name) {
+            Some(Ok(facts)) => json!(facts),
             Some(Err(_)) => return None,
             None => json!({}),
         };
-        Some((name.clone(), said))
+        Some((name.clone(), facts))
     });
-    told.collect()
+    known.collect()
 }
 
-/// Why an expression gets no answer: the release whose facts it asks for and that can't be read.
-pub(super) fn blame<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
-    let asked = |release: &str| facts_in(expression).any(|name| name == release);
-    let unread = facts.written.iter().filter_map(|(release, said)| Some((release.as_str(), said.as_ref().err()?)));
-    unread.into_iter().find(|(release, _)| asked(release))
+/// Returns the release whose facts an expression uses and that can't be read.
+pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
+    let is_used = |release: &str| facts_in(expression).any(|name| name == release);
+    let failed = facts.written.iter().filter_map(|(release, result)| Some((release.as_str(), result.as_ref().err()?)));
+    failed.into_iter().find(|(release, _)| is_used(release))
 }
 
 #[cfg(test)]

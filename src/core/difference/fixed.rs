@@ -1,24 +1,25 @@
-//! Fields that Kubernetes refuses to change (`k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of 1.36; of custom resources nothing is
-//! known).
+//! Fields that Kubernetes refuses to change (`k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of 1.36).
+//! Custom resources are not covered.
 
 use serde_json::{Map, Value};
 
 use super::Object;
 
-/// Which fields of a kind are fixed.
+/// An immutable part of a kind.
 enum Rule {
-    /// This one.
+    /// One field.
     Field(&'static [&'static str]),
-    /// All below `spec` but these.
+    /// All fields below `spec` except these.
     SpecBut(&'static [&'static str]),
-    /// `spec.clusterIP`. Each Service gets one when it is made, so that saying one later is a change; where it is no longer said, it stays
-    /// (`pkg/registry/core/service`, `patchAllocatedValues`).
+    /// `spec.clusterIP`. Each Service gets an address when it is created, so setting one later is a change; if it is no
+    /// longer set, the address stays (`pkg/registry/core/service`, `patchAllocatedValues`).
     ClusterAddress,
-    /// These, where the object says `immutable: true`.
+    /// These fields, if the object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),
 }
 
-/// What the API server sets, before it compares, where a manifest says nothing (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`): group, kind, field, value.
+/// Defaults that the API server sets before it compares (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`): group, kind,
+/// field, value.
 const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("apps", "StatefulSet", &["spec", "podManagementPolicy"], "OrderedReady"),
     ("batch", "Job", &["spec", "completionMode"], "NonIndexed"),
@@ -31,7 +32,7 @@ const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("scheduling.k8s.io", "PriorityClass", &["preemptionPolicy"], "PreemptLowerPriority"),
 ];
 
-/// The fixed fields by group and kind.
+/// The immutable fields by group and kind.
 const RULES: &[(&str, &str, &[Rule])] = &[
     ("apps", "Deployment", &[Rule::Field(&["spec", "selector"])]),
     ("apps", "DaemonSet", &[Rule::Field(&["spec", "selector"])]),
@@ -79,7 +80,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
     ("networking.k8s.io", "IngressClass", &[Rule::Field(&["spec", "controller"])]),
 ];
 
-/// The fields in which two differ and that can't be changed.
+/// Returns the immutable fields in which two objects differ.
 pub fn refused(old: &Object, new: &Object) -> Vec<String> {
     let id = new.id();
     let rules = RULES.iter().filter(|(group, kind, _)| *group == id.group && *kind == id.kind);
@@ -91,7 +92,7 @@ pub fn refused(old: &Object, new: &Object) -> Vec<String> {
     rules.flat_map(|rule| rule.refused(&old, &new)).collect()
 }
 
-/// All that is said of an object, and what the API server adds of fixed fields.
+/// Returns an object's content with the API server's defaults for immutable fields.
 fn filled(object: &Object) -> Value {
     let id = object.id();
     let mut all = object.content().clone();
@@ -99,7 +100,7 @@ fn filled(object: &Object) -> Value {
         add(&mut all, keys, (*value).into());
     }
     if (id.group.as_str(), id.kind.as_str()) == ("batch", "Job") && object.at(&["spec", "parallelism"]).is_none() {
-        // With a parallelism alone it is a queue, which ends with its first pod.
+        // A Job with only `parallelism` is a work queue, which has no default for `completions`.
         add(&mut all, &["spec", "completions"], 1.into());
     }
     let templates = all.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
@@ -109,7 +110,7 @@ fn filled(object: &Object) -> Value {
     Value::Object(all)
 }
 
-/// Sets a field that is not set; what it would stand in must be there.
+/// Sets a field if it is not set; its parent must exist.
 fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     let Some((last, above)) = keys.split_last() else { return };
     let parent = above.iter().try_fold(object, |map, key| map.get_mut(*key)?.as_object_mut());
@@ -118,7 +119,7 @@ fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     }
 }
 
-/// What stands below these keys.
+/// Returns the value at these keys.
 fn at<'a>(object: &'a Value, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(object, |value, key| value.get(*key))
 }
@@ -148,7 +149,7 @@ impl Rule {
     }
 }
 
-/// Whether a Service is to have another address than it has; one that only names a host (`ExternalName`) has none.
+/// Whether a Service would get another address; an `ExternalName` Service has none.
 fn sets_address(old: &Value, new: &Value) -> bool {
     let [before, after] = [old, new].map(|service| text(service, "clusterIP"));
     let is_name = [old, new].into_iter().any(|service| text(service, "type") == "ExternalName");

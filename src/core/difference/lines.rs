@@ -1,18 +1,20 @@
-//! Texts of several lines, side by side.
+//! Line-based comparison of texts.
 
-/// The most lines that are shown of one text.
+/// The maximum number of lines that are shown of one text.
 const MOST: usize = 20;
-/// The most pairs of lines that are compared; of texts beyond that all lines between the first and the last that differ go and come.
+/// The maximum number of line pairs to compare; for longer texts all lines between the first and the last difference
+/// count as changed.
 const PAIRS: usize = 1 << 22;
 
-/// What a line is that is not on both sides.
+/// The kind of change of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
-    Goes,
-    Comes,
+    Removed,
+    Added,
 }
 
-/// What goes (`-`) and comes (`+`), as few lines as can be; what is more than a few is counted, and both signs are shown.
+/// Returns the removed (`-`) and added (`+`) lines, as few as possible. Long results are shortened to a count, and
+/// always contain both kinds.
 pub fn between(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
@@ -20,17 +22,17 @@ pub fn between(before: &str, after: &str) -> Vec<String> {
     let end = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(left, right)| left == right).count();
     let all = changes(&old[start..old.len() - end], &new[start..new.len() - end]);
     if all.is_empty() {
-        // Only the end of the last line is another.
+        // Only the end of the last line differs.
         return vec!["(the newline at the end)".to_owned()];
     }
     let count = |sign| all.iter().filter(|(known, _)| *known == sign).count();
-    let (mut gone, mut come) = shares(count(Sign::Goes), count(Sign::Comes));
+    let (mut removed, mut added) = shares(count(Sign::Removed), count(Sign::Added));
     let mut shown = Vec::new();
     for (sign, line) in &all {
-        let (left, mark) = if *sign == Sign::Goes { (&mut gone, '-') } else { (&mut come, '+') };
+        let (left, mark) = if *sign == Sign::Removed { (&mut removed, '-') } else { (&mut added, '+') };
         if *left > 0 {
             *left -= 1;
-            // A carriage return that alone differs would not be seen.
+            // Make a carriage return visible, because it may be the only difference.
             shown.push(format!("{mark} {}", line.replace('\r', "\\r")));
         }
     }
@@ -41,24 +43,24 @@ pub fn between(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
-/// How many of the lines that go and come are shown: one sign leaves to the other what it does not need.
-fn shares(goes: usize, comes: usize) -> (usize, usize) {
-    let gone = goes.min((MOST / 2).max(MOST.saturating_sub(comes)));
-    (gone, comes.min(MOST - gone))
+/// Returns how many removed and added lines are shown: a kind with few lines leaves its share to the other.
+fn shares(removed: usize, added: usize) -> (usize, usize) {
+    let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
+    (shown, added.min(MOST - shown))
 }
 
-/// The lines that are not in the longest sequence that both sides have, in their order.
+/// Returns the lines that are not in the longest common subsequence, in order.
 fn changes<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Sign, &'a str)> {
     let width = new.len() + 1;
-    // How long that sequence is from each pair of places on.
+    // The length of that subsequence from each pair of indexes on.
     let mut common: Vec<u32> = Vec::new();
     if old.len().saturating_mul(new.len()) <= PAIRS {
         common.resize((old.len() + 1) * width, 0);
         for (i, left) in old.iter().enumerate().rev() {
             for (j, right) in new.iter().enumerate().rev() {
-                let (down, aside) = (common[(i + 1) * width + j], common[i * width + j + 1]);
+                let (down, right_of) = (common[(i + 1) * width + j], common[i * width + j + 1]);
                 let both = common[(i + 1) * width + j + 1] + 1;
-                common[i * width + j] = if left == right { both } else { down.max(aside) };
+                common[i * width + j] = if left == right { both } else { down.max(right_of) };
             }
         }
     }
@@ -68,10 +70,10 @@ fn changes<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Sign, &'a str)> {
         if i < old.len() && j < new.len() && !common.is_empty() && old[i] == new[j] {
             (i, j) = (i + 1, j + 1);
         } else if i < old.len() && (j == new.len() || length(i + 1, j) >= length(i, j + 1)) {
-            found.push((Sign::Goes, old[i]));
+            found.push((Sign::Removed, old[i]));
             i += 1;
         } else {
-            found.push((Sign::Comes, new[j]));
+            found.push((Sign::Added, new[j]));
             j += 1;
         }
     }
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_sides_have_is_left_out() {
+    fn leaves_out_common_lines() {
         assert_eq!(between("a\nb\nc\n", "a\nx\ny\nc\n"), ["- b", "+ x", "+ y"]);
         assert_eq!(between("a\n", "a\na\n"), ["+ a"]);
         assert_eq!(between("a\nb", "a\nb\n"), ["(the newline at the end)"]);
@@ -98,19 +100,19 @@ mod tests {
     }
 
     #[test]
-    fn many_lines_are_counted_and_both_signs_are_shown() {
+    fn counts_many_lines_and_shows_both_kinds() {
         let long = |word: &str| numbered(30, |number| format!("{word}{number}"));
         let shown = between("", &long("new"));
         assert_eq!((shown.len(), shown.last().map(String::as_str)), (MOST + 1, Some("… and 10 lines more")));
         let shown = between(&long("old"), &long("new"));
-        let of = |sign: char| shown.iter().filter(|line| line.starts_with(sign)).count();
-        assert_eq!((of('-'), of('+'), shown.last().map(String::as_str)), (10, 10, Some("… and 40 lines more")));
+        let count = |sign: char| shown.iter().filter(|line| line.starts_with(sign)).count();
+        assert_eq!((count('-'), count('+'), shown.last().map(String::as_str)), (10, 10, Some("… and 40 lines more")));
         let shown = between(&long("old"), &numbered(4, |number| format!("new{number}")));
         assert_eq!(shown.iter().filter(|line| line.starts_with('+')).count(), 4);
     }
 
     #[test]
-    fn texts_too_long_to_compare_go_and_come_whole() {
+    fn treats_very_long_texts_as_changed_completely() {
         let long = |word: &str| numbered(3000, |number| if number % 2 == 0 { "same".into() } else { word.to_owned() });
         assert_eq!(between(&long("a"), &long("b")).last().map(String::as_str), Some("… and 5978 lines more"));
     }

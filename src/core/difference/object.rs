@@ -1,4 +1,4 @@
-//! One object, as a manifest has it.
+//! One object of a manifest.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use crate::release::{KEEP, Key};
 use osdpl_values::{plain_numbers, without_nulls};
 
-/// helm's annotation on hooks: the moments, with commas.
+/// helm's annotation on hooks: a comma-separated list of events.
 const HOOK: &str = "helm.sh/hook";
 
-/// Kinds without namespaces, of those that charts make (Kubernetes 1.36's API resources, and those of the operators in the catalogue).
+/// Cluster-scoped kinds that charts create (API resources of Kubernetes 1.36, and of the operators in the catalogue).
 const CLUSTER: [&str; 14] = [
     "Namespace",
     "PersistentVolume",
@@ -29,15 +29,15 @@ const CLUSTER: [&str; 14] = [
     "ClusterIssuer",
 ];
 
-/// What an object is told by: its group, not the version of it that a manifest happens to name.
+/// The identity of an object, without the API version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Id {
-    /// `Deployment` and the like.
+    /// Such as `Deployment`.
     pub kind: String,
-    /// `apps` and the like; empty for the core.
+    /// Such as `apps`; empty for the core group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Its namespace; empty for a kind that has none.
+    /// Its namespace; empty for cluster-scoped kinds.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// Its name.
@@ -52,21 +52,21 @@ impl fmt::Display for Id {
     }
 }
 
-/// An object with all that a manifest says of it. Secrets inside.
+/// An object with its full content. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Object {
     id: Id,
     content: Map<String, Value>,
 }
 
-/// Its content may be secret.
+/// Hides the content, which may be secret.
 impl fmt::Debug for Object {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Object").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-/// The objects of a release, out of what its manifest holds; what has no kind or name is none, and helm's tests are not installed.
+/// Returns the objects of a release's manifest, without documents that have no kind or name and without helm's tests.
 pub fn objects(contents: Vec<Map<String, Value>>, release: &Key) -> Vec<Object> {
     let objects = contents.into_iter().filter_map(|content| Object::new(content, release));
     objects.filter(|object| !object.is_test()).collect()
@@ -74,7 +74,7 @@ pub fn objects(contents: Vec<Map<String, Value>>, release: &Key) -> Vec<Object> 
 
 impl Object {
     fn new(mut content: Map<String, Value>, release: &Key) -> Option<Self> {
-        // What is null is not there, and 1.0 is 1.
+        // Normalize: null is the same as unset, and 1.0 the same as 1.
         without_nulls(&mut content);
         plain_numbers(&mut content);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -89,7 +89,7 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // Said or not, it is the same one.
+        // An explicit namespace is the same as the default one.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {
@@ -100,49 +100,49 @@ impl Object {
         (!id.kind.is_empty() && !id.name.is_empty()).then_some(Self { id, content })
     }
 
-    /// What it is told by.
+    /// The identity.
     pub fn id(&self) -> &Id {
         &self.id
     }
 
-    /// All that is said of it.
+    /// The full content.
     pub fn content(&self) -> &Map<String, Value> {
         &self.content
     }
 
-    /// What stands below these keys.
+    /// Returns the value at these keys.
     pub fn at(&self, keys: &[&str]) -> Option<&Value> {
         let (first, rest) = keys.split_first()?;
         rest.iter().try_fold(self.content.get(*first)?, |value, key| value.get(key))
     }
 
-    /// Whether helm makes it at a moment of its own and not with the rest.
+    /// Whether helm creates it at an event instead of with the manifest.
     pub fn is_hook(&self) -> bool {
-        self.moments().is_some()
+        self.events().is_some()
     }
 
-    /// Whether helm makes it anew at upgrades.
+    /// Whether helm recreates it at upgrades.
     pub fn is_hook_of_upgrades(&self) -> bool {
-        let is_one = |moment: &str| ["pre-upgrade", "post-upgrade"].contains(&moment.trim().to_lowercase().as_str());
-        self.moments().is_some_and(|moments| moments.split(',').any(is_one))
+        let is_upgrade = |event: &str| ["pre-upgrade", "post-upgrade"].contains(&event.trim().to_lowercase().as_str());
+        self.events().is_some_and(|events| events.split(',').any(is_upgrade))
     }
 
-    /// Whether all that it says is secret.
+    /// Whether its content is secret.
     pub fn is_secret(&self) -> bool {
         self.id.kind == "Secret" && self.id.group.is_empty()
     }
 
-    /// Whether helm leaves it where no manifest names it any more.
+    /// Whether helm keeps it in the cluster when it is removed from the manifest.
     pub fn is_kept(&self) -> bool {
         let policy = self.at(&["metadata", "annotations", KEEP]).and_then(Value::as_str);
         policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
     }
 
     fn is_test(&self) -> bool {
-        self.moments().is_some_and(|moments| moments.split(',').all(|moment| moment.trim().starts_with("test")))
+        self.events().is_some_and(|events| events.split(',').all(|event| event.trim().starts_with("test")))
     }
 
-    fn moments(&self) -> Option<&str> {
+    fn events(&self) -> Option<&str> {
         self.at(&["metadata", "annotations", HOOK])?.as_str()
     }
 }

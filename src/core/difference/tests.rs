@@ -15,8 +15,8 @@ fn object(kind: &str, group: &str, mut rest: Value) -> Value {
     object
 }
 
-/// What becomes of one object, and in which fields it differs.
-fn told(old: &Value, new: &Value) -> Vec<String> {
+/// Returns the effect on one object and its changed fields.
+fn compared(old: &Value, new: &Value) -> Vec<String> {
     let scrubber = Scrubber::new(["hunter22"]);
     let found = differences(&parsed(&json!([old])), &parsed(&json!([new])), &scrubber);
     let lines = found.iter().flat_map(|one| {
@@ -26,7 +26,7 @@ fn told(old: &Value, new: &Value) -> Vec<String> {
 }
 
 #[test]
-fn objects_that_come_and_go_are_told_and_those_that_are_kept_stay() {
+fn reports_added_removed_and_kept_objects() {
     let kept = json!({"metadata": {"name": "data", "annotations": {"helm.sh/resource-policy": "Keep"}}});
     let before = json!([
         object("Deployment", "apps", json!({"spec": {}})),
@@ -40,48 +40,52 @@ fn objects_that_come_and_go_are_told_and_those_that_are_kept_stay() {
         object("ClusterRole", "rbac.authorization.k8s.io", json!({"metadata": {"name": "x"}})),
     ]);
     let found = differences(&parsed(&before), &parsed(&after), &Scrubber::default());
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        lines,
         [
             "ConfigMap openstack/data leaves the release and stays in the cluster (helm.sh/resource-policy: keep)",
             "Deployment openstack/api is removed",
             "Service openstack/api is added",
         ],
-        "helm leaves hooks behind, its tests are not installed, and a stray namespace means nothing"
+        "ignores removed hooks, tests, and namespaces of cluster-scoped objects"
     );
 }
 
 #[test]
-fn what_only_reads_the_same_is_no_difference() {
+fn equivalent_values_are_not_a_difference() {
     let old = object("Deployment", "apps", json!({"spec": {"replicas": 1.0, "paused": null}}));
     let mut new = object("Deployment", "apps", json!({"spec": {"replicas": 1}}));
-    assert_eq!(told(&old, &new), [""; 0]);
+    assert_eq!(compared(&old, &new), [""; 0]);
     new["apiVersion"] = json!("apps/v2");
     assert_eq!(
-        told(&old, &new),
+        compared(&old, &new),
         ["Deployment changes", r#"apiVersion: "apps/v1" → "apps/v2""#],
-        "it is the same object"
+        "the API version is not part of the identity"
     );
 }
 
 #[test]
-fn pods_restart_where_their_template_changes_and_not_for_replicas() {
+fn pods_restart_if_their_template_changes() {
     let workload = |kind: &str, image: &str, spec: Value| {
         let mut all =
             json!({"template": {"spec": {"containers": [{"name": "first"}, {"name": "api", "image": image}]}}});
         all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         object(kind, "apps", json!({"spec": all}))
     };
-    let of = |kind: &str, old: Value, new: Value| told(&workload(kind, "a:1", old), &workload(kind, "a:2", new));
+    let workload_changes =
+        |kind: &str, old: Value, new: Value| compared(&workload(kind, "a:1", old), &workload(kind, "a:2", new));
     let image = r#"spec.template.spec.containers[api].image: "a:1" → "a:2""#;
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
-        assert_eq!(of(kind, json!({}), json!({})), [&format!("{kind} changes, and its pods restart"), image]);
+        assert_eq!(
+            workload_changes(kind, json!({}), json!({})),
+            [&format!("{kind} changes, and its pods restart"), image]
+        );
     }
     let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
     let waits = "DaemonSet changes, and its pods restart when they are deleted (updateStrategy OnDelete)";
-    assert_eq!(of("DaemonSet", on_delete.clone(), on_delete), [waits, image]);
-    let scaled = told(
+    assert_eq!(workload_changes("DaemonSet", on_delete.clone(), on_delete), [waits, image]);
+    let scaled = compared(
         &workload("Deployment", "a", json!({"replicas": 1})),
         &workload("Deployment", "a", json!({"replicas": 3})),
     );
@@ -89,7 +93,7 @@ fn pods_restart_where_their_template_changes_and_not_for_replicas() {
 }
 
 #[test]
-fn what_kubernetes_refuses_to_change_must_be_recreated() {
+fn immutable_fields_require_recreation() {
     let spec = |field: &str, value: Value| json!({"spec": {field: value}});
     let cases = [
         ("Deployment", "apps", spec("selector", json!({"a": 1})), spec("selector", json!({"a": 2})), "spec.selector"),
@@ -129,8 +133,8 @@ fn what_kubernetes_refuses_to_change_must_be_recreated() {
         ("PriorityClass", "scheduling.k8s.io", json!({"value": 1}), json!({"value": 2}), "value"),
     ];
     for (kind, group, old, new, field) in cases {
-        let said = told(&object(kind, group, old), &object(kind, group, new));
-        assert_eq!(said[0], format!("{kind} must be recreated: {field} can't be changed"));
+        let lines = compared(&object(kind, group, old), &object(kind, group, new));
+        assert_eq!(lines[0], format!("{kind} must be recreated: {field} can't be changed"));
     }
     let free = [
         ("StatefulSet", "apps", spec("replicas", json!(1)), spec("replicas", json!(2))),
@@ -142,12 +146,12 @@ fn what_kubernetes_refuses_to_change_must_be_recreated() {
         ("Deployment", "example.org", spec("selector", json!(1)), spec("selector", json!(2))),
     ];
     for (kind, group, old, new) in free {
-        assert_eq!(told(&object(kind, group, old), &object(kind, group, new))[0], format!("{kind} changes"));
+        assert_eq!(compared(&object(kind, group, old), &object(kind, group, new))[0], format!("{kind} changes"));
     }
 }
 
 #[test]
-fn a_default_that_is_written_out_is_no_other_value_of_a_field_that_is_fixed() {
+fn an_explicit_default_does_not_change_an_immutable_field() {
     let spec = |field: &str, value: Value| json!({"spec": {field: value}});
     let claims =
         |spec: Value| json!({"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}]}});
@@ -165,29 +169,29 @@ fn a_default_that_is_written_out_is_no_other_value_of_a_field_that_is_fixed() {
         ("PersistentVolumeClaim", "", json!({"spec": {}}), spec("volumeMode", json!("Filesystem"))),
         ("RoleBinding", rbac, role(json!({"name": "a"})), role(json!({"name": "a", "apiGroup": rbac}))),
     ];
-    for (kind, group, unsaid, said) in &defaults {
-        let [unsaid, said] = [unsaid, said].map(|rest| object(kind, group, rest.clone()));
-        for (old, new) in [(&unsaid, &said), (&said, &unsaid)] {
-            assert_eq!(told(old, new)[0], format!("{kind} changes"), "{new}");
+    for (kind, group, implicit, explicit) in &defaults {
+        let [implicit, explicit] = [implicit, explicit].map(|rest| object(kind, group, rest.clone()));
+        for (old, new) in [(&implicit, &explicit), (&explicit, &implicit)] {
+            assert_eq!(compared(old, new)[0], format!("{kind} changes"), "{new}");
         }
     }
     let queue = object("Job", "batch", spec("parallelism", json!(2)));
     let counted = object("Job", "batch", json!({"spec": {"parallelism": 2, "completions": 1}}));
-    assert_eq!(told(&queue, &counted)[0], "Job must be recreated: spec.completions can't be changed");
+    assert_eq!(compared(&queue, &counted)[0], "Job must be recreated: spec.completions can't be changed");
     let block = spec("volumeMode", json!("Block"));
     let claim = |rest: Value| object("PersistentVolumeClaim", "", rest);
     assert_eq!(
-        told(&claim(json!({"spec": {}})), &claim(block))[0],
+        compared(&claim(json!({"spec": {}})), &claim(block))[0],
         "PersistentVolumeClaim must be recreated: spec.volumeMode can't be changed"
     );
 }
 
 #[test]
-fn pods_end_with_what_is_recreated_where_its_kind_has_some() {
+fn recreation_terminates_pods_of_workloads_only() {
     let ends = |kind: &str, group: &str, field: &str| {
-        let of =
+        let variant =
             |value: &str| parsed(&json!([object(kind, group, json!({field: {"selector": value, "name": value}}))]));
-        let found = differences(&of("a"), &of("b"), &Scrubber::default());
+        let found = differences(&variant("a"), &variant("b"), &Scrubber::default());
         assert!(matches!(found[0].effect, Effect::Recreated { .. }), "{}", found[0]);
         found[0].effect.ends_pods()
     };
@@ -196,35 +200,38 @@ fn pods_end_with_what_is_recreated_where_its_kind_has_some() {
 }
 
 #[test]
-fn a_hooks_job_is_made_anew_by_helm_itself_and_hooks_of_other_moments_have_no_part_in_upgrades() {
-    let hook = |kind: &str, moments: &str, image: &str| {
-        let metadata = json!({"name": "db-sync", "annotations": {"helm.sh/hook": moments}});
+fn reports_changed_upgrade_hooks_only() {
+    let hook = |kind: &str, events: &str, image: &str| {
+        let metadata = json!({"name": "db-sync", "annotations": {"helm.sh/hook": events}});
         object(kind, "batch", json!({"metadata": metadata, "spec": {"template": {"image": image}}}))
     };
-    let of = |kind: &str, moments: &str| told(&hook(kind, moments, "a"), &hook(kind, moments, "b"));
-    assert_eq!(of("Job", "post-install,post-upgrade")[0], "Job runs anew, changed");
-    assert_eq!(of("Job", "Pre-Upgrade")[0], "Job runs anew, changed");
-    assert_eq!(of("ConfigMap", "pre-upgrade")[0], "ConfigMap changes", "which does not run");
-    assert_eq!([of("Job", "pre-delete"), of("Secret", "pre-install")], [Vec::<String>::new(), Vec::new()]);
-    let came = differences(&[], &parsed(&json!([hook("Job", "pre-delete", "a")])), &Scrubber::default());
-    assert_eq!(came, [], "no upgrade makes it");
+    let hook_changes = |kind: &str, events: &str| compared(&hook(kind, events, "a"), &hook(kind, events, "b"));
+    assert_eq!(hook_changes("Job", "post-install,post-upgrade")[0], "Job runs again, changed");
+    assert_eq!(hook_changes("Job", "Pre-Upgrade")[0], "Job runs again, changed");
+    assert_eq!(hook_changes("ConfigMap", "pre-upgrade")[0], "ConfigMap changes", "a ConfigMap does not run");
+    assert_eq!(
+        [hook_changes("Job", "pre-delete"), hook_changes("Secret", "pre-install")],
+        [Vec::<String>::new(), Vec::new()]
+    );
+    let added = differences(&[], &parsed(&json!([hook("Job", "pre-delete", "a")])), &Scrubber::default());
+    assert_eq!(added, [], "an upgrade does not create it");
 }
 
 #[test]
-fn no_secret_shows_neither_in_a_secret_nor_elsewhere() {
+fn never_shows_secrets() {
     let secret =
         |value: &str| object("Secret", "", json!({"data": {"nova.conf": value, "b": "x"}, "stringData": {"c": value}}));
     assert_eq!(
-        told(&secret("aHVudGVyMjI="), &secret("b3RoZXI=")),
+        compared(&secret("aHVudGVyMjI="), &secret("b3RoZXI=")),
         ["Secret changes", "data.\"nova.conf\": changed, not shown", "stringData.c: changed, not shown"]
     );
-    let gone = told(&secret("x1"), &object("Secret", "", json!({})));
-    assert_eq!(gone[1], r#"data: {"b":"<redacted>","nova.conf":"<redacted>"} (goes)"#);
+    let removed = compared(&secret("x1"), &object("Secret", "", json!({})));
+    assert_eq!(removed[1], r#"data: {"b":"<redacted>","nova.conf":"<redacted>"} (removed)"#);
     let env = |value: &str| {
         object("Deployment", "apps", json!({"spec": {"template": {"env": [{"name": "P", "value": value}]}}}))
     };
     assert_eq!(
-        told(&env("mysql://keystone:hunter22@db"), &env("other")),
+        compared(&env("mysql://keystone:hunter22@db"), &env("other")),
         [
             "Deployment changes, and its pods restart",
             r#"spec.template.env[P].value: "mysql://keystone:[redacted]@db" → "other""#
@@ -232,7 +239,7 @@ fn no_secret_shows_neither_in_a_secret_nor_elsewhere() {
     );
     let script =
         |last: &str| object("ConfigMap", "", json!({"data": {"a.sh": format!("#!/bin/sh\nlogin hunter22\n{last}\n")}}));
-    assert_eq!(told(&script("x"), &script("y")), ["ConfigMap changes", "data.\"a.sh\":\n    - x\n    + y"]);
+    assert_eq!(compared(&script("x"), &script("y")), ["ConfigMap changes", "data.\"a.sh\":\n    - x\n    + y"]);
     let shown = shown(&parsed(&json!([secret("aHVudGVyMjI=")]))[0], &Scrubber::default());
     assert_eq!(shown["data"], json!({"nova.conf": "<redacted>", "b": "<redacted>"}));
     let debug = format!("{:?}", parsed(&json!([env("hunter22")])));
@@ -240,11 +247,11 @@ fn no_secret_shows_neither_in_a_secret_nor_elsewhere() {
 }
 
 #[test]
-fn items_of_lists_are_told_by_name_then_by_place() {
+fn identifies_list_items_by_name_then_by_index() {
     let list = |items: Value| object("Service", "", json!({"spec": {"ports": items}}));
-    let of = |old: Value, new: Value| told(&list(old), &list(new))[1..].to_vec();
+    let list_changes = |old: Value, new: Value| compared(&list(old), &list(new))[1..].to_vec();
     assert_eq!(
-        of(
+        list_changes(
             json!([{"name": "a", "port": 1}, {"name": "b"}]),
             json!([{"name": "b"}, {"name": "a", "port": 2}, {"name": "c"}])
         ),
@@ -254,6 +261,9 @@ fn items_of_lists_are_told_by_name_then_by_place() {
             r#"spec.ports (order): ["a","b"] → ["b","a"]"#,
         ]
     );
-    assert_eq!(of(json!([{"port": 1}, {"port": 2}]), json!([{"port": 1}, {"port": 3}])), ["spec.ports[1].port: 2 → 3"]);
-    assert_eq!(of(json!([1, 2]), json!([1])), ["spec.ports: [1,2] → [1]"]);
+    assert_eq!(
+        list_changes(json!([{"port": 1}, {"port": 2}]), json!([{"port": 1}, {"port": 3}])),
+        ["spec.ports[1].port: 2 → 3"]
+    );
+    assert_eq!(list_changes(json!([1, 2]), json!([1])), ["spec.ports: [1,2] → [1]"]);
 }

@@ -1,38 +1,38 @@
-//! `FieldsV1`: which fields a writer holds, as the API server stores it: keys `f:<name>`, `k:<key of a list's item>`, `v:<value>`, and `.` for
-//! the thing itself.
+//! `FieldsV1`: the fields that a writer owns, in the API server's notation: keys `f:<name>`, `k:<key of a list's
+//! item>`, `v:<value>`, and `.` for the node itself.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// So many paths are kept; nobody reads more, and a Deployment has a hundred.
+/// The maximum number of paths to keep. Only a few are displayed, while a Deployment has about a hundred.
 const KEPT: usize = 32;
 
-/// The longest path that is kept, in bytes: a key may be anything.
+/// The maximum length of a path in bytes; keys can have any length.
 const LONGEST: usize = 120;
 
-/// Where nothing counts.
+/// Top-level fields that are ignored.
 const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 
-/// The fields that a writer holds outside of `metadata` and `status`.
+/// The fields that a writer owns outside of `metadata` and `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
-    /// The first of them, as `spec.template.spec.containers[name=api].image`.
+    /// The first paths, such as `spec.template.spec.containers[name=api].image`.
     pub paths: Vec<String>,
-    /// How many there are.
+    /// The number of all fields.
     pub count: usize,
-    /// All of them, each as the mark of its path with items of lists as `[]`.
+    /// The hashes of all paths, with items of lists as `[]`.
     pub marks: Vec<Mark>,
 }
 
-/// The mark of a path: FNV-1a, 32 bits. Two paths with one mark hide no more than one change in some millions.
+/// The hash of a path: FNV-1a, 32 bits. A collision can hide a change, with a probability of one in some millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u32);
 
 impl Mark {
     const NONE: Self = Self(0x811c_9dc5);
 
-    /// The mark of a path as [`crate::release::Field`] has it.
+    /// Computes the hash of a path in the notation of [`crate::release::Field`].
     pub fn of(path: &str) -> Self {
         Self::NONE.with(path)
     }
@@ -41,7 +41,7 @@ impl Mark {
         Self(text.bytes().fold(self.0, |mark, byte| (mark ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 
-    /// Of what is below, by its key in `FieldsV1`.
+    /// Computes the hash of a child by its key in `FieldsV1`.
     fn below(self, key: &str) -> Self {
         match key.strip_prefix("f:") {
             Some(name) if self == Self::NONE => self.with(name),
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// Walks a node with everything below it.
+/// Visits a node and everything below it.
 struct Walk<'a> {
     fields: &'a mut Fields,
     path: String,
@@ -75,7 +75,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    /// Whether the node has nodes below it.
+    /// Whether the node has children.
     type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,10 +109,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// The path of a node below `path`.
+/// Returns the path of a child of `path`.
 fn join(path: &str, key: &str) -> String {
-    let (mark, name) = key.split_at_checked(2).unwrap_or(("", key));
-    let mut joined = match mark {
+    let (prefix, name) = key.split_at_checked(2).unwrap_or(("", key));
+    let mut joined = match prefix {
         "f:" if path.is_empty() => name.to_owned(),
         "f:" => format!("{path}.{name}"),
         "k:" => format!("{path}[{}]", item(name)),
@@ -125,7 +125,7 @@ fn join(path: &str, key: &str) -> String {
     joined
 }
 
-/// `{"name":"api"}` as `name=api`.
+/// Formats the key of a list item: `{"name":"api"}` as `name=api`.
 fn item(key: &str) -> String {
     let Ok(parts) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(key) else {
         return "…".into();

@@ -1,20 +1,21 @@
-//! The kinds of object that are looked after: those that upstream's manifests hold, and what features of ours add to them.
+//! The kinds of objects that are watched for drift: those in upstream's manifests, and those that osdpl's features add.
 //!
-//! An object of another kind (by `extraObjects`) is not looked after. Each kind here needs `get`, `list` and `watch` in the operator's
-//! ClusterRole; `tests/deploy/rules.rs` compares the two. `CustomResourceDefinitions` are left out: they are shared and kept.
+//! Objects of other kinds (from `extraObjects`) are not watched. Each kind here needs `get`, `list` and `watch` in the
+//! operator's ClusterRole; `tests/deploy/rules.rs` compares the two. `CustomResourceDefinitions` are left out, because
+//! they are shared and kept.
 
-/// A kind of object, as the API server calls it.
+/// A kind of object in the API server's terms.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
-    /// `Deployment`.
+    /// Such as `Deployment`.
     pub kind: &'static str,
-    /// `apps`; empty for the core group.
+    /// Such as `apps`; empty for the core group.
     pub group: &'static str,
-    /// `v1`.
+    /// Such as `v1`.
     pub version: &'static str,
-    /// `deployments`.
+    /// Such as `deployments`.
     pub plural: &'static str,
-    /// Whether its objects lie in namespaces.
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
 }
 
@@ -25,7 +26,7 @@ const fn namespaced(group: &'static str, kind: &'static str, plural: &'static st
 const CERTIFICATES: &str = "cert-manager.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Every kind that is looked after.
+/// All kinds that are watched for drift.
 pub static KINDS: [Kind; 20] = [
     namespaced("apps", "DaemonSet", "daemonsets"),
     namespaced("apps", "Deployment", "deployments"),
@@ -49,7 +50,7 @@ pub static KINDS: [Kind; 20] = [
     Kind { namespaced: false, ..namespaced(RBAC, "ClusterRoleBinding", "clusterrolebindings") },
 ];
 
-/// The kind by a manifest's `apiVersion` and `kind`, whatever the version.
+/// Returns the kind of a manifest's `apiVersion` and `kind`, whatever the version.
 pub fn kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     KINDS.iter().find(|known| known.kind == kind && known.group == group)

@@ -1,34 +1,36 @@
-//! What a release left, and what was found of it.
+//! The expected objects of a release, and the drift that was found.
 
 use std::collections::BTreeMap;
 
 use super::{Drifted, Id, kind};
 use crate::release::{Field, Key, Object};
 
-/// What a manifest says of one object: the fields that must be held by someone, if nobody took them out.
+/// The fields of one object in the manifest; each must have an owner, unless someone removed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left(pub Box<[Field]>);
 
 impl Left {
-    /// Of what helm applied itself (`server_side` false) the API server may have dropped fields that it does not know, without a word: only what
-    /// it keeps in any case counts then.
+    /// With client-side apply (`server_side` false) the API server may silently drop unknown fields, so only fields
+    /// that it always keeps count.
     fn new(fields: &[Field], server_side: bool) -> Self {
         let kept = |path: &str| server_side || path.starts_with("data.") || path == "spec.replicas";
         Self(fields.iter().filter(|(path, _)| kept(path)).cloned().collect())
     }
 }
 
-/// What was found of one revision of a release.
+/// The drift of one revision of a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriftSeen {
-    /// The revision: of another one it says nothing.
+    /// The revision; the result does not apply to others.
     pub revision: i64,
-    /// The objects that are not as that revision left them, in their order.
+    /// The objects that differ from that revision, in order.
     pub objects: Vec<Drifted>,
 }
 
-/// The objects of a release's manifest that are looked after. What `helm.sh/resource-policy` keeps is not the release's alone, and a Job that
-/// ends its own days may be gone. `server_side` says whether the API server applied it.
+/// Returns the objects of a release's manifest that are watched for drift.
+///
+/// Objects with `helm.sh/resource-policy: keep` may be shared, and Jobs with a TTL may be deleted already, so both are
+/// left out. `server_side` is whether the API server applied the manifest.
 pub fn left(manifest: &[Object], release: &Key, server_side: bool) -> BTreeMap<Id, Left> {
     let own = manifest.iter().filter(|object| !object.keep && !object.expires);
     own.filter_map(|object| {

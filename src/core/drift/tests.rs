@@ -11,7 +11,7 @@ fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-/// An entry as the API server writes it.
+/// An entry of `managedFields` as the API server writes it.
 fn entry(manager: &str, time: &str, subresource: &str, fields: &Value) -> Value {
     let mut entry = json!({
         "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields, "manager": manager, "operation": "Update", "time": time,
@@ -38,14 +38,14 @@ fn trace(entries: &[Value]) -> Trace {
     Trace::read(&entries, &tolerated())
 }
 
-fn told(began: &str, entries: &[Value]) -> Option<String> {
+fn drift(began: &str, entries: &[Value]) -> Option<String> {
     let id = Id { kind: kind("apps/v1", "Deployment").unwrap(), namespace: "openstack".into(), name: "api".into() };
     let change = verdict(Some(at(began)), &Left::default(), Some(&trace(entries)))?;
     Some(Drifted { id, change }.to_string())
 }
 
 #[test]
-fn a_write_by_others_counts_from_helms_last_word_on_and_where_it_says_something() {
+fn reports_relevant_foreign_writes_since_helm() {
     let replicas = || json!({"f:spec": {"f:replicas": {}}});
     let restart = json!({"f:spec": {"f:template": {"f:metadata": {"f:annotations": {
         ".": {}, "f:kubectl.kubernetes.io/restartedAt": {},
@@ -53,35 +53,35 @@ fn a_write_by_others_counts_from_helms_last_word_on_and_where_it_says_something(
     let edited = |by: &str, what: &str| Some(format!("Deployment api was edited by {by} at {LATE} ({what})"));
     let table = [
         ("edited", entry("kubectl-edit", LATE, "", &replicas()), edited("kubectl-edit", "spec.replicas")),
-        ("before helm was there again", entry("kubectl-edit", EARLY, "", &replicas()), None),
-        ("the cluster's own", entry("kube-controller-manager", LATE, "", &replicas()), None),
-        ("its status", entry("kubectl", LATE, "status", &json!({"f:spec": {"f:x": {}}})), None),
-        ("status in passing", entry("thing", LATE, "", &json!({"f:status": {"f:x": {}}})), None),
+        ("before helm's last write", entry("kubectl-edit", EARLY, "", &replicas()), None),
+        ("a writer of the cluster", entry("kube-controller-manager", LATE, "", &replicas()), None),
+        ("the status subresource", entry("kubectl", LATE, "status", &json!({"f:spec": {"f:x": {}}})), None),
+        ("only status fields", entry("thing", LATE, "", &json!({"f:status": {"f:x": {}}})), None),
         ("labels", entry("kubectl-label", LATE, "", &json!({"f:metadata": {"f:labels": {"f:a": {}}}})), None),
         ("restarted", entry("kubectl-rollout", LATE, "", &restart), None),
         (
-            "helm by another name",
+            "another program of helm",
             entry("helm-controller", LATE, "", &replicas()),
             edited("helm-controller", "spec.replicas"),
         ),
-        ("in helm's own second", entry("fighter", THEN, "", &replicas()), {
+        ("in the same second as helm", entry("fighter", THEN, "", &replicas()), {
             Some(format!("Deployment api was edited by fighter at {THEN} (spec.replicas)"))
         }),
     ];
-    for (what, entry, expected) in table {
-        assert_eq!(told(EARLY, &[helm(THEN), entry]), expected, "{what}");
+    for (case, entry, expected) in table {
+        assert_eq!(drift(EARLY, &[helm(THEN), entry]), expected, "{case}");
     }
 }
 
 #[test]
-fn what_the_newest_operation_left_standing_is_accepted() {
+fn accepts_changes_older_than_the_newest_operation() {
     let added = entry("kubectl-patch", THEN, "", &json!({"f:data": {"f:more": {}}}));
-    assert!(told(EARLY, &[helm(EARLY), added.clone()]).is_some());
-    assert_eq!(told(LATE, &[helm(EARLY), added]), None, "helm found nothing to change in it");
+    assert!(drift(EARLY, &[helm(EARLY), added.clone()]).is_some());
+    assert_eq!(drift(LATE, &[helm(EARLY), added]), None, "helm found nothing to change in it");
 }
 
 #[test]
-fn of_several_writers_the_newest_that_counts_is_told_and_of_many_fields_three() {
+fn reports_the_newest_writer_and_at_most_three_fields() {
     let many = json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {
         "k:{\"name\":\"api\"}": {".": {}, "f:image": {}, "f:env": {"k:{\"name\":\"X\"}": {".": {}, "f:name": {}, "f:value": {}}}},
     }, "f:nodeSelector": {}}}}});
@@ -96,11 +96,11 @@ fn of_several_writers_the_newest_that_counts_is_told_and_of_many_fields_three() 
         "Deployment api was edited by late at {LATE} ({containers}.env[name=X].name, {containers}.env[name=X].value, \
          {containers}.image and 1 more)"
     );
-    assert_eq!(told(EARLY, &entries), Some(expected));
+    assert_eq!(drift(EARLY, &entries), Some(expected));
 }
 
 #[test]
-fn fields_are_bounded_whatever_they_are_called() {
+fn limits_the_number_and_length_of_paths() {
     let all: serde_json::Map<_, _> =
         (0..100).map(|number| (format!("f:{number}{}", "ä".repeat(500)), json!({}))).collect();
     let fields: Fields = serde_json::from_value(json!({"f:data": all})).unwrap();
@@ -112,12 +112,12 @@ fn fields_are_bounded_whatever_they_are_called() {
 }
 
 #[test]
-fn an_object_that_is_not_there_was_deleted_and_one_that_helm_never_touched_is_judged_by_the_operation() {
-    let verdict_of = |entries: &[Value]| verdict(Some(at(THEN)), &Left::default(), Some(&trace(entries)));
+fn reports_deleted_and_restored_objects() {
+    let change = |entries: &[Value]| verdict(Some(at(THEN)), &Left::default(), Some(&trace(entries)));
     assert_eq!(verdict(Some(at(THEN)), &Left::default(), None), Some(Change::Deleted));
-    assert_eq!(verdict_of(&[]), None, "whoever cleared managedFields left no trace");
-    let put_back = entry("kubectl-create", LATE, "", &json!({"f:spec": {"f:replicas": {}}}));
-    assert!(matches!(verdict_of(&[put_back]), Some(Change::Edited(_))), "put back by hand");
+    assert_eq!(change(&[]), None, "cleared managedFields leave no trace");
+    let restored = entry("kubectl-create", LATE, "", &json!({"f:spec": {"f:replicas": {}}}));
+    assert!(matches!(change(&[restored]), Some(Change::Edited(_))), "created by hand");
 }
 
 /// A manifest that sets these fields once each.
@@ -126,16 +126,16 @@ fn sets(paths: &[&str]) -> Left {
 }
 
 #[test]
-fn what_was_taken_out_is_missed_though_nobody_holds_it_by_the_manifests_word() {
+fn reports_removed_fields() {
     let held = |manager: &str, fields: &Value| entry(manager, EARLY, "", fields);
     let stripped = |fields: &str| Some(Change::Stripped(fields.into()));
     let left = sets(&["data.a.sh", "data.b"]);
-    let judged = |entries: &[Value]| verdict(Some(at(THEN)), &left, Some(&trace(entries)));
-    assert_eq!(judged(&[held("helm", &json!({"f:data": {".": {}, "f:a.sh": {}, "f:b": {}}}))]), None);
+    let change = |entries: &[Value]| verdict(Some(at(THEN)), &left, Some(&trace(entries)));
+    assert_eq!(change(&[held("helm", &json!({"f:data": {".": {}, "f:a.sh": {}, "f:b": {}}}))]), None);
     let one = || held("helm", &json!({"f:data": {"f:a.sh": {}}}));
-    assert_eq!(judged(&[one()]), stripped("data.b"));
-    assert_eq!(judged(&[one(), held("kube-controller-manager", &json!({"f:data": {"f:b": {}}}))]), None);
-    assert_eq!(judged(&[one(), held("accepted by an operation", &json!({"f:data": {"f:b": {}}}))]), None);
+    assert_eq!(change(&[one()]), stripped("data.b"));
+    assert_eq!(change(&[one(), held("kube-controller-manager", &json!({"f:data": {"f:b": {}}}))]), None);
+    assert_eq!(change(&[one(), held("accepted by an operation", &json!({"f:data": {"f:b": {}}}))]), None);
 
     let left = Left(Box::new([
         ("spec.selector.matchLabels.app".into(), 1),
@@ -151,36 +151,36 @@ fn what_was_taken_out_is_missed_though_nobody_holds_it_by_the_manifests_word() {
         )
     };
     let named = || json!({".": {}, "f:name": {}});
-    let judged = |entries: &[Value]| verdict(Some(at(THEN)), &left, Some(&trace(entries)));
-    assert_eq!(judged(&[deployment(json!({"k:{\"name\":\"A\"}": named(), "k:{\"name\":\"B\"}": named()}))]), None);
+    let change = |entries: &[Value]| verdict(Some(at(THEN)), &left, Some(&trace(entries)));
+    assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named(), "k:{\"name\":\"B\"}": named()}))]), None);
     let lost = stripped("spec.template.spec.containers[].env[].name");
-    assert_eq!(judged(&[deployment(json!({"k:{\"name\":\"A\"}": named()}))]), lost, "one of two");
+    assert_eq!(change(&[deployment(json!({"k:{\"name\":\"A\"}": named()}))]), lost, "one of two");
     let bare = held("helm", &json!({"f:spec": {"f:selector": {}}}));
-    assert_eq!(judged(&[bare]), stripped("spec.template"), "what went in one piece is told in one");
-    assert_eq!(judged(&[]), None, "whoever cleared managedFields left no trace");
+    assert_eq!(change(&[bare]), stripped("spec.template"), "a removed subtree is reported as one path");
+    assert_eq!(change(&[]), None, "cleared managedFields leave no trace");
 }
 
 #[test]
-fn a_change_of_scale_leaves_no_time_and_tells_by_what_helm_holds_no_more() {
+fn detects_scaling_without_a_time() {
     let scale = |manager: &str| {
         let mut entry = entry(manager, LATE, "scale", &json!({"f:spec": {"f:replicas": {}}}));
         entry.as_object_mut().unwrap().remove("time");
         entry
     };
     let loser = || entry("helm", EARLY, "", &json!({"f:spec": {"f:template": {}}}));
-    let judged = |left: &Left, entries: &[Value]| verdict(Some(at(EARLY)), left, Some(&trace(entries)));
+    let change = |left: &Left, entries: &[Value]| verdict(Some(at(EARLY)), left, Some(&trace(entries)));
     let edited =
         |change| matches!(change, Some(Change::Edited(Write { manager, at: None, .. })) if manager == "kubectl");
     let (left, open) = (sets(&["spec.replicas"]), Left::default());
-    assert!(edited(judged(&left, &[loser(), scale("kubectl")])));
-    assert_eq!(judged(&left, &[helm(EARLY), scale("kubectl")]), None, "both set the same number");
-    assert_eq!(judged(&open, &[loser(), scale("kubectl")]), None, "the manifest leaves the number to others");
-    assert_eq!(judged(&left, &[loser(), scale("kube-controller-manager")]), None, "an autoscaler");
-    assert_eq!(judged(&left, &[loser()]), Some(Change::Stripped("spec.replicas set to 0, or".into())));
+    assert!(edited(change(&left, &[loser(), scale("kubectl")])));
+    assert_eq!(change(&left, &[helm(EARLY), scale("kubectl")]), None, "both set the same number");
+    assert_eq!(change(&open, &[loser(), scale("kubectl")]), None, "the manifest does not set the number");
+    assert_eq!(change(&left, &[loser(), scale("kube-controller-manager")]), None, "an autoscaler");
+    assert_eq!(change(&left, &[loser()]), Some(Change::Stripped("spec.replicas set to 0, or".into())));
 }
 
 #[test]
-fn a_manifest_says_which_objects_there_must_be() {
+fn lists_the_expected_objects_of_a_manifest() {
     let object = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| Object {
         api_version: api_version.into(),
         kind: kind.into(),
@@ -195,11 +195,11 @@ fn a_manifest_says_which_objects_there_must_be() {
         object("v1", "ConfigMap", None, "etc"),
         object("v1", "Secret", Some("elsewhere"), "etc"),
         object("rbac.authorization.k8s.io/v1", "ClusterRole", Some("stray"), "reader"),
-        object("example.org/v1", "Secret", None, "not ours to know"),
+        object("example.org/v1", "Secret", None, "of an unknown kind"),
         Object { keep: true, ..object("v1", "Secret", None, "kept") },
         Object { expires: true, ..object("batch/v1", "Job", None, "brief") },
     ];
-    let told = |server_side| {
+    let expected_objects = |server_side| {
         let left = left(&manifest, &Key::new("openstack", "keystone"), server_side);
         left.into_iter().map(|(id, left)| (id.to_string(), id.namespace, left.0.len())).collect::<Vec<_>>()
     };
@@ -207,6 +207,6 @@ fn a_manifest_says_which_objects_there_must_be() {
         [("ClusterRole reader", ""), ("ConfigMap etc", "openstack"), ("Secret etc", "elsewhere")]
             .map(|(name, namespace)| (name.to_owned(), namespace.to_owned(), fields))
     };
-    assert_eq!(told(true), expected(2));
-    assert_eq!(told(false), expected(1), "what helm applies itself may be dropped without a word");
+    assert_eq!(expected_objects(true), expected(2));
+    assert_eq!(expected_objects(false), expected(1), "client-side apply may drop fields silently");
 }

@@ -1,4 +1,4 @@
-//! What an object's writers left on it.
+//! The traces that writers left on an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,13 +10,13 @@ use serde::Deserialize;
 use super::Left;
 use super::fields::{Fields, Mark};
 
-/// The name under which helm writes, whatever its program is called (helm 3 and 4: `kube.ManagedFieldsManager`).
+/// helm's name as a writer, whatever its program is called (helm 3 and 4: `kube.ManagedFieldsManager`).
 pub const HELM: &str = "helm";
 
-/// So many fields of a write are told.
-const TOLD: usize = 3;
+/// The maximum number of fields in a message.
+const SHOWN: usize = 3;
 
-/// One writer in an object's `managedFields`.
+/// One entry of an object's `managedFields`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Entry {
@@ -26,12 +26,12 @@ pub struct Entry {
     fields_v1: Fields,
 }
 
-/// What others may write without its being drift.
+/// Writers and fields that do not count as drift.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tolerated {
-    /// Writers, as `managedFields` call them.
+    /// Writers, as in `managedFields`.
     pub managers: BTreeSet<String>,
-    /// Fields, as [`Fields`] writes their paths; what is below one is meant as well.
+    /// Fields in the notation of [`Fields`]; everything below them is included.
     pub fields: BTreeSet<String>,
 }
 
@@ -42,30 +42,30 @@ impl Tolerated {
     }
 }
 
-/// What others wrote last.
+/// A write by someone else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Who, as `managedFields` call it: `kubectl-edit` and the like.
+    /// The writer as in `managedFields`, such as `kubectl-edit`.
     pub manager: String,
-    /// When, to the second; what went through a subresource leaves no time.
+    /// The time with a resolution of one second; writes through a subresource have none.
     pub at: Option<Timestamp>,
-    /// The fields that this writer holds, for people.
+    /// The fields that this writer owns, for messages.
     pub fields: String,
 }
 
-/// What is on an object of its writers.
+/// The writers of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// When helm last changed anything in it; an operation that finds it as wanted leaves no time.
+    /// When helm last changed the object; an operation that changes nothing leaves no time.
     pub helm: Option<Timestamp>,
-    /// How often each field is held by writers, in the order of their marks; but for those without a time, unless they may write.
+    /// The number of owners of each field, sorted by hash; foreign writers without a time are left out.
     held: Box<[(Mark, u16)]>,
-    /// The newest write by others that counts; one without a time only where there is no other.
+    /// The newest foreign write that counts; one without a time only if there is no other.
     pub foreign: Option<Box<Write>>,
 }
 
 impl Trace {
-    /// What counts of an object's `managedFields`.
+    /// Evaluates an object's `managedFields`.
     pub fn read(entries: &[Entry], tolerated: &Tolerated) -> Self {
         let own = || entries.iter().filter(|entry| entry.manager == HELM);
         let foreign = entries.iter().filter_map(|entry| foreign(entry, tolerated));
@@ -77,14 +77,15 @@ impl Trace {
     }
 }
 
-/// What was written at some time is either told with its writer, or was accepted by an operation since: nobody misses it.
+/// Counts the owners of each field. A foreign write with a time is either reported itself or has been accepted by a
+/// later operation, so its fields are not lost.
 fn held(entries: &[Entry], tolerated: &Tolerated) -> Box<[(Mark, u16)]> {
-    let known = |entry: &&Entry| {
-        let may = entry.manager == HELM || tolerated.managers.contains(&entry.manager);
-        entry.subresource != "status" && (may || entry.time.is_some())
+    let counts = |entry: &&Entry| {
+        let is_allowed = entry.manager == HELM || tolerated.managers.contains(&entry.manager);
+        entry.subresource != "status" && (is_allowed || entry.time.is_some())
     };
     let mut held: BTreeMap<Mark, u16> = BTreeMap::new();
-    for mark in entries.iter().filter(known).flat_map(|entry| &entry.fields_v1.marks) {
+    for mark in entries.iter().filter(counts).flat_map(|entry| &entry.fields_v1.marks) {
         let count = held.entry(*mark).or_default();
         *count = count.saturating_add(1);
     }
@@ -92,30 +93,32 @@ fn held(entries: &[Entry], tolerated: &Tolerated) -> Box<[(Mark, u16)]> {
 }
 
 impl Trace {
-    /// The fields that the manifest sets and that nobody holds any more. Where a whole (an atomic list or map) is held, so is what is in it.
+    /// Returns the fields that the manifest sets and that have no owner any more. The owner of an atomic list or map
+    /// owns everything in it.
     pub(super) fn lost<'a>(&self, left: &'a Left) -> Vec<&'a str> {
         let count = |path: &str| {
             let found = self.held.binary_search_by_key(&Mark::of(path), |(mark, _)| *mark);
             found.map_or(0, |index| self.held[index].1)
         };
-        let whole = |path: &str| path.match_indices(['.', '[']).any(|(end, _)| count(&path[..end]) > 0);
-        let lost = left.0.iter().filter(|(path, times)| count(path) < *times && !whole(path));
+        let has_owned_parent = |path: &str| path.match_indices(['.', '[']).any(|(end, _)| count(&path[..end]) > 0);
+        let lost = left.0.iter().filter(|(path, times)| count(path) < *times && !has_owned_parent(path));
         let lost: Vec<&str> = lost.map(|(path, _)| path.as_ref()).collect();
-        let mut told: Vec<&str> = lost.iter().map(|path| root(path, left, &lost)).collect();
-        told.dedup();
-        told
+        let mut roots: Vec<&str> = lost.iter().map(|path| root(path, left, &lost)).collect();
+        roots.dedup();
+        roots
     }
 }
 
-/// The shortest path on the way to a lost one below which several were and none is left: what was taken out in one piece is told in one.
+/// Returns the shortest prefix of a lost path that had several fields and has none left, so that a removed subtree is
+/// reported as one path.
 fn root<'a>(path: &'a str, left: &Left, lost: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));
-    let gone = |root: &&str| {
+    let is_lost = |root: &&str| {
         let mut within = left.0.iter().filter(|(path, _)| below(path, root));
         within.clone().count() > 1 && within.all(|(path, _)| lost.contains(&path.as_ref()))
     };
-    ends.filter(|root| *root != "data").find(gone).unwrap_or(path)
+    ends.filter(|root| *root != "data").find(is_lost).unwrap_or(path)
 }
 
 fn foreign(entry: &Entry, tolerated: &Tolerated) -> Option<Write> {
@@ -128,15 +131,15 @@ fn foreign(entry: &Entry, tolerated: &Tolerated) -> Option<Write> {
     if counted.is_empty() && more == 0 {
         return None;
     }
-    Some(Write { manager: manager.clone(), at: time.as_ref().map(|time| time.0), fields: told(&counted, more) })
+    Some(Write { manager: manager.clone(), at: time.as_ref().map(|time| time.0), fields: summarize(&counted, more) })
 }
 
-/// The first of these fields, and how many more there are.
-pub(super) fn told(fields: &[&str], more: usize) -> String {
-    let mut told = fields.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
-    let untold = fields.len().saturating_sub(TOLD) + more;
-    if untold > 0 {
-        let _ = write!(told, " and {untold} more");
+/// Formats the first fields and the number of further ones.
+pub(super) fn summarize(fields: &[&str], more: usize) -> String {
+    let mut text = fields.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let hidden = fields.len().saturating_sub(SHOWN) + more;
+    if hidden > 0 {
+        let _ = write!(text, " and {hidden} more");
     }
-    told
+    text
 }

@@ -1,49 +1,49 @@
-//! What an answer is worth.
+//! Interpretation of API responses.
 
 use super::{Target, Token, keystone};
 
-/// What came back from an API that could be connected to.
+/// The result of a request to an API that accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// An answer.
+    /// A response.
     Status {
-        /// HTTP's code.
+        /// The HTTP status code.
         code: u16,
-        /// The code with its name: `503 Service Unavailable`.
+        /// The status code with its text: `503 Service Unavailable`.
         text: String,
-        /// The body, as far as it is looked at.
+        /// The body, of limited size.
         body: Vec<u8>,
-        /// The token that Keystone hands out with it.
+        /// The token in the response header of Keystone.
         token: Option<Token>,
     },
-    /// Nothing, within so many seconds.
+    /// No response within this number of seconds.
     Silence(u64),
-    /// Its certificate is not to be trusted, and why.
+    /// The certificate is not trusted, with the reason.
     Certificate(String),
-    /// It does not speak HTTP, or TLS where that is expected, or stopped in the middle.
+    /// The response is no HTTP, or no TLS where it is expected, or ended early.
     Broken(String),
 }
 
 impl Answer {
-    /// What is wrong with it, where these codes are accepted.
+    /// The problem of the response; `None` if its status code is in `accept`.
     pub fn refused(&self, accept: &[u16]) -> Option<String> {
         match self {
             Self::Status { code, .. } if accept.contains(code) => None,
             Self::Status { text, .. } => Some(text.clone()),
-            Self::Silence(seconds) => Some(format!("no answer within {seconds} s")),
+            Self::Silence(seconds) => Some(format!("no response within {seconds} s")),
             Self::Certificate(why) => Some(format!("certificate: {why}")),
             Self::Broken(why) => Some(why.clone()),
         }
     }
 }
 
-/// What is wrong with what a target answered, in one line.
+/// The problem of a target's response in one line.
 pub fn trouble(target: &Target, answer: &Answer) -> Option<String> {
-    let wrong = answer.refused(&target.accept).or_else(|| match answer {
+    let problem = answer.refused(&target.accept).or_else(|| match answer {
         Answer::Status { body, .. } if target.versions && !keystone::is_version(body) => {
-            Some("the answer is not Keystone's description of its version 3".into())
+            Some("the response does not describe version 3 of Keystone's API".into())
         }
         _ => None,
     })?;
-    Some(format!("GET {}: {wrong}", target.url))
+    Some(format!("GET {}: {problem}", target.url))
 }

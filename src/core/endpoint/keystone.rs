@@ -1,4 +1,4 @@
-//! Keystone's part: its version, a token, and the catalogue that comes with one (Identity API v3).
+//! Keystone's API version, tokens and service catalogue (Identity API v3).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde_json::json;
 
 use osdpl_values::Values;
 
-/// The types of services that Keystone's catalogue has endpoints of.
+/// The service types with endpoints in Keystone's catalogue.
 pub type Types = BTreeSet<String>;
 
-/// With what a token is asked for: the cloud's administrator, who is among the values of Keystone's own release.
+/// The credentials of the cloud's administrator, from the values of Keystone's release.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     user: String,
@@ -21,7 +21,7 @@ pub struct Login {
     password: String,
 }
 
-/// Who, never with what.
+/// Omits the password.
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} of {}", self.user, self.user_domain)
@@ -29,7 +29,8 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// The administrator of these values, with upstream's defaults (keystone's chart: `endpoints.identity.auth.admin`).
+    /// Returns the administrator of these values, with upstream's defaults (keystone's chart:
+    /// `endpoints.identity.auth.admin`).
     pub fn of(values: &Values) -> Option<Self> {
         let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
         let text =
@@ -44,7 +45,7 @@ impl Login {
         })
     }
 
-    /// The body of `POST /v3/auth/tokens`; the password is in it.
+    /// The body of `POST /v3/auth/tokens`, which contains the password.
     pub fn body(&self) -> Vec<u8> {
         let Self { user, user_domain, project, project_domain, password } = self;
         let user = json!({"name": user, "domain": {"name": user_domain}, "password": password});
@@ -54,7 +55,7 @@ impl Login {
     }
 }
 
-/// Who its bearer is: for requests alone, it shows nowhere.
+/// A token. It must not be logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
@@ -64,20 +65,20 @@ impl Token {
         Self(text.to_owned())
     }
 
-    /// What goes into the header `X-Auth-Token`.
+    /// The value of the header `X-Auth-Token`.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-/// That there is one.
+/// Omits the token.
 impl fmt::Debug for Token {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("token")
     }
 }
 
-/// Whether this is what `GET /v3` answers.
+/// Whether the body is a valid response of `GET /v3`.
 pub(super) fn is_version(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Document {
@@ -90,7 +91,7 @@ pub(super) fn is_version(body: &[u8]) -> bool {
     serde_json::from_slice::<Document>(body).is_ok_and(|document| document.version.id.starts_with("v3"))
 }
 
-/// The types that have an endpoint, by a token's body; `None` where it is none.
+/// The service types with an endpoint, from the body of a token response; `None` if the body is invalid.
 pub fn types(body: &[u8]) -> Option<Types> {
     #[derive(Deserialize)]
     struct Document {

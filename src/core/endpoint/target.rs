@@ -1,4 +1,4 @@
-//! Which APIs are asked.
+//! The APIs to probe.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,42 +13,42 @@ use crate::observed::{Key, Observed, Workload};
 use crate::release::Status;
 use osdpl_values::Values;
 
-/// What Services are called below, where the values say nothing else (upstream: `endpoints.cluster_domain_suffix`).
+/// The default cluster domain (upstream: `endpoints.cluster_domain_suffix`).
 const SUFFIX: &str = "cluster.local";
 
-/// One API that is asked.
+/// An API to probe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The label `application` of the component that answers.
+    /// The label `application` of the component that serves it.
     pub application: String,
     /// The Service.
     pub service: String,
-    /// What is asked for.
+    /// The URL.
     pub url: Url,
-    /// The codes that are accepted.
+    /// The accepted status codes.
     pub accept: Vec<u16>,
-    /// Whether the answer must be Keystone's description of its version 3.
+    /// Whether the response must describe version 3 of Keystone's API.
     pub versions: bool,
-    /// The type of service in Keystone's catalogue.
+    /// The service type in Keystone's catalogue.
     pub type_: String,
-    /// Whether Keystone's catalogue must know it: its release's Jobs have registered it by now.
+    /// Whether it must be in Keystone's catalogue, because the Jobs of its release have completed.
     pub registered: bool,
-    /// Of Keystone itself: who asks for a token.
+    /// The credentials for a token, only for Keystone itself.
     pub login: Option<Login>,
-    /// Generation and ready pods of the workloads that answer: when they change, it is asked at once.
+    /// Generation and ready pods of its workloads: a change triggers a probe.
     pub state: Vec<(i64, i32)>,
 }
 
-/// Where an API is.
+/// The URL of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// Whether TLS is spoken.
+    /// Whether it uses TLS.
     pub tls: bool,
     /// The host.
     pub host: String,
     /// The TCP port.
     pub port: u16,
-    /// The path, with its `/`.
+    /// The path with leading `/`.
     pub path: String,
 }
 
@@ -85,7 +85,7 @@ fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>,
     }
 }
 
-/// Of the workloads of a component; `None` where one of them is not available.
+/// The state of a component's workloads; `None` unless all of them are available.
 fn state(component: &Component, key: &Key, observed: &Observed) -> Option<Vec<(i64, i32)>> {
     let own = |w: &&Workload| w.namespace == key.namespace && w.release == key.name && w.component == *component;
     let own: Vec<&Workload> =
@@ -94,27 +94,29 @@ fn state(component: &Component, key: &Key, observed: &Observed) -> Option<Vec<(i
     all.then(|| own.iter().map(|workload| (workload.generation, workload.ready)).collect())
 }
 
-/// The internal endpoint: where the values say something else than the chart does, they count.
+/// The URL of the internal endpoint. The values override the catalogue.
 pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));
-    let at = |path: &[&str]| path.iter().try_fold(own?, |value, key| value.get(key));
-    let tls = class(at(&["scheme"])).and_then(Value::as_str) == Some("https");
-    let port =
-        class(at(&["port", &endpoint.port_name])).and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok());
-    let host = class(at(&["host_fqdn_override"])).and_then(|host| host.as_str().or_else(|| host.get("host")?.as_str()));
-    let namespace = at(&["namespace"]).and_then(Value::as_str).unwrap_or(own_namespace);
+    let value_at = |path: &[&str]| path.iter().try_fold(own?, |value, key| value.get(key));
+    let tls = class(value_at(&["scheme"])).and_then(Value::as_str) == Some("https");
+    let port = class(value_at(&["port", &endpoint.port_name]))
+        .and_then(Value::as_u64)
+        .and_then(|port| u16::try_from(port).ok());
+    let host =
+        class(value_at(&["host_fqdn_override"])).and_then(|host| host.as_str().or_else(|| host.get("host")?.as_str()));
+    let namespace = value_at(&["namespace"]).and_then(Value::as_str).unwrap_or(own_namespace);
     let suffix = all.and_then(|all| all.get("cluster_domain_suffix")?.as_str()).unwrap_or(SUFFIX);
-    let inside = || format!("{}.{namespace}.svc.{suffix}", endpoint.service);
+    let service_host = || format!("{}.{namespace}.svc.{suffix}", endpoint.service);
     Url {
         tls,
-        host: host.map_or_else(inside, str::to_owned),
+        host: host.map_or_else(service_host, str::to_owned),
         port: port.unwrap_or(endpoint.port),
         path: endpoint.path.clone(),
     }
 }
 
-/// What holds for the class `internal`: its own, else the default one (helm-toolkit: `endpoints`).
+/// The value for the endpoint class `internal`, or else `default` (helm-toolkit: `endpoints`).
 fn class(values: Option<&Value>) -> Option<&Value> {
     let values = values?;
     if values.is_object() {

@@ -23,7 +23,7 @@ fn values(value: Value) -> Values {
     serde_json::from_value(value).unwrap()
 }
 
-fn asked(endpoints: &Value) -> String {
+fn url_for(endpoints: &Value) -> String {
     internal(&image(), &values(json!({ "endpoints": endpoints })), "openstack").to_string()
 }
 
@@ -46,7 +46,7 @@ fn answer(code: u16, text: &str, body: &str) -> Answer {
 }
 
 #[test]
-fn the_internal_endpoint_is_the_charts_unless_the_values_say_otherwise() {
+fn values_override_the_internal_endpoint() {
     for (values, expected) in [
         (json!({}), "http://glance-api.openstack.svc.cluster.local:9292/versions"),
         (
@@ -70,50 +70,50 @@ fn the_internal_endpoint_is_the_charts_unless_the_values_say_otherwise() {
             "https://i.example.org:9292/versions",
         ),
     ] {
-        assert_eq!(asked(&values), expected, "{values}");
+        assert_eq!(url_for(&values), expected, "{values}");
     }
 }
 
 #[test]
-fn each_bad_answer_is_told_in_one_line() {
+fn describes_bad_responses_in_one_line() {
     let url = "GET http://glance-api.openstack.svc.cluster.local:9292/versions";
     for (answer, expected) in [
         (answer(200, "200 OK", ""), None),
         (answer(300, "300 Multiple Choices", "{}"), None),
         (answer(503, "503 Service Unavailable", ""), Some("503 Service Unavailable")),
-        (Answer::Silence(5), Some("no answer within 5 s")),
+        (Answer::Silence(5), Some("no response within 5 s")),
         (Answer::Certificate("UnknownIssuer".into()), Some("certificate: UnknownIssuer")),
         (Answer::Broken("no HTTP".into()), Some("no HTTP")),
     ] {
-        assert_eq!(trouble(&target(false), &answer), expected.map(|wrong| format!("{url}: {wrong}")));
+        assert_eq!(trouble(&target(false), &answer), expected.map(|problem| format!("{url}: {problem}")));
     }
 }
 
 #[test]
-fn keystone_must_describe_its_version_3() {
+fn keystone_must_describe_version_3() {
     let version = json!({"version": {"id": "v3.14", "status": "stable", "links": []}}).to_string();
     assert_eq!(trouble(&target(true), &answer(200, "200 OK", &version)), None);
     for body in ["", "<html>", "{}", r#"{"version": {"id": "v2.0"}}"#] {
-        let told = trouble(&target(true), &answer(200, "200 OK", body)).unwrap();
-        assert!(told.ends_with("the answer is not Keystone's description of its version 3"), "{told}");
+        let problem = trouble(&target(true), &answer(200, "200 OK", body)).unwrap();
+        assert!(problem.ends_with("the response does not describe version 3 of Keystone's API"), "{problem}");
     }
 }
 
 #[test]
-fn a_token_is_asked_for_as_the_administrator_of_the_values_who_never_shows_with_the_password() {
+fn logs_in_as_administrator_without_logging_the_password() {
     let auth = |admin: Value| values(json!({"endpoints": {"identity": {"auth": {"admin": admin}}}}));
     let login = Login::of(&auth(json!({"password": "s3cret", "project_name": "root"}))).unwrap();
     let body: Value = serde_json::from_slice(&login.body()).unwrap();
     let user = json!({"name": "admin", "domain": {"name": "default"}, "password": "s3cret"});
     assert_eq!(body["auth"]["identity"], json!({"methods": ["password"], "password": {"user": user}}));
     assert_eq!(body["auth"]["scope"]["project"], json!({"name": "root", "domain": {"name": "default"}}));
-    let shown = format!("{:?}", Target { login: Some(login), ..target(true) });
-    assert!(shown.contains("admin of default") && !shown.contains("s3cret"), "{shown}");
+    let debug_output = format!("{:?}", Target { login: Some(login), ..target(true) });
+    assert!(debug_output.contains("admin of default") && !debug_output.contains("s3cret"), "{debug_output}");
     assert_eq!(Login::of(&auth(json!({"username": "admin"}))), None);
 }
 
 #[test]
-fn a_catalogue_has_the_types_that_have_an_endpoint() {
+fn lists_service_types_with_endpoints() {
     let entry = |kind: &str, endpoints: Value| json!({"type": kind, "name": kind, "endpoints": endpoints});
     let catalogue = [entry("identity", json!([{"interface": "internal"}])), entry("image", json!([]))];
     let body = json!({"token": {"catalog": catalogue}}).to_string();
@@ -122,17 +122,17 @@ fn a_catalogue_has_the_types_that_have_an_endpoint() {
 }
 
 #[test]
-fn an_api_that_answers_badly_is_a_component_that_is_unhealthy_and_a_cause() {
+fn failing_api_is_unhealthy_and_a_root_cause() {
     let seen = |trouble: Option<&str>| EndpointSeen {
         application: "glance".into(),
         service: "glance-api".into(),
         trouble: trouble.map(str::to_owned),
     };
-    let well = verdict(&seen(None));
-    assert_eq!((well.status, well.ready.as_str(), well.reason.as_str()), (ComponentVerdict::Ready, "1/1", ""));
-    let bad = verdict(&seen(Some("GET x: 503")));
+    let healthy = verdict(&seen(None));
+    assert_eq!((healthy.status, healthy.ready.as_str(), healthy.reason.as_str()), (ComponentVerdict::Ready, "1/1", ""));
+    let unhealthy = verdict(&seen(Some("GET x: 503")));
     assert_eq!(
-        (bad.status, bad.ready.as_str(), bad.reason.as_str()),
+        (unhealthy.status, unhealthy.ready.as_str(), unhealthy.reason.as_str()),
         (ComponentVerdict::Unhealthy, "0/1", "GET x: 503")
     );
     let found = [(Key::new("n", "glance"), seen(Some("GET x: 503"))), (Key::new("n", "nova"), seen(None))].into();

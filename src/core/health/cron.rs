@@ -1,4 +1,4 @@
-//! A CronJob as the API server shows it, and the verdict on it: whether its last run was a success.
+//! The fields of a CronJob, and its health: whether its last run succeeded.
 
 use std::cmp::Reverse;
 
@@ -12,10 +12,10 @@ use crate::api::{ComponentStatus, ComponentVerdict};
 use crate::observed::{CronSeen, Ended, Run, RunEnd};
 use crate::release;
 
-/// The kind of what makes periodic Jobs, as owner references call it.
+/// The kind in the owner references of its Jobs.
 pub const KIND: &str = "CronJob";
 
-/// The fields of `spec` that count.
+/// The required fields of `spec`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
@@ -35,7 +35,7 @@ struct TemplateSpec {
     template: Template,
 }
 
-/// The fields of `status` that count.
+/// The required fields of `status`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {
@@ -44,7 +44,8 @@ pub struct Status {
     last_successful_time: Option<Time>,
 }
 
-/// The `CronJob`, if it belongs to a release: by helm's annotation, else by upstream's label on it or on its pods.
+/// Returns the `CronJob` if it belongs to a release, according to helm's annotation or upstream's label on it or its
+/// pods.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<CronSeen> {
     let template = &spec.job_template.spec.template;
     let annotated = metadata.annotations.as_ref().and_then(|annotations| annotations.get(release::NAME));
@@ -66,7 +67,7 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Cr
     })
 }
 
-/// The run, if a `CronJob` made the Job and it is not being deleted.
+/// Returns the run if a `CronJob` created the Job and the Job is not being deleted.
 pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == KIND)?;
     if metadata.deletion_timestamp.is_some() {
@@ -76,7 +77,7 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     Some(Run { cron: owner.name.clone(), made, end: status.end(), ended: status.ended() })
 }
 
-/// The newest run that ended. `runs` are its Jobs by name.
+/// The newest finished run. `runs` are its Jobs by name.
 pub fn last(runs: &[(&str, &Run)]) -> Option<Ended> {
     let ended = runs.iter().filter_map(|(name, run)| {
         let failure = match &run.end {
@@ -89,12 +90,11 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<Ended> {
     ended.max_by_key(|(made, run)| (*made, run.job.clone())).map(|(_, run)| run)
 }
 
-/// What is wrong with a `CronJob`, with the run that tells it where there is one. `runs` are its Jobs by name, `stuck` says why the pods of one
-/// can't go on.
+/// The problem of a `CronJob`, and the Job that has it, if any.
 ///
-/// The newest run that ended decides: a failure is told until another run succeeds. Where no run is left (`failedJobsHistoryLimit: 0`) its
-/// controller's word on the last success is all there is; it notes a start and a success each together with what runs (Kubernetes:
-/// `pkg/controller/cronjob`, `syncCronJob`).
+/// `runs` are its Jobs by name; `stuck` returns why the pods of a Job cannot continue. The newest finished run decides,
+/// so a failure is reported until another run succeeds. Without any run (`failedJobsHistoryLimit: 0`) the last success
+/// in the `CronJob`'s status decides (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &CronSeen,
     mut runs: Vec<(&'a str, &Run)>,
@@ -107,20 +107,20 @@ pub fn trouble<'a>(
     for (name, run) in runs {
         match &run.end {
             RunEnd::Complete => return None,
-            RunEnd::Failed(why) => return Some((format!("its last Job, {name}, has failed: {why}"), Some(name))),
+            RunEnd::Failed(why) => return Some((format!("its last Job, {name}, failed: {why}"), Some(name))),
             RunEnd::Running { failing } => {
                 let failed = || failing.then(|| "its pods fail".to_owned());
                 if let Some(why) = stuck(name).or_else(failed) {
-                    return Some((format!("its Job {name} does not get on: {why}"), Some(name)));
+                    return Some((format!("its Job {name} makes no progress: {why}"), Some(name)));
                 }
             }
         }
     }
     let scheduled = cron.scheduled.filter(|_| !cron.running && cron.scheduled > cron.succeeded)?;
-    Some((format!("its last run, started at {scheduled:.0}, was no success"), None))
+    Some((format!("its last run, started at {scheduled:.0}, did not succeed"), None))
 }
 
-/// The verdict on it: one that fails is no reason for anything to wait.
+/// The health of a `CronJob`. A failing one is only degraded, because nothing waits for it.
 pub fn verdict(cron: &CronSeen) -> ComponentStatus {
     let (status, ready, reason) = match &cron.trouble {
         Some(trouble) => (ComponentVerdict::Degraded, "0/1", format!("CronJob {}: {}", cron.name, trouble.message)),

@@ -1,4 +1,4 @@
-//! A Job as the API server shows it, as little of it as a verdict needs.
+//! The fields of a Job that its health requires.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
@@ -9,17 +9,17 @@ use super::workload::{Condition, Template};
 use crate::observed::{JobSeen, RunEnd, Trouble};
 use crate::release;
 
-/// Upstream's label with the release's name: hooks carry no annotation of helm's.
+/// Upstream's label with the release name: hooks have no helm annotation.
 pub const RELEASE_GROUP: &str = "release_group";
 
-/// The fields of `spec` that count.
+/// The required fields of `spec`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Spec {
     template: Template,
 }
 
-/// The fields of `status` that count.
+/// The required fields of `status`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
@@ -28,7 +28,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// How far it is.
+    /// Its state.
     pub(super) fn end(&self) -> RunEnd {
         match condition(self, "Failed") {
             _ if condition(self, "Complete").is_some() => RunEnd::Complete,
@@ -37,15 +37,16 @@ impl Status {
         }
     }
 
-    /// When it ended.
+    /// When it finished.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let end = condition(self, "Complete").or_else(|| condition(self, "Failed"))?;
         end.since.as_ref().map(|since| since.0)
     }
 }
 
-/// The Job, if it belongs to a release: by helm's annotation, else by upstream's label on it or on its pods (some Jobs lack
-/// it themselves). Jobs that a `CronJob` made are none of a revision, and one that is being deleted is as good as gone.
+/// Returns the Job if it belongs to a release, according to helm's annotation or upstream's label on it or its pods.
+///
+/// Jobs of a `CronJob` belong to no revision, and Jobs that are being deleted are ignored.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<JobSeen> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
     if periodic || metadata.deletion_timestamp.is_some() {
@@ -73,7 +74,7 @@ fn condition<'a>(status: &'a Status, kind: &str) -> Option<&'a Condition> {
 
 fn explain(condition: &Condition) -> String {
     match (condition.reason.as_str(), condition.message.as_str()) {
-        ("", "") => "it has failed".into(),
+        ("", "") => "it failed".into(),
         ("", message) => message.into(),
         (reason, "") => reason.into(),
         (reason, message) => format!("{reason}: {message}"),

@@ -1,4 +1,4 @@
-//! A node as the API server shows it: whether it is there.
+//! The readiness of nodes.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use serde::Deserialize;
 
 use super::workload::Condition;
 
-/// The fields of `spec` that count.
+/// The required fields of `spec`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Spec {
-    /// What its pods get their addresses from.
+    /// Its pod networks.
     #[serde(rename = "podCIDRs")]
     pub pod_networks: Vec<String>,
 }
 
-/// The fields of `status` that count.
+/// The required fields of `status`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
     conditions: Vec<Condition>,
 }
 
-/// Whether a node is there.
+/// The readiness of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Its kubelet says that it can take pods, and is heard of.
+    /// Its kubelet responds and accepts pods.
     Ready,
-    /// It does not, or is not heard of; since when, where that is known.
+    /// Not ready or silent, with the start if it is known.
     Missing(Option<Timestamp>),
 }
 
 impl Status {
-    /// Whether its kubelet says that it can take pods, and is heard of: the node controller writes `Unknown` where it is not.
+    /// The readiness by its condition, which the node controller sets to `Unknown` for a silent kubelet.
     pub fn presence(&self) -> Presence {
         match self.conditions.iter().find(|condition| condition.kind == "Ready") {
             Some(condition) if condition.status == "True" => Presence::Ready,
@@ -44,13 +44,14 @@ impl Status {
 }
 
 impl Presence {
-    /// How long it is still waited for before it counts as lost; `None` where it is there, or lost. A node whose kubelet restarts is back in
-    /// seconds, and no news.
+    /// How much longer to wait before the node counts as lost; `None` if it is ready or lost.
+    ///
+    /// A node whose kubelet restarts is back within seconds and is not reported.
     pub fn awaited(self, now: Timestamp, grace: Duration) -> Option<Duration> {
         let Self::Missing(Some(since)) = self else { return None };
-        // One of another clock than ours is not waited for longer than one of our own.
-        let gone = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
-        grace.checked_sub(gone).filter(|rest| !rest.is_zero())
+        // A condition time in the future (clock skew) does not extend the grace period.
+        let missing_for = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
+        grace.checked_sub(missing_for).filter(|rest| !rest.is_zero())
     }
 }
 
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_awaited_for_the_grace_and_no_longer() {
+    fn waits_for_nodes_within_grace_period() {
         let now: Timestamp = "2026-11-21T12:00:30Z".parse().unwrap();
         let grace = Duration::from_secs(40);
         for (status, since, expected) in [

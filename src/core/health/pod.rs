@@ -1,7 +1,7 @@
-//! A pod that is not ready: for whom that matters, and why.
+//! Pods that are not ready: their owner and the reason.
 //!
-//! Messages hold nothing that changes by itself (restart counts, back-off times, the kubelet's alternating reasons), so
-//! that a pod which goes on failing in the same way is no news.
+//! Messages contain nothing that changes by itself (restart counts, back-off times, the kubelet's alternating reasons),
+//! so that a repeated failure does not change the status.
 
 mod cause;
 mod daemon;
@@ -19,7 +19,7 @@ pub use wire::{Spec, Status};
 
 use crate::observed::Trouble;
 
-/// The label with which a Deployment's pods name the hash at the end of their `ReplicaSet`'s name.
+/// The label with the hash at the end of the `ReplicaSet` name of a Deployment's pods.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// A pod that is not ready.
@@ -29,46 +29,46 @@ pub struct Unready {
     pub name: String,
     /// The pod's uid.
     pub uid: String,
-    /// What it is a pod of.
+    /// Its owner.
     pub owner: Owner,
-    /// Why it is not ready, if that can be told.
+    /// Why it is not ready, if it is known.
     pub cause: Option<Cause>,
-    /// Whether it was ready before, with these very containers.
+    /// Whether it was ready before with the same containers.
     pub was_ready: bool,
-    /// The node it is on, if any.
+    /// Its node, if any.
     pub node: Option<String>,
-    /// What follows from its template: the same for all pods of one owner and revision, which may share it.
+    /// The requirements from its template, which all pods of one owner and revision can share.
     pub wants: Arc<Wants>,
-    /// The volume claims that it mounts, while no node has taken it: an unbound one may be why.
+    /// The volume claims that it mounts, until it has a node: an unbound claim may be the reason.
     pub claims: Vec<String>,
 }
 
-/// What a pod that is not ready wants, by its template.
+/// The requirements of a pod that is not ready, from its template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wants {
-    /// What its init container waits for; which of it is missing is not known from the pod alone.
+    /// The dependencies of its init container. The pod does not show which of them is missing.
     pub waits: Vec<Dependency>,
-    /// The Secrets and ConfigMaps that it mounts, while its containers are being created: a missing one may be why they are not.
+    /// The Secrets and ConfigMaps that it mounts, while its containers are created: a missing one may be the reason.
     pub mounts: Vec<Mount>,
 }
 
 /// A Secret or ConfigMap that a pod mounts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mount {
-    /// Which of the two.
+    /// Its kind.
     pub kind: MountKind,
     /// Its name.
     pub name: String,
 }
 
-/// `Secret keystone-etc`
+/// Formats it as `Secret keystone-etc`.
 impl fmt::Display for Mount {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:?} {}", self.kind, self.name)
     }
 }
 
-/// What can be mounted and be missing.
+/// The kinds of mounted objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MountKind {
     /// v1 Secret.
@@ -77,7 +77,7 @@ pub enum MountKind {
     ConfigMap,
 }
 
-/// What a pod is a pod of, in the pod's namespace.
+/// The owner of a pod, in the pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// `Deployment`, `StatefulSet`, `DaemonSet` or `Job`.
@@ -86,7 +86,7 @@ pub struct Owner {
     pub name: String,
 }
 
-/// The kinds whose pods are looked at.
+/// The kinds of owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnerKind {
     /// apps/v1 Deployment, through its `ReplicaSet`.
@@ -99,29 +99,29 @@ pub enum OwnerKind {
     Job,
 }
 
-/// Why a pod is not ready. Of several pods' causes the greatest is the one to tell.
+/// Why a pod is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// One line, without the pod's name.
     pub message: String,
-    /// The container that fails: its log may tell why.
+    /// The failing container, whose log may contain the reason.
     pub failing: Option<Failing>,
 }
 
-/// How bad a cause is, from harmless to hopeless.
+/// The severity of a cause, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It is leaving.
+    /// The pod is being deleted.
     Leaving,
     /// It starts.
     Starting,
-    /// It was ready and is not now.
+    /// It was ready and is no longer.
     Lost,
     /// It waits for something else.
     Waiting,
-    /// It can't go on without help.
+    /// It cannot recover without help.
     Stuck,
 }
 
@@ -130,14 +130,14 @@ pub enum Severity {
 pub struct Failing {
     /// Its name.
     pub container: String,
-    /// How many times it was started again: with the pod's uid, the identity of one failure.
+    /// The number of restarts: identifies one failure, together with the pod's uid.
     pub restarts: i32,
-    /// Whether it runs again by now, so that the log of the failure is the previous one.
+    /// Whether it runs again, so that the failure is in the previous log.
     pub previous: bool,
 }
 
 impl Unready {
-    /// What to tell of this pod.
+    /// The problem of this pod, if it is known.
     pub fn trouble(&self) -> Option<Trouble> {
         let cause = self.cause.as_ref()?;
         let message = format!("{}: {}", self.name, cause.message);
@@ -145,7 +145,7 @@ impl Unready {
     }
 }
 
-/// The pod, if it is neither ready nor through, and is a pod of something.
+/// Returns the pod if it is neither ready nor finished and has an owner.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Unready> {
     if status.is_ready() || status.phase == "Succeeded" {
         return None;
@@ -173,7 +173,7 @@ fn owner(metadata: &ObjectMeta) -> Option<Owner> {
         "StatefulSet" => (OwnerKind::StatefulSet, controller.name.as_str()),
         "DaemonSet" => (OwnerKind::DaemonSet, controller.name.as_str()),
         "Job" => (OwnerKind::Job, controller.name.as_str()),
-        // `<deployment>-<hash>`: no watch on ReplicaSets is needed.
+        // `<deployment>-<hash>`, which makes a watch on ReplicaSets unnecessary.
         "ReplicaSet" => {
             let hash = metadata.labels.as_ref()?.get(TEMPLATE_HASH)?;
             (OwnerKind::Deployment, controller.name.strip_suffix(hash.as_str())?.strip_suffix('-')?)

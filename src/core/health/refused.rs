@@ -1,29 +1,30 @@
-//! What controllers say that are refused what they want to make.
+//! Errors of controllers that cannot create pods.
 
 use super::workload::Condition;
 
-/// The condition of a Deployment whose `ReplicaSet` can't make its pods.
+/// The condition of a Deployment whose `ReplicaSet` cannot create pods.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// The longest message of others that is passed on, in characters.
+/// The maximum length of a foreign message, in characters.
 const MESSAGE_MAX: usize = 240;
 
-/// Why a Deployment's pods can't be made, where its conditions say so.
+/// Why a Deployment's pods cannot be created, if its conditions contain the reason.
 pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
     let failure =
         conditions.iter().find(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")?;
     Some(no_pod(&failure.message))
 }
 
-/// `no pod can be created: forbidden: exceeded quota: …`, from the API server's words in whatever a controller wraps them in. The name of the
-/// pod, which another attempt has another one of, is left out.
+/// Formats the API server's error: `no pod can be created: forbidden: exceeded quota: …`.
+///
+/// The controller's prefix and the pod name are removed, because each attempt has another name.
 pub fn no_pod(message: &str) -> String {
-    let said = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
-    let said = said.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));
-    format!("no pod can be created: {}", shortened(said))
+    let reason = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
+    let reason = reason.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));
+    format!("no pod can be created: {}", shortened(reason))
 }
 
-/// One line, of bounded length.
+/// Shortens a text to one line of limited length.
 pub fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MESSAGE_MAX) {
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_api_server_says_is_told_without_the_pods_name_and_the_controllers_words() {
+    fn removes_pod_name_and_controller_prefix() {
         let quota = "exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3";
         for (message, expected) in [
             (format!("pods \"api-5f-x7k2p\" is forbidden: {quota}"), format!("forbidden: {quota}")),

@@ -1,4 +1,4 @@
-//! Volume claims and StorageClasses as the API server shows them, as little of them as is needed.
+//! The required fields of volume claims and StorageClasses.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use super::job::RELEASE_GROUP;
 use crate::observed::{Claim, ClaimPhase, Class};
 use crate::release::{self, Key};
 
-/// The annotation of the class that claims get which name none (Kubernetes: `pkg/apis/storage/util`).
+/// The annotation of the default class (Kubernetes: `pkg/apis/storage/util`).
 pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// The fields of a claim's `spec` that count.
+/// The required fields of a claim's `spec`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
@@ -30,14 +30,14 @@ struct Requests {
     storage: String,
 }
 
-/// The fields of a claim's `status` that count.
+/// The required fields of a claim's `status`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
     phase: String,
 }
 
-/// The claim, if it belongs to a release or waits: of others' volumes nothing has to be known.
+/// Returns the claim if it belongs to a release or is pending. Bound volumes of others are not needed.
 pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
     let namespace = metadata.namespace.clone()?;
     let labelled = || Some(Key::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));
@@ -54,7 +54,7 @@ pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Clai
     Some(Claim { name: metadata.name.clone()?, namespace, release, class, size, phase })
 }
 
-/// The class.
+/// Returns the class.
 pub fn class(metadata: &ObjectMeta, provisioner: &str) -> Option<Class> {
     let marked = metadata.annotations.as_ref().and_then(|annotations| annotations.get(DEFAULT_CLASS));
     let is_default = marked.is_some_and(|value| value == "true");

@@ -2,8 +2,8 @@ use super::*;
 use crate::catalog::Component;
 use crate::observed::Trouble;
 
-/// A Deployment of three pods, all as wanted.
-fn whole() -> Workload {
+/// A healthy Deployment of three pods.
+fn healthy() -> Workload {
     Workload {
         kind: WorkloadKind::Deployment,
         namespace: "openstack".into(),
@@ -26,7 +26,7 @@ fn whole() -> Workload {
 }
 
 fn with(change: impl FnOnce(&mut Workload)) -> Workload {
-    let mut workload = whole();
+    let mut workload = healthy();
     change(&mut workload);
     workload
 }
@@ -35,7 +35,7 @@ fn trouble(stuck: bool) -> Trouble {
     Trouble { stuck, message: "neutron-server-x: why".into() }
 }
 
-/// A `DaemonSet` on so many nodes.
+/// A `DaemonSet` on this number of nodes.
 fn on_nodes(nodes: i32) -> Workload {
     with(|workload| {
         workload.kind = WorkloadKind::DaemonSet;
@@ -44,17 +44,17 @@ fn on_nodes(nodes: i32) -> Workload {
 }
 
 #[test]
-fn each_situation_of_a_workload_has_one_verdict() {
+fn assesses_each_state_of_a_workload() {
     use ComponentVerdict::{Progressing, Ready, Unhealthy, Unknown};
     for (workload, status, ready, reason) in [
-        (whole(), Ready, "3/3", ""),
+        (healthy(), Ready, "3/3", ""),
         (with(|w| w.trouble = Some(trouble(true))), Ready, "3/3", ""),
         (with(|w| (w.desired, w.ready, w.updated) = (0, 0, 0)), Ready, "0/0", ""),
-        (with(|w| w.generation = 5), Progressing, "3/3", "its controller has not seen generation 5 yet"),
+        (with(|w| w.generation = 5), Progressing, "3/3", "its controller has not observed generation 5 yet"),
         (with(|w| (w.ready, w.was_available) = (1, false)), Progressing, "1/3", ""),
-        (with(|w| w.ready = 1), Unhealthy, "1/3", "not all of its pods are ready any more"),
+        (with(|w| w.ready = 1), Unhealthy, "1/3", "some of its pods are no longer ready"),
         (with(|w| w.updated = 2), Progressing, "3/3", "2 of 3 pods are of the newest template"),
-        (with(|w| w.outdated = 2), Progressing, "3/3", "2 pods of an older template are still there"),
+        (with(|w| w.outdated = 2), Progressing, "3/3", "2 pods of an older template still exist"),
         (
             with(|w| (w.ready, w.was_available, w.trouble) = (0, false, Some(trouble(false)))),
             Progressing,
@@ -73,7 +73,7 @@ fn each_situation_of_a_workload_has_one_verdict() {
             "3/3",
             "neutron-server-x: why",
         ),
-        (on_nodes(0), Unknown, "0/0", "no node is one that its DaemonSet selects"),
+        (on_nodes(0), Unknown, "0/0", "no node is selected by its DaemonSet"),
         (on_nodes(2), Ready, "2/2", ""),
     ] {
         let expected = ComponentStatus {
@@ -87,12 +87,12 @@ fn each_situation_of_a_workload_has_one_verdict() {
 }
 
 #[test]
-fn one_ready_pod_meets_a_need_and_none_does_not() {
+fn one_ready_pod_makes_a_workload_available() {
     for (workload, expected) in [
-        (whole(), true),
+        (healthy(), true),
         (with(|w| (w.ready, w.updated, w.generation) = (1, 0, 9)), true),
         (with(|w| w.ready = 0), false),
-        // Scaled down: the last pod is about to go.
+        // Scaled down: the last pod is being deleted.
         (with(|w| (w.desired, w.ready) = (0, 1)), false),
         (on_nodes(0), false),
         (on_nodes(1), true),
@@ -102,7 +102,7 @@ fn one_ready_pod_meets_a_need_and_none_does_not() {
 }
 
 #[test]
-fn a_daemon_set_has_no_nodes_only_once_its_controller_has_looked() {
+fn has_no_nodes_only_after_controller_observed_it() {
     assert!(has_no_nodes(&on_nodes(0)));
     assert!(!has_no_nodes(&on_nodes(1)));
     let unseen = Workload { observed_generation: 0, ..on_nodes(0) };
@@ -112,34 +112,34 @@ fn a_daemon_set_has_no_nodes_only_once_its_controller_has_looked() {
 }
 
 #[test]
-fn a_component_is_as_good_as_its_worst_workload_and_counts_them_all() {
+fn component_has_worst_status_and_summed_counts() {
     let missing = with(|w| (w.ready, w.was_available) = (1, false));
     let broken = with(|w| (w.ready, w.trouble) = (0, Some(trouble(true))));
     let of = |workloads: &[&Workload]| {
         let ComponentStatus { status, ready, reason, .. } = aggregate(workloads);
         (status, ready, reason)
     };
-    assert_eq!(of(&[&whole(), &whole()]), (ComponentVerdict::Ready, "6/6".into(), String::new()));
-    assert_eq!(of(&[&whole(), &missing]), (ComponentVerdict::Progressing, "4/6".into(), String::new()));
+    assert_eq!(of(&[&healthy(), &healthy()]), (ComponentVerdict::Ready, "6/6".into(), String::new()));
+    assert_eq!(of(&[&healthy(), &missing]), (ComponentVerdict::Progressing, "4/6".into(), String::new()));
     assert_eq!(
-        of(&[&missing, &broken, &whole()]),
+        of(&[&missing, &broken, &healthy()]),
         (ComponentVerdict::Unhealthy, "4/9".into(), "neutron-server-x: why".into())
     );
     assert_eq!(of(&[]), (ComponentVerdict::Unknown, "0/0".into(), NOT_SEEN.into()));
 }
 
 #[test]
-fn a_default_daemon_set_emptied_by_per_node_overrides_does_not_count() {
+fn ignores_default_daemon_set_without_nodes() {
     assert_eq!(aggregate(&[&on_nodes(0), &on_nodes(2)]).status, ComponentVerdict::Ready);
-    let alone = aggregate(&[&on_nodes(0)]);
+    let only = aggregate(&[&on_nodes(0)]);
     assert_eq!(
-        (alone.status, alone.reason.as_str()),
-        (ComponentVerdict::Unknown, "no node is one that its DaemonSet selects")
+        (only.status, only.reason.as_str()),
+        (ComponentVerdict::Unknown, "no node is selected by its DaemonSet")
     );
 }
 
 #[test]
-fn each_situation_of_a_job_has_one_verdict() {
+fn assesses_each_state_of_a_job() {
     let running = JobSeen {
         namespace: "openstack".into(),
         name: "nova-db-sync".into(),
@@ -149,14 +149,14 @@ fn each_situation_of_a_job_has_one_verdict() {
         failures: 0,
         trouble: None,
     };
-    let said = || "neutron-server-x: why".to_owned();
+    let message = || "neutron-server-x: why".to_owned();
     for (seen, expected) in [
         (running.clone(), JobVerdict::Running(String::new())),
-        (JobSeen { trouble: Some(trouble(false)), ..running.clone() }, JobVerdict::Running(said())),
-        (JobSeen { trouble: Some(trouble(true)), ..running.clone() }, JobVerdict::Failing(said())),
+        (JobSeen { trouble: Some(trouble(false)), ..running.clone() }, JobVerdict::Running(message())),
+        (JobSeen { trouble: Some(trouble(true)), ..running.clone() }, JobVerdict::Failing(message())),
         (JobSeen { failures: 2, ..running.clone() }, JobVerdict::Failing("2 of its pods have failed".into())),
         (JobSeen { failed: true, failures: 7, ..running.clone() }, JobVerdict::Failed("it has failed".into())),
-        (JobSeen { failed: true, trouble: Some(trouble(true)), ..running.clone() }, JobVerdict::Failed(said())),
+        (JobSeen { failed: true, trouble: Some(trouble(true)), ..running.clone() }, JobVerdict::Failed(message())),
         (JobSeen { complete: true, failures: 3, trouble: Some(trouble(true)), ..running }, JobVerdict::Complete),
     ] {
         assert_eq!(job(&seen), expected, "{seen:?}");
@@ -164,7 +164,7 @@ fn each_situation_of_a_job_has_one_verdict() {
 }
 
 #[test]
-fn a_daemon_set_that_only_misses_nodes_which_are_not_there_is_degraded_and_names_them() {
+fn missing_nodes_only_degrade_a_daemon_set() {
     let lost = |nodes: &[&str], ready: i32| Workload {
         lost_nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
         ready,
@@ -179,8 +179,8 @@ fn a_daemon_set_that_only_misses_nodes_which_are_not_there_is_degraded_and_names
     assert_eq!(of(&lost(&["n3"], 49)), degraded("49/50", "node n3 is NotReady"));
     let four = ["a", "b", "c", "d"];
     assert_eq!(of(&lost(&four, 46)), degraded("46/50", "nodes a, b, c and 1 more are NotReady"));
-    assert_eq!(of(&lost(&["n3"], 48)).0, ComponentVerdict::Unhealthy, "one more is missing elsewhere");
+    assert_eq!(of(&lost(&["n3"], 48)).0, ComponentVerdict::Unhealthy, "another pod is missing elsewhere");
     assert_eq!(of(&Workload { desired: 1, updated: 1, ..lost(&["n3"], 0) }).0, ComponentVerdict::Unhealthy);
-    let control_plane = Workload { lost_nodes: vec!["n3".into()], ready: 2, ..whole() };
+    let control_plane = Workload { lost_nodes: vec!["n3".into()], ready: 2, ..healthy() };
     assert_eq!(of(&control_plane).0, ComponentVerdict::Unhealthy);
 }

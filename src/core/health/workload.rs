@@ -1,4 +1,4 @@
-//! A Deployment, `StatefulSet` or `DaemonSet` as the API server shows it, as little of it as a verdict needs.
+//! The fields of a Deployment, `StatefulSet` or `DaemonSet` that its health requires.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{OnDelete, Trouble, Workload};
 use crate::release;
 
-/// Why a Deployment's condition `Progressing` is true once its newest template was rolled out wholly; it stays so when pods
-/// are lost later (Kubernetes: `deploymentutil.NewRSAvailableReason`).
+/// The reason of a Deployment's condition `Progressing` once its newest template was rolled out completely. It stays
+/// when pods are lost later (Kubernetes: `deploymentutil.NewRSAvailableReason`).
 const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 
-/// The fields of `spec` that count, of all three kinds.
+/// The required fields of `spec` of all three kinds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
     replicas: Option<i32>,
     update_strategy: Strategy,
-    /// The pods' template.
+    /// The pod template.
     pub template: Template,
 }
 
-/// How pods are replaced.
+/// The update strategy.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Strategy {
@@ -39,7 +39,7 @@ struct RollingUpdate {
     partition: Option<i32>,
 }
 
-/// A pod's template.
+/// A pod template.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Template {
@@ -59,7 +59,7 @@ struct TemplateMetadata {
     labels: Option<BTreeMap<String, String>>,
 }
 
-/// The fields of `status` that count, of all three kinds.
+/// The required fields of `status` of all three kinds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {
@@ -74,7 +74,7 @@ pub struct Status {
     conditions: Vec<Condition>,
 }
 
-/// A condition, of any kind of object.
+/// A condition of any kind of object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Condition {
@@ -83,16 +83,17 @@ pub struct Condition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in one word.
+    /// The reason in CamelCase.
     pub reason: String,
-    /// Why, for people.
+    /// The message for people.
     pub message: String,
-    /// Since when its status is what it is.
+    /// The last transition time.
     #[serde(rename = "lastTransitionTime")]
     pub since: Option<Time>,
 }
 
-/// The workload, if helm owns it: of its trouble the object alone tells only what keeps a Deployment's pods from being made.
+/// Returns the workload if helm owns it. Its `trouble` only covers pods that cannot be created; other reasons come from
+/// the pods.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::NAME)?.clone();
     let name = metadata.name.clone()?;
@@ -111,7 +112,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         on_delete: on_delete(kind, metadata, spec, status),
         outdated: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
-            // Pods of one name or one node: what is of an older template is not among the updated.
+            // The updated count covers all pods: there is one pod per name or node.
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),
@@ -124,7 +125,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
 
 fn desired(kind: WorkloadKind, spec: &Spec, status: &Status) -> i32 {
     match kind {
-        // Kubernetes' own default.
+        // The default of Kubernetes.
         WorkloadKind::Deployment | WorkloadKind::StatefulSet => spec.replicas.unwrap_or(1),
         WorkloadKind::DaemonSet => status.desired_number_scheduled,
     }
@@ -150,7 +151,7 @@ fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &St
     if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
         return None;
     }
-    // Its controller counts on under this strategy too (Kubernetes: `daemon.updateDaemonSetStatus`).
+    // The controller updates the count with this strategy too (Kubernetes: `daemon.updateDaemonSetStatus`).
     let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
     Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })
 }
@@ -160,7 +161,8 @@ fn rolled_out(status: &Status) -> bool {
     progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
 }
 
-/// The labels of the object, else of its pods (upstream's labels are missing on some objects), else the names.
+/// The component, from the labels of the object or of its pods (upstream omits them on some objects), or else from the
+/// names.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;
@@ -177,7 +179,7 @@ impl Template {
         labels.join(",")
     }
 
-    /// The labels that its pods will have.
+    /// The labels of its pods.
     pub fn labels(&self) -> Option<&BTreeMap<String, String>> {
         self.metadata.labels.as_ref()
     }

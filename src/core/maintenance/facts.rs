@@ -1,4 +1,4 @@
-//! What is.
+//! The observed state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,59 +6,60 @@ use std::time::Duration;
 use crate::observed::Labels;
 use crate::openstack::{neutron, nova};
 
-/// What is.
+/// The observed state of a maintenance.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// The node; `None` where there is none of that name.
+    /// The node; `None` if it does not exist.
     pub node: Option<NodeSeen>,
-    /// What nova and neutron say of it.
+    /// The compute service, according to nova and neutron.
     pub compute: Compute,
-    /// What forbids that its pods go: a line each.
+    /// Why its pods must not be evicted, one line each.
     pub refusals: Vec<String>,
-    /// The daemons on it that are not ready.
+    /// The `DaemonSet` pods on it that are not ready.
     pub unready: Vec<String>,
     /// Other maintenances.
     pub rivals: Vec<Rival>,
-    /// Whether the nodes can't be listed: then it is not known which roles others take out.
+    /// Whether the nodes cannot be listed: the roles of other maintenances are unknown then.
     pub unlisted: bool,
-    /// How long two looks at nova are apart at least, where one is not enough.
+    /// The minimum time between two checks of nova that confirm each other.
     pub apart: Duration,
-    /// Instances that nova refuses to migrate, with its words.
+    /// The instances that nova refuses to migrate, with its message.
     pub refused: BTreeMap<String, String>,
 }
 
-/// A node.
+/// The observed state of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeSeen {
-    /// Whether it takes no new pods.
+    /// Whether it is cordoned.
     pub cordoned: bool,
-    /// The maintenance that has cordoned it, by our annotation.
+    /// The maintenance that cordoned it, from our annotation.
     pub mark: Option<String>,
-    /// Whether its kubelet says that it is ready.
+    /// Whether it is ready.
     pub ready: bool,
     /// Its labels.
     pub labels: Labels,
-    /// The roles that it plays.
+    /// Its roles.
     pub roles: BTreeSet<String>,
 }
 
-/// What nova and neutron say of a node.
+/// The compute service of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Compute {
-    /// It is no compute.
+    /// The node is not a compute node.
     #[default]
     None,
-    /// It is one, or may be one, and they can't be asked; why.
+    /// It is or may be a compute node, but nova or neutron cannot be queried, with the reason.
     Unknown(String),
-    /// It is one.
+    /// It is a compute node.
     Known(Box<Host>),
 }
 
-/// How many hosts are named to who looks for one.
+/// The maximum number of hosts in a message.
 const NAMED: usize = 5;
 
 impl Compute {
-    /// What a node is of which nova lists no host: none, unless the cluster or nova itself says that instances may run there.
+    /// The result for a node without host in nova's list. It is not a compute node unless `is_one`, according to the
+    /// cluster or nova itself.
     pub fn unlisted(node: &str, services: &[nova::Service], is_one: bool) -> Self {
         if !is_one {
             return Self::None;
@@ -66,22 +67,22 @@ impl Compute {
         let hosts: Vec<_> = services.iter().take(NAMED).map(|service| service.host.as_str()).collect();
         let more = if services.len() > NAMED { ", …" } else { "" };
         Self::Unknown(format!(
-            "nova knows no nova-compute by the name of {node}, or several, though one is to run there; its hosts are: {}{more} (a host has the node's name, or its first label alone)",
+            "nova has none or several nova-compute services for node {node}, although one should run there; its hosts are: {}{more} (a host must have the node's name, or only its first label)",
             if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") }
         ))
     }
 }
 
-/// A node as nova and neutron know it.
+/// The compute host of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
-    /// Its nova-compute.
+    /// Its nova-compute service.
     pub service: nova::Service,
     /// The instances on it.
     pub servers: Vec<nova::Server>,
-    /// Instances that are on their way to it, by name.
+    /// The names of instances that are migrating to it.
     pub incoming: Vec<String>,
-    /// The live migrations away from it, past ones included.
+    /// The live migrations away from it, including past ones.
     pub migrations: Vec<nova::Migration>,
     /// Its network agents.
     pub agents: Vec<neutron::Agent>,
@@ -94,10 +95,10 @@ pub struct Rival {
     pub name: String,
     /// Its node.
     pub node: String,
-    /// The roles of that node.
+    /// The roles of its node.
     pub roles: BTreeSet<String>,
-    /// Whether it has begun.
+    /// Whether it has started.
     pub begun: bool,
-    /// Whether it waits for its turn, and came first.
+    /// Whether it is waiting and takes precedence.
     pub first: bool,
 }

@@ -1,45 +1,46 @@
-//! What forbids that a node's pods go: quorums, and disruption budgets.
+//! Checks whether a node's pods may be evicted: quorums and disruption budgets.
 
 use std::collections::BTreeSet;
 
-/// A `StatefulSet` that keeps a quorum, and has a pod on the node.
+/// A `StatefulSet` with a quorum and a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Members {
     /// `namespace/name`.
     pub set: String,
-    /// How many pods it is to have.
+    /// The desired number of pods.
     pub replicas: i32,
-    /// Its pods: on which node each is, and whether it is ready.
+    /// The node of each pod, and whether the pod is ready.
     pub pods: Vec<(String, bool)>,
 }
 
-/// A `PodDisruptionBudget` of a pod on the node.
+/// A `PodDisruptionBudget` that selects a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
     /// `namespace/name`.
     pub name: String,
-    /// How many of its pods may be evicted now.
+    /// The number of evictions that it currently allows.
     pub allowed: i32,
-    /// How many of its pods are healthy.
+    /// The number of healthy pods.
     pub healthy: i32,
-    /// How many must be.
+    /// The required number of healthy pods.
     pub wanted: i32,
-    /// Whether one of its pods on the node is ready: those that are not may go under other rules.
+    /// Whether one of its pods on the node is ready. Other rules apply to unready pods.
     pub ready: bool,
-    /// Whether a pod that is not ready may go at any time (`unhealthyPodEvictionPolicy: AlwaysAllow`).
+    /// Whether unready pods may always be evicted (`unhealthyPodEvictionPolicy: AlwaysAllow`).
     pub always: bool,
 }
 
 impl Budget {
-    /// Whether an eviction on the node is refused, as the eviction API has it: a pod that is not ready may go without being allowed for where as
-    /// many are healthy as must be, which is what the policy `IfHealthyBudget`, the default, says.
+    /// Whether an eviction on the node would be refused, like the eviction API does.
+    ///
+    /// With the default policy `IfHealthyBudget` an unready pod may be evicted if enough pods are healthy.
     fn refuses(&self) -> bool {
-        let is_kept = self.wanted > 0 && self.healthy >= self.wanted;
-        self.allowed < 1 && (self.ready || !(self.always || is_kept))
+        let is_satisfied = self.wanted > 0 && self.healthy >= self.wanted;
+        self.allowed < 1 && (self.ready || !(self.always || is_satisfied))
     }
 }
 
-/// What forbids it, a line each. Pods on nodes that others are taking out count as gone.
+/// Why the pods must not be evicted, one line each. Pods on nodes in `away` do not count as available.
 pub fn refusals(node: &str, away: &BTreeSet<String>, sets: &[Members], budgets: &[Budget]) -> Vec<String> {
     let quorums = sets.iter().filter_map(|members| {
         let Members { set, replicas, pods } = members;
@@ -48,14 +49,14 @@ pub fn refusals(node: &str, away: &BTreeSet<String>, sets: &[Members], budgets: 
         let needed = usize::try_from(*replicas / 2 + 1).unwrap_or(1);
         (left < needed).then(|| {
             format!(
-                "StatefulSet {set} would keep {left} of {replicas} pods ready without this node, and needs {needed} for its quorum; have its other pods ready, or give it more of them"
+                "StatefulSet {set} would keep {left} of {replicas} pods ready without this node but needs {needed} for its quorum; make its other pods ready, or scale it up"
             )
         })
     });
     let budgets = budgets.iter().filter(|budget| budget.refuses()).map(|budget| {
         let Budget { name, healthy, wanted, .. } = budget;
         format!(
-            "PodDisruptionBudget {name} allows no eviction: {healthy} of its pods are healthy, and {wanted} must be; have its other pods ready"
+            "PodDisruptionBudget {name} allows no eviction: {healthy} of its pods are healthy, but {wanted} must be; make its other pods ready"
         )
     });
     quorums.chain(budgets).collect()
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quorum_counts_pods_on_other_nodes_that_are_not_taken_out() {
+    fn quorum_excludes_nodes_in_maintenance() {
         let members = |pods: &[(&str, bool)]| Members {
             set: "o/db".into(),
             replicas: 3,
@@ -80,29 +81,26 @@ mod tests {
         assert!(!refused(&all, &[]));
         assert!(refused(&all, &["n2"]));
         assert!(refused(&[("n1", true), ("n2", true), ("n3", false)], &[]));
-        assert!(
-            !refused(&[("n1", false), ("n2", true), ("n3", true)], &[]),
-            "the one that goes is the one that is not ready"
-        );
+        assert!(!refused(&[("n1", false), ("n2", true), ("n3", true)], &[]), "the evicted pod is not ready anyway");
         let budget =
             |allowed| Budget { name: "o/db".into(), allowed, healthy: 2, wanted: 2, ready: true, always: false };
         let none = BTreeSet::new();
         assert_eq!(refusals("n1", &none, &[], &[budget(1)]), Vec::<String>::new());
-        let told = refusals("n1", &none, &[], &[budget(0)]);
+        let found = refusals("n1", &none, &[], &[budget(0)]);
         assert!(
-            told[0]
-                .starts_with("PodDisruptionBudget o/db allows no eviction: 2 of its pods are healthy, and 2 must be")
+            found[0]
+                .starts_with("PodDisruptionBudget o/db allows no eviction: 2 of its pods are healthy, but 2 must be")
         );
     }
 
     #[test]
-    fn a_budget_does_not_keep_the_pod_that_is_broken() {
+    fn budget_permits_eviction_of_unready_pods() {
         let refused = |healthy, ready, always| {
             let budget = Budget { name: "o/db".into(), allowed: 0, healthy, wanted: 2, ready, always };
             !refusals("n1", &BTreeSet::new(), &[], &[budget]).is_empty()
         };
-        assert!(refused(2, true, true), "a ready one is counted whatever the policy");
-        assert!(!refused(2, false, false), "the node that fails is the one that is repaired");
+        assert!(refused(2, true, true), "the policy does not apply to ready pods");
+        assert!(!refused(2, false, false), "the unready pod is the evicted one");
         assert!(refused(1, false, false));
         assert!(!refused(1, false, true));
         let uncounted = Budget { name: "o/db".into(), allowed: 0, healthy: 0, wanted: 0, ready: false, always: false };

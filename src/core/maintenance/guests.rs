@@ -1,39 +1,40 @@
-//! The instances on a node: which is moved next, and which does not move.
+//! The instances on a node: which to migrate next, and which cannot be migrated.
 
 use crate::api::FailedInstance;
 use crate::openstack::nova::{Migration, Server};
 
 use super::{Case, Host};
 
-/// How many instances are migrated at a time where the spec does not say.
+/// The default number of parallel migrations.
 const PARALLEL: u32 = 2;
 
-/// How many that do not leave are told of.
-const TOLD: usize = 20;
+/// The maximum number of instances in the status that cannot be migrated.
+const MAX_STUCK: usize = 20;
 
-/// What is to be done about the instances.
+/// The instances by their next step.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Guests {
-    /// These are to be migrated now.
-    pub ask: Vec<String>,
-    /// How many are on their way.
+    /// The instances to migrate now.
+    pub to_migrate: Vec<String>,
+    /// The number of running migrations.
     pub moving: usize,
-    /// These have something else done with them, mostly for a moment: a line each, with nova's word for it.
+    /// The instances with another task, one line each with nova's task name.
     pub busy: Vec<String>,
-    /// How many could be migrated, and wait until others are.
+    /// The number of instances that wait for others.
     pub queued: usize,
-    /// These do not leave by themselves.
+    /// The instances that need a person.
     pub stuck: Vec<FailedInstance>,
 }
 
-/// By nova's number of the last migration that does not count any more.
+/// Sorts the instances by their next step. Migrations with an id up to `after` are ignored.
 pub(super) fn guests(case: &Case<'_>, host: &Host, after: i64) -> Guests {
     let mut guests = Guests::default();
     let mut ready = Vec::new();
     for server in &host.servers {
         let last = host.migrations.iter().filter(|one| one.server == server.id).max_by_key(|one| one.id);
         let task = server.task.as_deref();
-        // Nova has set the task before it answers: a record that runs without one was left behind by a nova-compute that died.
+        // Nova sets the task before it responds. A running record without a task was left behind by a nova-compute that
+        // crashed.
         if server.status == "MIGRATING" || task == Some("migrating") {
             guests.moving += 1;
         } else if let Some(task) = task {
@@ -45,24 +46,24 @@ pub(super) fn guests(case: &Case<'_>, host: &Host, after: i64) -> Guests {
         }
     }
     let parallel = usize::try_from(case.spec.parallel_migrations.unwrap_or(PARALLEL)).unwrap_or(usize::MAX);
-    let room = parallel.saturating_sub(guests.moving).min(ready.len());
-    guests.queued = ready.len() - room;
-    ready.truncate(room);
-    guests.ask = ready;
-    guests.stuck.truncate(TOLD);
+    let free_slots = parallel.saturating_sub(guests.moving).min(ready.len());
+    guests.queued = ready.len() - free_slots;
+    ready.truncate(free_slots);
+    guests.to_migrate = ready;
+    guests.stuck.truncate(MAX_STUCK);
     guests
 }
 
-/// Why an instance can't be live-migrated, and what to do.
+/// Why an instance cannot be live-migrated, and what to do.
 fn stuck(case: &Case<'_>, server: &Server, last: Option<&Migration>) -> Option<String> {
-    let again = format!("kubectl annotate nm {} osdpl.dev/retry=now", case.name);
-    if let Some(words) = case.facts.refused.get(&server.id) {
-        return Some(format!("nova refuses to migrate it: {words}; mend that, then: {again}"));
+    let retry_command = format!("kubectl annotate nm {} osdpl.dev/retry=now", case.name);
+    if let Some(message) = case.facts.refused.get(&server.id) {
+        return Some(format!("nova refuses to migrate it: {message}; fix that, then: {retry_command}"));
     }
     match server.status.as_str() {
         "ACTIVE" | "PAUSED" => last.filter(|last| last.has_failed()).map(|last| {
             format!(
-                "its live migration {} ended as {}; see the log of nova-compute on both hosts, mend it, then: {again}",
+                "its live migration {} ended as {}; see the log of nova-compute on both hosts, fix it, then: {retry_command}",
                 last.id, last.status
             )
         }),

@@ -1,4 +1,4 @@
-//! What is told of a maintenance.
+//! The status of a maintenance.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -8,8 +8,8 @@ use crate::api::{
     maintenance_condition as condition,
 };
 
-/// What is gathered on the way through the steps.
-pub(super) struct Told<'a> {
+/// The progress that is collected step by step.
+pub(super) struct Progress<'a> {
     case: &'a Case<'a>,
     steps: Vec<StepStatus>,
     pub(super) phase: MaintenancePhase,
@@ -17,15 +17,15 @@ pub(super) struct Told<'a> {
     pub(super) compute: Option<String>,
     pub(super) agents: Vec<String>,
     pub(super) act: Option<Act>,
-    /// What is said when all steps are done.
+    /// The message after all steps are done.
     pub(super) closing: String,
     again: Option<Again>,
-    /// What it waits for, or does.
+    /// The current action or the reason to wait.
     message: Option<String>,
     blocked: bool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Progress<'a> {
     pub(super) fn new(case: &'a Case<'a>) -> Self {
         let node = &case.spec.node;
         Self {
@@ -45,42 +45,42 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// The same with the steps there as they stood: those that were not done are given up.
-    pub(super) fn given_up(case: &'a Case<'a>) -> Self {
-        let mut told = Self::new(case);
+    /// Returns the progress with the previous steps of the way there. Unfinished steps are skipped.
+    pub(super) fn from_previous_steps(case: &'a Case<'a>) -> Self {
+        let mut progress = Self::new(case);
         for known in case.status.steps.iter().filter(|known| there::STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // It may have been done in the moment before, or before nova was away.
+                // It may have been executed just before, or before nova became unreachable.
                 _ if known.name == MaintenanceStep::DisableCompute && case.may_have_disabled() => {
                     (StepState::Done, String::new())
                 }
                 StepState::Active if known.name == MaintenanceStep::Cordon => (StepState::Done, String::new()),
                 StepState::Active | StepState::Waiting | StepState::Pending => {
-                    (StepState::Skipped, "given up".to_owned())
+                    (StepState::Skipped, "cancelled".to_owned())
                 }
             };
-            told.note(known.name, state, message);
+            progress.note(known.name, state, message);
         }
-        told
+        progress
     }
 
-    /// Notes a step; returns whether it is the one that is to be done now.
+    /// Records the result of a step; returns whether it is the current step.
     pub(super) fn take(&mut self, step: MaintenanceStep, now: Now) -> bool {
         let (state, message, again) = match now {
             Now::Done(message) => (StepState::Done, message, None),
-            Now::Skipped(_) if self.case.touched(step) => (StepState::Done, String::new(), None),
+            Now::Skipped(_) if self.case.was_started(step) => (StepState::Done, String::new(), None),
             Now::Skipped(message) => (StepState::Skipped, message, None),
             Now::Act(act, message) => {
-                // A migration goes on after it was asked for; what else is done is done at once.
-                let goes_on = matches!(act, Act::Migrate(_));
+                // A migration continues after the request; other actions are complete at once.
+                let continues = matches!(act, Act::Migrate(_));
                 self.act = Some(act);
-                (StepState::Active, message, goes_on.then_some(Again::Soon))
+                (StepState::Active, message, continues.then_some(Again::Soon))
             }
             Now::Wait(message, again, person) => {
                 self.blocked = person;
-                let moves = again == Again::Soon;
-                (if moves { StepState::Active } else { StepState::Waiting }, message, Some(again))
+                let in_progress = again == Again::Soon;
+                (if in_progress { StepState::Active } else { StepState::Waiting }, message, Some(again))
             }
         };
         self.again = again;
@@ -113,53 +113,56 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The time as the API server writes it.
+/// The time in the format of the API server.
 pub(super) fn seconds(case: &Case<'_>) -> String {
     case.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// What is to be done and told.
-pub(super) fn report(mut told: Told<'_>) -> Decision {
+/// Builds the decision.
+pub(super) fn report(mut progress: Progress<'_>) -> Decision {
     let rest: Vec<_> =
-        there::STEPS.into_iter().filter(|step| !told.steps.iter().any(|known| known.name == *step)).collect();
-    if !told.case.is_returning() {
+        there::STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();
+    if !progress.case.is_returning() {
         for step in rest {
-            told.note(step, StepState::Pending, String::new());
+            progress.note(step, StepState::Pending, String::new());
         }
     }
-    let message = told.message.clone().filter(|message| !message.is_empty()).unwrap_or_else(|| match told.message {
-        Some(_) => "its turn has come".into(),
-        None => told.closing.clone(),
-    });
-    let ready = told.phase == MaintenancePhase::ReadyToDrain;
-    if let Some(instances) = told.instances.as_mut().filter(|_| matches!(told.case.facts.compute, Compute::Known(_))) {
-        instances.looked = ready.then(|| seconds(told.case));
+    let message =
+        progress.message.clone().filter(|message| !message.is_empty()).unwrap_or_else(|| match progress.message {
+            Some(_) => "ready to begin".into(),
+            None => progress.closing.clone(),
+        });
+    let ready = progress.phase == MaintenancePhase::ReadyToDrain;
+    if let Some(instances) =
+        progress.instances.as_mut().filter(|_| matches!(progress.case.facts.compute, Compute::Known(_)))
+    {
+        instances.looked = ready.then(|| seconds(progress.case));
     }
-    let status = &told.case.status;
-    let ready_since = status.ready_since.clone().or_else(|| ready.then(|| seconds(told.case)));
-    let roles = told.case.facts.node.iter().flat_map(|node| node.roles.iter().cloned()).collect::<Vec<_>>();
+    let status = &progress.case.status;
+    let ready_since = status.ready_since.clone().or_else(|| ready.then(|| seconds(progress.case)));
+    let roles = progress.case.facts.node.iter().flat_map(|node| node.roles.iter().cloned()).collect::<Vec<_>>();
     let roles = if roles.is_empty() { status.roles.clone() } else { roles };
-    let reason = format!("{:?}", told.phase);
+    let reason = format!("{:?}", progress.phase);
     let conditions = vec![
-        told.condition(condition::READY_TO_DRAIN, ready, &reason, &message),
-        told.condition(
+        progress.condition(condition::READY_TO_DRAIN, ready, &reason, &message),
+        progress.condition(
             condition::BLOCKED,
-            told.blocked,
-            if told.blocked { &reason } else { "AsExpected" },
-            if told.blocked { &message } else { "" },
+            progress.blocked,
+            if progress.blocked { &reason } else { "AsExpected" },
+            if progress.blocked { &message } else { "" },
         ),
     ];
     let status = NodeMaintenanceStatus {
-        observed_generation: told.case.generation,
-        phase: Some(told.phase),
+        observed_generation: progress.case.generation,
+        phase: Some(progress.phase),
         message,
-        instances: told.instances,
-        compute: told.compute,
-        agents: told.agents,
+        instances: progress.instances,
+        compute: progress.compute,
+        agents: progress.agents,
         roles,
         ready_since,
-        steps: told.steps,
+        steps: progress.steps,
         conditions,
     };
-    Decision { act: told.act, again: told.again, wake: None, status }
+    Decision { act: progress.act, again: progress.again, wake: None, status }
 }

@@ -1,4 +1,4 @@
-//! What the cloud says of maintenance.
+//! The cloud's settings for maintenance.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,32 +8,32 @@ use crate::desired::role_labels;
 use crate::observed::Labels;
 use crate::openstack::Access;
 
-/// What is said before it is known what the cloud says.
+/// The message before the settings were read.
 pub const UNREAD: &str = "the cloud's OpenStackDeployment has not been read yet, or is refused (see its status)";
 
-/// Why nova can't be asked where there is no cloud.
-pub(super) const NO_CLOUD: &str = "there is no OpenStackDeployment whose nova could be asked";
+/// The reason why nova cannot be queried without a cloud.
+pub(super) const NO_CLOUD: &str = "there is no OpenStackDeployment, so nova cannot be queried";
 
-/// What the cloud says of maintenance.
+/// The cloud's settings for maintenance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setting {
-    /// Whether there is no cloud at all.
+    /// Whether there is no cloud.
     pub absent: bool,
-    /// How to get at the cloud's APIs, where it has them.
+    /// The access to the cloud's APIs, if it has any.
     pub access: Option<Access>,
-    /// Whether it has Nova, though it may not be known yet how to get at it.
+    /// Whether it has Nova, even if the access is not known yet.
     pub has_nova: bool,
-    /// How many nodes of a role may be in maintenance at once, where it is not 1.
+    /// The number of nodes of a role that may be in maintenance at once; the default is 1.
     pub limits: BTreeMap<String, u32>,
     /// The labels of each role.
     pub roles: BTreeMap<String, Labels>,
-    /// Components that keep a quorum.
+    /// The components with a quorum.
     pub quorum: BTreeSet<Component>,
-    /// The component whose nodes nova knows as hosts.
+    /// The component whose nodes are hosts in Nova.
     pub hosts: Option<Component>,
 }
 
-/// What a spec means for maintenance.
+/// Derives the settings from a spec.
 pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option<Access>, has_nova: bool) -> Setting {
     let mut roles: BTreeMap<String, Labels> =
         catalog.roles.iter().map(|(name, role)| (name.clone(), role.labels.clone())).collect();
@@ -51,30 +51,30 @@ pub fn setting(spec: &OpenStackDeploymentSpec, catalog: &Catalog, access: Option
 }
 
 impl Setting {
-    /// What is said where there is no cloud.
+    /// The settings without a cloud.
     pub fn none() -> Self {
         Self { absent: true, ..Self::default() }
     }
 
-    /// How nova is asked, or why it can't be.
+    /// The access to nova.
     ///
     /// # Errors
-    /// When there is no cloud, no nova in it, or no administrator known.
+    /// There is no cloud, it has no nova, or its administrator is not known.
     pub fn nova(&self) -> Result<&Access, &'static str> {
         match &self.access {
             Some(access) if access.compute.is_some() => Ok(access),
             _ if self.absent => Err(NO_CLOUD),
             _ if self.has_nova => Err(
-                "nova can't be asked before the password of the cloud's administrator is known (keystone's values, endpoints.identity.auth.admin)",
+                "nova cannot be queried: the password of the cloud's administrator is not known yet (keystone's values, endpoints.identity.auth.admin)",
             ),
-            _ => Err("the cloud's OpenStackDeployment has no nova that could be asked"),
+            _ => Err("the cloud's OpenStackDeployment has no nova"),
         }
     }
 
-    /// The roles that a node of these labels plays.
+    /// The roles of a node with these labels.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
-        let plays =
+        let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));
-        self.roles.iter().filter(|(_, wanted)| plays(wanted)).map(|(name, _)| name.clone()).collect()
+        self.roles.iter().filter(|(_, wanted)| matches(wanted)).map(|(name, _)| name.clone()).collect()
     }
 }

@@ -1,13 +1,13 @@
-//! The way there.
+//! The way there: prepares the node for draining.
 
 use k8s_openapi::jiff::Timestamp;
 
 use super::guests::guests;
-use super::report::{Told, report, seconds};
-use super::{Act, Again, Case, Compute, Decision, Host, LOOK_AT_READY, Now, awaits, turn};
+use super::report::{Progress, report, seconds};
+use super::{Act, Again, Case, Compute, Decision, Host, Now, READY_CHECK_INTERVAL, awaits, turn};
 use crate::api::{FailedInstance, InstancePolicy, InstancesStatus, MaintenancePhase, MaintenanceStep};
 
-/// The steps, in order.
+/// The steps in order.
 pub(super) const STEPS: [MaintenanceStep; 5] = [
     MaintenanceStep::Turn,
     MaintenanceStep::DisableCompute,
@@ -17,40 +17,43 @@ pub(super) const STEPS: [MaintenanceStep; 5] = [
 ];
 
 pub(super) fn decide(case: &Case<'_>) -> Decision {
-    if let Some(until) = resting(case) {
+    if let Some(until) = settled_until(case) {
         return Decision { act: None, again: None, wake: Some(until), status: case.status.clone() };
     }
-    let mut told = Told::new(case);
-    told.instances = counted(case);
+    let mut progress = Progress::new(case);
+    progress.instances = count_instances(case);
     for step in STEPS {
         let now = match step {
             MaintenanceStep::Turn => turn::turn(case),
-            _ if case.facts.node.is_none() => {
-                Now::Wait(format!("node {} is gone; delete this NodeMaintenance", case.spec.node), Again::Later, true)
-            }
-            MaintenanceStep::DisableCompute => disable(case, &mut told),
-            MaintenanceStep::Instances => instances(case, &mut told),
+            _ if case.facts.node.is_none() => Now::Wait(
+                format!("node {} does not exist; delete this NodeMaintenance", case.spec.node),
+                Again::Later,
+                true,
+            ),
+            MaintenanceStep::DisableCompute => disable(case, &mut progress),
+            MaintenanceStep::Instances => instances(case, &mut progress),
             MaintenanceStep::Quorum => quorum(case),
             _ => cordon(case),
         };
-        if told.take(step, now) {
-            told.phase = phase(step);
+        if progress.take(step, now) {
+            progress.phase = phase(step);
             break;
         }
     }
-    let mut decision = report(told);
+    let mut decision = report(progress);
     let starts = turn::start(case.spec).filter(|start| *start > case.now);
     let ends = turn::end(case.spec).filter(|end| *end > case.now);
     let looked = decision.status.instances.as_ref().is_some_and(|instances| instances.looked.is_some());
-    let look = case.now.checked_add(LOOK_AT_READY).ok().filter(|_| looked);
-    decision.wake = starts.into_iter().chain(ends).chain(look).min();
+    let next_check = case.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| looked);
+    decision.wake = starts.into_iter().chain(ends).chain(next_check).min();
     decision
 }
 
-/// Until when a node that can be drained is left as it is: nova was asked a moment ago, or can't be, which takes nothing back.
-fn resting(case: &Case<'_>) -> Option<Timestamp> {
-    let silent = case.rests() && matches!(case.facts.compute, Compute::Unknown(_));
-    case.rests_until().or_else(|| case.now.checked_add(LOOK_AT_READY).ok().filter(|_| silent))
+/// How long a node that is ready to drain needs no check: nova was queried recently, or is unreachable, which reverts
+/// nothing.
+fn settled_until(case: &Case<'_>) -> Option<Timestamp> {
+    let silent = case.is_settled() && matches!(case.facts.compute, Compute::Unknown(_));
+    case.rests_until().or_else(|| case.now.checked_add(READY_CHECK_INTERVAL).ok().filter(|_| silent))
 }
 
 fn phase(step: MaintenanceStep) -> MaintenancePhase {
@@ -62,26 +65,26 @@ fn phase(step: MaintenanceStep) -> MaintenancePhase {
     }
 }
 
-fn disable(case: &Case<'_>, told: &mut Told<'_>) -> Now {
+fn disable(case: &Case<'_>, progress: &mut Progress<'_>) -> Now {
     let leaves = case.spec.instances == Some(InstancePolicy::Leave);
     match &case.facts.compute {
-        Compute::None => Now::Skipped("the node is no compute".into()),
-        Compute::Unknown(why) if leaves => Now::Skipped(format!("instances stay, and nova can't be asked: {why}")),
+        Compute::None => Now::Skipped("the node is not a compute node".into()),
+        Compute::Unknown(why) if leaves => Now::Skipped(format!("instances stay, and nova cannot be queried: {why}")),
         Compute::Unknown(why) => awaits(why.clone()),
         Compute::Known(host) => {
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
-                told.compute = Some(host.service.id.clone());
-                // One that is disabled anew, in the middle, has the agents of the first time.
-                if told.agents.is_empty() {
+                progress.compute = Some(host.service.id.clone());
+                // If it is disabled a second time, the agents of the first time are kept.
+                if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
-                    told.agents = alive.map(|agent| agent.kind.clone()).collect();
+                    progress.agents = alive.map(|agent| agent.kind.clone()).collect();
                 }
                 let act = Act::Disable { id: host.service.id.clone(), reason: case.mark() };
                 return Now::Act(act, format!("the compute service of {} is being disabled", host.service.host));
             }
             if case.is_ours(reason) {
-                told.compute = Some(host.service.id.clone());
+                progress.compute = Some(host.service.id.clone());
                 return Now::Done(String::new());
             }
             Now::Skipped(format!("someone else has disabled it: {}", reason.unwrap_or("without a reason")))
@@ -89,8 +92,8 @@ fn disable(case: &Case<'_>, told: &mut Told<'_>) -> Now {
     }
 }
 
-/// The instances as they are counted: those that were there at first are the total.
-fn counted(case: &Case<'_>) -> Option<InstancesStatus> {
+/// The instance counts. The total contains all instances that were there at the start.
+fn count_instances(case: &Case<'_>) -> Option<InstancesStatus> {
     let Compute::Known(host) = &case.facts.compute else { return case.status.instances.clone() };
     let before = case.status.instances.as_ref();
     let remaining = u32::try_from(host.servers.len()).unwrap_or(u32::MAX);
@@ -106,40 +109,42 @@ fn counted(case: &Case<'_>) -> Option<InstancesStatus> {
     })
 }
 
-fn instances(case: &Case<'_>, told: &mut Told<'_>) -> Now {
+fn instances(case: &Case<'_>, progress: &mut Progress<'_>) -> Now {
     let host = match &case.facts.compute {
-        Compute::None => return Now::Skipped("the node is no compute".into()),
+        Compute::None => return Now::Skipped("the node is not a compute node".into()),
         Compute::Unknown(why) if case.spec.instances != Some(InstancePolicy::Leave) => return awaits(why.clone()),
-        Compute::Unknown(_) => return Now::Skipped("they stay".into()),
+        Compute::Unknown(_) => return Now::Skipped("instances stay".into()),
         Compute::Known(host) => host,
     };
     let left = host.servers.len();
     match case.spec.instances.unwrap_or_default() {
         InstancePolicy::Leave if left == 0 => Now::Done(String::new()),
-        _ if left == 0 => empty(case, host, told),
-        InstancePolicy::Leave => Now::Skipped(format!("{} there", counts(left, "stays", "stay"))),
+        _ if left == 0 => empty(case, host, progress),
+        InstancePolicy::Leave => Now::Skipped(format!("{} there", format_count(left, "stays", "stay"))),
         InstancePolicy::Wait => {
             let names: Vec<_> = host.servers.iter().take(5).map(|server| server.name.as_str()).collect();
             let more = if left > names.len() { ", …" } else { "" };
             let node = &case.spec.node;
             awaits(format!(
                 "waits until someone has emptied {node}: {} left: {}{more}",
-                counts(left, "is", "are"),
+                format_count(left, "is", "are"),
                 names.join(", ")
             ))
         }
-        InstancePolicy::Migrate => migrate(case, host, told),
+        InstancePolicy::Migrate => migrate(case, host, progress),
     }
 }
 
-/// Whether a node on which no instance is stays so: what was on its way to it before its compute service was disabled arrives still, and a
-/// build that was scheduled to it is told of no host until the host has claimed it.
-fn empty(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
-    let Some(instances) = &mut told.instances else { return Now::Done(String::new()) };
+/// Checks whether a node without instances stays empty.
+///
+/// Migrations that started before the compute service was disabled may still arrive, and a scheduled build has no host
+/// until the host claims it.
+fn empty(case: &Case<'_>, host: &Host, progress: &mut Progress<'_>) -> Now {
+    let Some(instances) = &mut progress.instances else { return Now::Done(String::new()) };
     if !host.incoming.is_empty() {
         let (count, names) = (host.incoming.len(), host.incoming.join(", "));
         return Now::Wait(
-            format!("{} on the way to {}: {names}", counts(count, "is", "are"), host.service.host),
+            format!("{} on the way to {}: {names}", format_count(count, "is", "are"), host.service.host),
             Again::Soon,
             false,
         );
@@ -150,58 +155,58 @@ fn empty(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
     if since.is_some_and(|since| case.now.duration_since(since).unsigned_abs() >= case.facts.apart) {
         return Now::Done(String::new());
     }
-    awaits(format!("no instance is on {} any more; nova is asked once again", host.service.host))
+    awaits(format!("no instance is left on {}; nova is queried once more to confirm", host.service.host))
 }
 
-fn migrate(case: &Case<'_>, host: &Host, told: &mut Told<'_>) -> Now {
+fn migrate(case: &Case<'_>, host: &Host, progress: &mut Progress<'_>) -> Now {
     let newest = host.migrations.iter().map(|migration| migration.id).max().unwrap_or(0);
     let begun = case.status.instances.as_ref().and_then(|instances| instances.after);
     let after = begun.filter(|_| !case.retry).unwrap_or(newest);
     let guests = guests(case, host, after);
-    if let Some(instances) = &mut told.instances {
+    if let Some(instances) = &mut progress.instances {
         instances.after = Some(after);
-        instances.migrating = u32::try_from(guests.moving + guests.ask.len()).unwrap_or(u32::MAX);
+        instances.migrating = u32::try_from(guests.moving + guests.to_migrate.len()).unwrap_or(u32::MAX);
         instances.failed.clone_from(&guests.stuck);
     }
     if case.retry {
-        return Now::Act(Act::Forgive, "what failed is tried again".into());
+        return Now::Act(Act::Forgive, "failed migrations are retried".into());
     }
-    let moving = guests.moving + guests.ask.len();
-    let mut words = Vec::new();
+    let moving = guests.moving + guests.to_migrate.len();
+    let mut parts = Vec::new();
     if moving + guests.queued > 0 {
         let waits = guests.queued + guests.busy.len();
         let rest = if waits > 0 { format!(", {waits} more after that") } else { String::new() };
-        words.push(format!("{} being migrated{rest}", counts(moving, "is", "are")));
+        parts.push(format!("{} being migrated{rest}", format_count(moving, "is", "are")));
     }
     if let Some(first) = guests.busy.first().filter(|_| moving == 0) {
         let others = guests.busy.len() - 1;
         let others = if others > 0 { format!(" (and {others} more have a task)") } else { String::new() };
-        words.push(format!("instance {first}{others}, and is migrated after that (openstack server set --state active ends a task that hangs)"));
+        parts.push(format!("instance {first}{others}, and is migrated after that (openstack server set --state active ends a task that hangs)"));
     }
     if let Some(first) = guests.stuck.first() {
         let FailedInstance { name, id, reason } = first;
         let others = guests.stuck.len() - 1;
         let others =
             if others > 0 { format!(" (and {others} more, see status.instances.failed)") } else { String::new() };
-        words.push(format!("instance {name} ({id}) {reason}{others}"));
+        parts.push(format!("instance {name} ({id}) {reason}{others}"));
     }
-    let words = words.join("; ");
-    if guests.ask.is_empty() {
-        // A task that hangs is no progress: what does not move is told as blocked beside it.
-        let (moves, blocked) = (moving > 0, moving == 0 && !guests.stuck.is_empty());
-        return Now::Wait(words, if moves { Again::Soon } else { Again::Later }, blocked);
+    let message = parts.join("; ");
+    if guests.to_migrate.is_empty() {
+        // A hanging task is no progress: instances that cannot be migrated are reported as blocked despite it.
+        let (in_progress, blocked) = (moving > 0, moving == 0 && !guests.stuck.is_empty());
+        return Now::Wait(message, if in_progress { Again::Soon } else { Again::Later }, blocked);
     }
-    Now::Act(Act::Migrate(guests.ask), words)
+    Now::Act(Act::Migrate(guests.to_migrate), message)
 }
 
-/// `1 instance is`, `3 instances are`.
-fn counts(count: usize, one: &str, several: &str) -> String {
+/// Formats the count: `1 instance is`, `3 instances are`.
+fn format_count(count: usize, one: &str, several: &str) -> String {
     if count == 1 { format!("1 instance {one}") } else { format!("{count} instances {several}") }
 }
 
 fn quorum(case: &Case<'_>) -> Now {
     match case.facts.refusals.first() {
-        // Once it could be drained it may be half drained: its own pods are what is missing.
+        // A node that was ready before may be partly drained: its own pods are the missing ones.
         Some(refusal) if !case.was_ready() => awaits(refusal.clone()),
         _ => Now::Done(String::new()),
     }

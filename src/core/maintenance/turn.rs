@@ -1,21 +1,21 @@
-//! Whose turn it is: windows, limits by role, and who came first.
+//! Whether a maintenance may start: windows, limits by role, and precedence.
 
 use k8s_openapi::jiff::Timestamp;
 
 use super::{Act, Again, Case, Compute, NO_CLOUD, Now, UNREAD, awaits};
 use crate::api::{InstancePolicy, NodeMaintenanceSpec};
 
-/// When it may begin.
+/// The start of its window.
 pub(super) fn start(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.start.as_ref()?.parse().ok()
 }
 
-/// When it must be ready.
+/// The end of its window, when the node must be ready to drain.
 pub(super) fn end(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.end.as_ref()?.parse().ok()
 }
 
-/// Whether it may begin.
+/// Whether it may start.
 pub(super) fn turn(case: &Case<'_>) -> Now {
     if case.begun {
         return Now::Done(String::new());
@@ -26,26 +26,27 @@ pub(super) fn turn(case: &Case<'_>) -> Now {
         return awaits(format!("its window begins at {start}"));
     }
     let Some(seen) = &case.facts.node else {
-        let message = format!("there is no node {node}; delete this NodeMaintenance, and make one with the right name");
+        let message =
+            format!("node {node} does not exist; delete this NodeMaintenance and create one with the right name");
         return Now::Wait(message, Again::Later, true);
     };
     if case.facts.unlisted {
-        return awaits("the nodes can't be listed: which roles are in maintenance already is not known".into());
+        return awaits("the nodes can't be listed, so the roles in maintenance are not known".into());
     }
     if setting.absent && case.spec.instances != Some(InstancePolicy::Leave) {
         return awaits(format!(
-            "whether there are instances on {node} is not known: {NO_CLOUD}; instances: Leave takes it out all the same"
+            "cannot check for instances on {node}: {NO_CLOUD}; set `instances: Leave` to continue without this check"
         ));
     }
     if let Some(rival) = case.facts.rivals.iter().find(|rival| rival.node == *node && (rival.begun || rival.first)) {
-        return awaits(format!("waits for NodeMaintenance {}, which is about the same node", rival.name));
+        return awaits(format!("waits for NodeMaintenance {}, which uses the same node", rival.name));
     }
     for role in &seen.roles {
         let rivals: Vec<_> = case.facts.rivals.iter().filter(|rival| rival.roles.contains(role)).collect();
-        let before = rivals.iter().filter(|rival| rival.begun || rival.first).collect::<Vec<_>>();
+        let preceding = rivals.iter().filter(|rival| rival.begun || rival.first).collect::<Vec<_>>();
         let limit = setting.limits.get(role).copied().unwrap_or(1);
-        if before.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
-            let names: Vec<_> = before.iter().map(|rival| format!("{} ({})", rival.name, rival.node)).collect();
+        if preceding.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            let names: Vec<_> = preceding.iter().map(|rival| format!("{} ({})", rival.name, rival.node)).collect();
             return awaits(format!(
                 "waits for NodeMaintenance {}: {limit} node{} of role {role} may be in maintenance at once (spec.nodes.maintenance.limits)",
                 names.join(", "),
@@ -58,7 +59,7 @@ pub(super) fn turn(case: &Case<'_>) -> Now {
     }
     match &case.facts.compute {
         Compute::Unknown(why) if case.spec.instances != Some(InstancePolicy::Leave) => {
-            awaits(format!("whether there are instances on {node} is not known: {why}"))
+            awaits(format!("cannot check for instances on {node}: {why}"))
         }
         _ => Now::Act(Act::Begin, String::new()),
     }

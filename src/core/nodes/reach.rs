@@ -1,4 +1,4 @@
-//! Which nodes the values for some nodes reach, and which they miss.
+//! Warnings about per-node values that no node gets, or that overlap on a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use crate::api::{NodeOverride, NodeValues, Nodes};
 use crate::catalog::{Catalog, Form, Level};
 use crate::desired::{Finding, OVERRIDES, Target, target};
 
-/// The label by which charts know a node that is named.
+/// The label that charts use to select a node by name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// An entry of the spec that means something.
+/// A valid entry of the spec.
 struct Entry<'a> {
     index: usize,
     given: &'a NodeOverride,
@@ -18,7 +18,7 @@ struct Entry<'a> {
     nodes: BTreeSet<&'a str>,
 }
 
-/// Entries that reach nobody, and nodes that several fit.
+/// Warns about entries without nodes, and about nodes that several entries select.
 pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
         let target = target(entry).ok()?;
@@ -29,8 +29,8 @@ pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, finding
     for entry in &entries {
         findings.extend(unreached(entry, nodes));
     }
-    for (at, later) in entries.iter().enumerate() {
-        for earlier in &entries[..at] {
+    for (index, later) in entries.iter().enumerate() {
+        for earlier in &entries[..index] {
             findings.extend(overlap(earlier, later, catalog));
         }
     }
@@ -41,7 +41,7 @@ fn warning(index: usize, message: String) -> Finding {
 }
 
 fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
-    let told = match &entry.target {
+    let message = match &entry.target {
         Target::Label(key, values) if entry.nodes.is_empty() => {
             let values = values.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
             format!(
@@ -65,10 +65,11 @@ fn unreached(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
             )
         }
     };
-    Some(warning(entry.index, told))
+    Some(warning(entry.index, message))
 }
 
-/// Nodes that two entries fit which a chart can't merge: by form one of the two is lost there, or all of their pods.
+/// Warns about nodes that two entries select and that a chart can't merge: by form, the node gets the values of only
+/// one, or no pod at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {
@@ -82,22 +83,22 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         };
         let chart = &release.chart;
         let nodes = several(both.iter().copied(), both.len());
-        // Those by name win over those by label, wherever they stand.
+        // Entries by name win over entries by label, whatever their order.
         let by_name = matches!(earlier.target, Target::Hosts(_)) && matches!(later.target, Target::Label(..));
-        let (lost, holds) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
+        let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {
             Form::Conf if named(earlier, later) => continue,
             Form::Conf => warning(
                 lost,
                 format!(
-                    "the values for {name} do not hold on {nodes}, where those of {OVERRIDES}[{holds}] do: chart {chart} gives a node the values of one entry; repeat there what is needed of these, or let them fit different nodes"
+                    "the values for {name} do not apply to {nodes}, because {OVERRIDES}[{winner}] selects them too: chart {chart} gives a node the values of only one entry; repeat these values there, or select different nodes"
                 ),
             ),
             Form::Root if merged(&earlier.target, &later.target) => continue,
             Form::Root => warning(
                 later.index,
                 format!(
-                    "{nodes} fit this and {OVERRIDES}[{}]: chart {chart} runs no pod of {name} at all on a node that two entries fit; let them fit different nodes",
+                    "this entry and {OVERRIDES}[{}] both select {nodes}: chart {chart} runs no pod of {name} on a node that two entries select; select different nodes",
                     earlier.index
                 ),
             ),
@@ -107,18 +108,18 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
     findings.into_values().collect()
 }
 
-/// Whether both are about a `DaemonSet` in common.
+/// Whether both change the same `DaemonSet`.
 fn share(one: &NodeValues, other: &NodeValues) -> bool {
     let any = one.daemonsets.is_empty() || other.daemonsets.is_empty();
     any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
 }
 
-/// Nodes that both name have one entry for both, merged.
+/// Whether both select nodes by name; the chart merges such entries.
 fn named(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (Target::Hosts(_), Target::Hosts(_)))
 }
 
-/// Of a form that knows single values only, nodes that both name have one entry, and so have those of one value of one label.
+/// Whether a chart of the root form merges both: entries by name, and entries for the same label.
 fn merged(one: &Target, other: &Target) -> bool {
     match (one, other) {
         (Target::Hosts(_), Target::Hosts(_)) => true,

@@ -1,4 +1,4 @@
-//! Who plays which role, and which labels that means.
+//! The nodes and labels of each role.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,52 +8,52 @@ use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::desired::{Finding, role_labels};
 use crate::observed::{Labels, Node};
 
-/// How many names a status carries for a role.
+/// The maximum number of node names per role in the status.
 const NAMED: usize = 20;
 
-/// The roles that want a label, by the value that they want.
-type Wishes<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
+/// The desired values of each label, with the roles that set them.
+type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
-/// What stands in the way of a label, and on which nodes.
-type Troubles = BTreeMap<(String, String), Vec<String>>;
+/// Warnings by field and message, with the nodes that they apply to.
+type Warnings = BTreeMap<(String, String), Vec<String>>;
 
 pub(super) fn survey(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, survey: &mut Survey) {
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
         survey.findings.extend(absent(name, role, nodes));
-        let players: Vec<_> = nodes.iter().filter(|(node, seen)| plays(role, node, seen)).map(|(n, _)| n).collect();
-        let told = RoleStatus {
+        let members: Vec<_> = nodes.iter().filter(|(node, seen)| has_role(role, node, seen)).map(|(n, _)| n).collect();
+        let status = RoleStatus {
             labels: labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
-            count: i32::try_from(players.len()).unwrap_or(i32::MAX),
-            nodes: players.into_iter().take(NAMED).cloned().collect(),
+            count: i32::try_from(members.len()).unwrap_or(i32::MAX),
+            nodes: members.into_iter().take(NAMED).cloned().collect(),
         };
-        survey.roles.insert((*name).to_owned(), told);
+        survey.roles.insert((*name).to_owned(), status);
     }
-    let mut troubles = Troubles::new();
+    let mut warnings = Warnings::new();
     for (name, node) in nodes {
-        let mut wishes = Wishes::new();
-        for (role, _, labels) in roles.iter().filter(|(_, role, _)| plays(role, name, node)) {
+        let mut wanted = LabelRoles::new();
+        for (role, _, labels) in roles.iter().filter(|(_, role, _)| has_role(role, name, node)) {
             for (key, value) in labels {
-                wishes.entry(key).or_default().entry(value).or_default().insert(role);
+                wanted.entry(key).or_default().entry(value).or_default().insert(role);
             }
         }
-        let labels = granted(name, node, &wishes, &mut troubles);
+        let labels = granted(name, node, &wanted, &mut warnings);
         survey.changes.extend(change(node, labels).map(|change| (name.clone(), change)));
     }
-    let told = troubles.into_iter().map(|((field, message), names)| {
+    let findings = warnings.into_iter().map(|((field, message), names)| {
         let message = message.replace("{nodes}", &several(names.iter().map(String::as_str), names.len()));
         Finding { level: Level::Warning, field, message }
     });
-    survey.findings.extend(told);
+    survey.findings.extend(findings);
 }
 
-fn plays(role: &NodeRole, name: &str, node: &Node) -> bool {
+fn has_role(role: &NodeRole, name: &str, node: &Node) -> bool {
     let selected = role.selector.as_ref().is_some_and(|selector| matches(selector, &node.labels));
     selected || role.names.iter().any(|named| named == name)
 }
 
-/// Names that no node has, and a selector that no node fits.
+/// Warns about names that no node has, and about a selector that matches no node.
 fn absent(name: &str, role: &NodeRole, nodes: &Inventory) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message| Some(Finding { level: Level::Warning, field: field.clone(), message });
@@ -61,55 +61,55 @@ fn absent(name: &str, role: &NodeRole, nodes: &Inventory) -> Option<Finding> {
     let fits = |selector| nodes.values().any(|node| matches(selector, &node.labels));
     match (missing.as_slice(), &role.selector) {
         ([], Some(selector)) if !fits(selector) => {
-            warning("its selector fits no node; correct it, or label the nodes that it is meant for".into())
+            warning("its selector matches no node; correct it, or label the nodes that it is meant for".into())
         }
         ([], _) => None,
         ([one], _) => {
             let hint = did_you_mean(one, nodes.keys().map(String::as_str));
-            warning(format!("there is no node {one:?}{hint}; it gets its labels when it comes, or correct the name"))
+            warning(format!("there is no node {one:?}{hint}; it gets its labels when it joins, or correct the name"))
         }
         (several_names, _) => {
             let names = several(several_names.iter().copied(), several_names.len());
-            warning(format!("there are no nodes {names}; they get their labels when they come, or correct the names"))
+            warning(format!("there are no nodes {names}; they get their labels when they join, or correct the names"))
         }
     }
 }
 
-/// The labels that a node gets: those that one value is wanted for and nobody else has set to another.
-fn granted(name: &str, node: &Node, wishes: &Wishes<'_>, troubles: &mut Troubles) -> Labels {
+/// Returns the labels that a node gets: those with a single desired value that no other writer has set differently.
+fn granted(name: &str, node: &Node, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
-    for (key, values) in wishes {
-        let stands = node.labels.get(*key).map(String::as_str);
+    for (key, values) in wanted {
+        let current = node.labels.get(*key).map(String::as_str);
         let ours = node.ours.get(*key).map(String::as_str);
-        let mut tell = |field: String, message: String| {
-            troubles.entry((field, message)).or_default().push(name.to_owned());
+        let mut warn = |field: String, message: String| {
+            warnings.entry((field, message)).or_default().push(name.to_owned());
         };
         let mut all = values.iter();
         if let (Some((value, roles)), None) = (all.next(), all.next()) {
-            if stands.is_none_or(|stands| stands == *value || Some(stands) == ours) {
+            if current.is_none_or(|current| current == *value || Some(current) == ours) {
                 granted.insert((*key).to_owned(), (*value).to_owned());
             } else {
                 let role = roles.first().copied().unwrap_or_default();
-                tell(format!("spec.nodes.roles.{role}"), foreign(key, value, stands.unwrap_or_default()));
+                warn(format!("spec.nodes.roles.{role}"), foreign(key, value, current.unwrap_or_default()));
             }
             continue;
         }
-        tell("spec.nodes.roles".into(), fight(key, values));
-        // What runs there by one of them goes on.
-        if let Some(stands) = stands.filter(|stands| ours == Some(*stands) && values.contains_key(stands)) {
-            granted.insert((*key).to_owned(), stands.to_owned());
+        warn("spec.nodes.roles".into(), conflict(key, values));
+        // Keep the current value if one of the roles wants it, so that running pods stay.
+        if let Some(current) = current.filter(|current| ours == Some(*current) && values.contains_key(current)) {
+            granted.insert((*key).to_owned(), current.to_owned());
         }
     }
     granted
 }
 
-fn foreign(key: &str, value: &str, stands: &str) -> String {
+fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
-        "label {key} has the value {stands:?} by another hand on {{nodes}}, which is respected; to have it set to {value}: kubectl label node <node> {key}-"
+        "label {key} has the value {current:?} by another writer on {{nodes}} and is kept; to have it set to {value}: kubectl label node <node> {key}-"
     )
 }
 
-fn fight(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
+fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     let sides = values.iter().map(|(value, roles)| {
         let roles = roles.iter().copied().collect::<Vec<_>>().join(", ");
         format!("{roles} to {value:?}")
@@ -120,13 +120,13 @@ fn fight(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// What has to be written: what is not there, and what is there and not written down, or written down and not wanted.
+/// Returns the change of a node, if labels must be added or removed, or if the annotation is not up to date.
 fn change(node: &Node, labels: Labels) -> Option<Change> {
     let pair = |(key, value): (&String, &String)| format!("{key}={value}");
-    let there = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);
-    let gains: Vec<_> = labels.iter().filter(|label| !there(label)).map(pair).collect();
+    let exists = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);
+    let gains: Vec<_> = labels.iter().filter(|label| !exists(label)).map(pair).collect();
     let losses = node.ours.iter().filter(|(key, value)| labels.get(*key) != Some(*value));
-    let losses: Vec<_> = losses.filter(there).map(pair).collect();
+    let losses: Vec<_> = losses.filter(exists).map(pair).collect();
     let is_known = gains.is_empty() && node.ours == labels;
     (!is_known).then(|| Change { uid: node.uid.clone(), labels, gains, losses })
 }

@@ -1,9 +1,9 @@
-//! Label selectors, as Kubernetes judges them (`k8s.io/apimachinery/pkg/labels`).
+//! Label selectors with the semantics of Kubernetes (`k8s.io/apimachinery/pkg/labels`).
 
 use crate::api::{NodeOperator, NodeSelector};
 use crate::observed::Labels;
 
-/// Whether a node of these labels is selected. One that asks for nothing selects every node.
+/// Whether a selector matches a node with these labels. An empty selector matches every node.
 pub fn matches(selector: &NodeSelector, labels: &Labels) -> bool {
     let same = selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value));
     let holds = selector.match_expressions.iter().all(|required| {

@@ -21,7 +21,7 @@ fn labels(value: &Value) -> Labels {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Nodes by their labels, and by what of these is ours.
+/// Nodes with their labels, and the annotation with osdpl's own labels.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(ours)))
@@ -30,98 +30,98 @@ fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn look(roles: Value, nodes: &[(&str, Value, &str)]) -> Survey {
-    look_at(json!({ "roles": roles }), nodes)
+fn survey_roles(roles: Value, nodes: &[(&str, Value, &str)]) -> Survey {
+    survey_nodes(json!({ "roles": roles }), nodes)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn look_at(spec: Value, nodes: &[(&str, Value, &str)]) -> Survey {
+fn survey_nodes(spec: Value, nodes: &[(&str, Value, &str)]) -> Survey {
     let spec = json!({"openstackRelease": "2026.1", "nodes": spec});
     survey(&serde_json::from_value(spec).unwrap(), &catalog(), &inventory(nodes))
 }
 
-fn told(survey: &Survey) -> Vec<String> {
+fn changes(survey: &Survey) -> Vec<String> {
     survey.changes.iter().map(|(name, change)| format!("{name} {change}")).collect()
 }
 
 #[test]
-fn a_node_gets_what_its_roles_want_and_loses_what_it_has_from_us_alone() {
+fn nodes_get_role_labels_and_lose_only_ours() {
     let both = json!({"compute": {"names": ["a"]}, "gateway": {"names": ["a"]}});
     let all = json!({"compute": "on", "switch": "on"});
     let cases = [
         (both.clone(), json!({}), "", "a gets compute=on, gateway=on, switch=on"),
         (both, all.clone(), "compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "compute=on,switch=on", ""),
-        // Set by hand to what we want: ours as well from now on, and the hand's still.
-        (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a is written down as ours"),
+        // A label that someone else set to the desired value is recorded as ours too.
+        (json!({"compute": {"names": ["a"]}}), all.clone(), "", "a is recorded as ours"),
         (json!({}), all.clone(), "", ""),
         (json!({}), all.clone(), "switch=on", "a loses switch=on"),
-        (json!({}), json!({"compute": "on"}), "switch=on", "a is written down as ours"),
+        (json!({}), json!({"compute": "on"}), "switch=on", "a is recorded as ours"),
         (json!({"gateway": {"names": ["a"]}}), all, "compute=on,switch=on", "a gets gateway=on, loses compute=on"),
-        // A label that someone took away comes back.
+        // A label that someone removed is added again.
         (json!({"compute": {"names": ["a"]}}), json!({"switch": "on"}), "compute=on,switch=on", "a gets compute=on"),
-        // A value of ours that the spec changes.
+        // The spec changes a value of ours.
         (json!({"own": {"names": ["a"], "labels": {"x": "2"}}}), json!({"x": "1"}), "x=1", "a gets x=2, loses x=1"),
     ];
     for (roles, has, ours, expected) in cases {
-        let survey = look(roles.clone(), &[("a", has.clone(), ours)]);
-        assert_eq!(told(&survey).join("; "), expected, "{roles} {has} {ours}");
+        let survey = survey_roles(roles.clone(), &[("a", has.clone(), ours)]);
+        assert_eq!(changes(&survey).join("; "), expected, "{roles} {has} {ours}");
         assert!(survey.findings.is_empty(), "{:?}", survey.findings);
     }
 }
 
 #[test]
-fn what_others_set_and_what_roles_fight_for_stays_and_is_told_once() {
+fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let own = |value: &str| json!({"selector": {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}, "labels": {"x": value}});
     let rack = |label: &str, value: &str| json!({"rack": "1", label: value});
     let two = json!({"one": own("1"), "two": own("2")});
     let same = json!({"one": own("1"), "two": own("1")});
-    let foreign = "spec.nodes.roles.one: label x has the value \"9\" by another hand on a, b, which is respected; to have it set to 1: kubectl label node <node> x-";
-    let fight = "spec.nodes.roles: roles want label x set differently (one to \"1\", two to \"2\") on a: it stays as it is there; let each node play one of them, or give both the same value";
+    let foreign = "spec.nodes.roles.one: label x has the value \"9\" by another writer on a, b and is kept; to have it set to 1: kubectl label node <node> x-";
+    let conflict = "spec.nodes.roles: roles want label x set differently (one to \"1\", two to \"2\") on a: it stays as it is there; let each node play one of them, or give both the same value";
     let cases = [
-        (same, vec![("a", rack("x", "9"), ""), ("b", rack("x", "9"), "x=1")], "b is written down as ours", foreign),
-        (two.clone(), vec![("a", rack("y", "1"), "")], "", fight),
-        (two.clone(), vec![("a", rack("x", "2"), "x=2")], "", fight),
-        (two, vec![("a", rack("x", "3"), "x=3")], "a loses x=3", fight),
+        (same, vec![("a", rack("x", "9"), ""), ("b", rack("x", "9"), "x=1")], "b is recorded as ours", foreign),
+        (two.clone(), vec![("a", rack("y", "1"), "")], "", conflict),
+        (two.clone(), vec![("a", rack("x", "2"), "x=2")], "", conflict),
+        (two, vec![("a", rack("x", "3"), "x=3")], "a loses x=3", conflict),
     ];
-    for (roles, nodes, changes, finding) in cases {
-        let survey = look(roles, &nodes);
-        assert_eq!(told(&survey).join("; "), changes, "{nodes:?}");
+    for (roles, nodes, expected, finding) in cases {
+        let survey = survey_roles(roles, &nodes);
+        assert_eq!(changes(&survey).join("; "), expected, "{nodes:?}");
         let findings: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
         assert_eq!(findings, [finding]);
     }
 }
 
 #[test]
-fn names_and_selectors_that_mean_no_node_are_told() {
+fn warns_about_names_and_selectors_without_nodes() {
     let nodes = [("node-1", json!({"rack": "1"}), ""), ("node-2", json!({}), "")];
     let cases = [
         (
             json!({"names": ["node-11"]}),
-            "there is no node \"node-11\", did you mean \"node-1\"?; it gets its labels when it comes, or correct the name",
+            "there is no node \"node-11\", did you mean \"node-1\"?; it gets its labels when it joins, or correct the name",
         ),
         (
             json!({"names": ["x", "node-1", "y"]}),
-            "there are no nodes x, y; they get their labels when they come, or correct the names",
+            "there are no nodes x, y; they get their labels when they join, or correct the names",
         ),
         (
             json!({"selector": {"matchLabels": {"rack": "2"}}}),
-            "its selector fits no node; correct it, or label the nodes that it is meant for",
+            "its selector matches no node; correct it, or label the nodes that it is meant for",
         ),
     ];
     for (role, expected) in cases {
-        let survey = look(json!({ "compute": role }), &nodes);
+        let survey = survey_roles(json!({ "compute": role }), &nodes);
         let findings: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
         assert_eq!(findings, [format!("spec.nodes.roles.compute: {expected}")]);
     }
     let all: Vec<String> = (0..30).map(|number| format!("n{number}")).collect();
     let nodes: Vec<_> = all.iter().map(|name| (name.as_str(), json!({}), "")).collect();
-    let role = look(json!({"compute": {"names": all}}), &nodes).roles.remove("compute").unwrap();
+    let role = survey_roles(json!({"compute": {"names": all}}), &nodes).roles.remove("compute").unwrap();
     assert_eq!((role.count, role.nodes.len(), role.labels.join(",").as_str()), (30, 20, "compute=on,switch=on"));
 }
 
 #[test]
-fn selectors_are_judged_as_kubernetes_does() {
+fn selectors_work_as_in_kubernetes() {
     let one = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
     let cases = [
         (json!({"matchLabels": {"a": "1", "b": "2"}}), json!({"a": "1"}), false),
@@ -140,23 +140,23 @@ fn selectors_are_judged_as_kubernetes_does() {
 }
 
 #[test]
-fn a_sentence_names_the_first_few() {
+fn several_names_the_first_few() {
     assert_eq!(several([], 0), "no node");
     assert_eq!(several(["a", "b"], 2), "a, b");
     assert_eq!(several(["a", "b", "c", "d", "e", "f"], 60), "a, b, c, d, e and 55 more");
 }
 
 #[test]
-fn overrides_that_reach_nobody_or_meet_on_a_node_are_told_with_both_places() {
+fn warns_about_overrides_without_nodes_or_overlapping() {
     let rack = json!({"selector": {"matchLabels": {"rack": "1"}}});
     let compute = json!({"selector": {"matchLabels": {"compute": "on"}}});
     let named = |name: &str| json!({"nodes": [name]});
-    let lost = |lost: u8, holds: u8| {
+    let lost = |lost: u8, winner: u8| {
         format!(
-            "spec.nodes.overrides[{lost}]: the values for front do not hold on a, where those of spec.nodes.overrides[{holds}] do: chart front gives a node the values of one entry; repeat there what is needed of these, or let them fit different nodes"
+            "spec.nodes.overrides[{lost}]: the values for front do not apply to a, because spec.nodes.overrides[{winner}] selects them too: chart front gives a node the values of only one entry; repeat these values there, or select different nodes"
         )
     };
-    let none = "spec.nodes.overrides[1]: a fit this and spec.nodes.overrides[0]: chart store runs no pod of store at all on a node that two entries fit; let them fit different nodes";
+    let none = "spec.nodes.overrides[1]: this entry and spec.nodes.overrides[0] both select a: chart store runs no pod of store on a node that two entries select; select different nodes";
     let cases = [
         ("front", &compute, &rack, Some(lost(0, 1))),
         ("front", &compute, &named("a"), Some(lost(0, 1))),
@@ -174,11 +174,11 @@ fn overrides_that_reach_nobody_or_meet_on_a_node_are_told_with_both_places() {
             (entry["name"], entry["releases"]) = (json!("x"), json!({release: {"values": {"conf": {}}}}));
             entry
         };
-        // The label that one of them selects by is about to be set.
+        // One of them selects by a label that is about to be set.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
         let survey =
-            look_at(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);
-        let told: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
-        assert_eq!(told, expected.into_iter().collect::<Vec<_>>(), "{release} {one} {two}");
+            survey_nodes(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);
+        let messages: Vec<_> = survey.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(messages, expected.into_iter().collect::<Vec<_>>(), "{release} {one} {two}");
     }
 }

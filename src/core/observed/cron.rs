@@ -1,4 +1,4 @@
-//! What runs again and again.
+//! Observed `CronJobs` and their runs.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -12,58 +12,58 @@ pub struct CronSeen {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Helm's release that owns it.
+    /// The helm release that owns it.
     pub release: String,
-    /// The labels `application` and `component`, of its pods where it has none: upstream's mostly lack them.
+    /// The labels `application` and `component`, from its pods if it has none itself. Most upstream charts omit them.
     pub component: Component,
-    /// Whether no run is started, as it was told.
+    /// Whether it is suspended.
     pub suspended: bool,
-    /// When a run was last started by its schedule.
+    /// When its schedule last started a run.
     pub scheduled: Option<Timestamp>,
-    /// When a run last ended well.
+    /// When a run last succeeded.
     pub succeeded: Option<Timestamp>,
-    /// Whether a run goes on, of its schedule or by hand.
+    /// Whether a run is active, scheduled or manual.
     pub running: bool,
-    /// The last run that ended, while its Job is there.
+    /// The last finished run, while its Job exists.
     pub last: Option<Ended>,
-    /// Why its last run, or the one that goes on, is no success.
+    /// Why its last or active run is not successful.
     pub trouble: Option<Trouble>,
 }
 
-/// A Job that a `CronJob` made.
+/// A Job that a `CronJob` created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The `CronJob`'s name.
     pub cron: String,
-    /// When it was made.
+    /// When it was created.
     pub made: Option<Timestamp>,
-    /// How far it is.
+    /// Its state.
     pub end: RunEnd,
-    /// When it ended.
+    /// When it finished.
     pub ended: Option<Timestamp>,
 }
 
-/// A run that ended.
+/// A finished run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The Job.
     pub job: String,
-    /// When.
+    /// When it finished.
     pub at: Option<Timestamp>,
-    /// Why it is no success, where it is none.
+    /// Why it failed; `None` if it succeeded.
     pub failure: Option<String>,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It goes on; whether pods of it have failed.
+    /// It is active.
     Running {
-        /// Whether pods of it have failed.
+        /// Whether any of its pods failed.
         failing: bool,
     },
-    /// It ended well.
+    /// It succeeded.
     Complete,
-    /// Kubernetes has given up on it, and why.
+    /// It failed for good, with the reason.
     Failed(String),
 }

@@ -1,12 +1,12 @@
-//! What services' APIs answer.
+//! Results of API probes.
 
-/// What the API of a release answered last, where it can be reached at all.
+/// The last probe of a release's API, if it is reachable at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointSeen {
-    /// The label `application` of the component that answers.
+    /// The label `application` of the component that responds.
     pub application: String,
-    /// The Service that was asked.
+    /// The probed Service.
     pub service: String,
-    /// What is wrong with the answer, in one line: `GET http://…: 503 Service Unavailable`.
+    /// The problem in one line: `GET http://…: 503 Service Unavailable`.
     pub trouble: Option<String>,
 }

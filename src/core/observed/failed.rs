@@ -1,33 +1,33 @@
-//! What failed, and what can mend it.
+//! Failed operations.
 
 use k8s_openapi::jiff::Timestamp;
 
-/// An operation of ours that failed.
+/// A failed operation of ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
     /// `upgrade` or `uninstall`.
     pub verb: String,
-    /// The digest of the inputs that failed: other inputs are tried at once.
+    /// The digest of the failed inputs. Other inputs are tried at once.
     pub inputs: String,
     /// When it failed.
     pub at: Timestamp,
-    /// How many times in a row.
+    /// The number of failures in a row.
     pub count: u32,
-    /// What went wrong, scrubbed, and what to do.
+    /// The error, without secrets, and what to do.
     pub message: String,
-    /// What can mend it.
+    /// The possible fix.
     pub mend: Mend,
-    /// Whether an event told it.
+    /// Whether an event reported it.
     pub told: bool,
 }
 
-/// What can mend a failure: how soon it is tried again follows from it.
+/// The possible fix of a failure, which decides the retry delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mend {
-    /// Perhaps nothing but time: a hook that fails, an API server that does not answer.
+    /// Possibly only time: a failing hook, or an API server that does not respond.
     Time,
-    /// Someone's hand in the cluster, such as the deletion of an object that can't be changed: nothing tells when that is done.
+    /// Manual work in the cluster, such as the deletion of an immutable object. No watch reports it.
     Hand,
-    /// Other inputs alone: the chart can't be rendered with these.
+    /// Only other inputs: the chart cannot be rendered with these.
     Inputs,
 }

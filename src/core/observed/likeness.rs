@@ -1,40 +1,40 @@
-//! How a revision that someone else made stands to what is wanted.
+//! Comparison of foreign revisions with the desired state.
 
 use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 
-/// How many paths of values a sentence names.
+/// The number of value paths in a message.
 const NAMED: usize = 6;
 
 /// The comparison of one revision with one set of inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Likeness {
-    /// The revision that was compared.
+    /// The compared revision.
     pub revision: i64,
-    /// The digest of the inputs that it was compared with.
+    /// The digest of the inputs it was compared with.
     pub inputs: String,
-    /// What came of it.
+    /// The result.
     pub verdict: Verdict,
-    /// Until when that counts, where no watch tells that it has changed.
+    /// When the result expires, if no watch reports changes.
     pub until: Option<Timestamp>,
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The same chart with the same values, once the chart's defaults are below them: an upgrade would change nothing.
+    /// The same chart with the same effective values: an upgrade would change nothing.
     Same,
     /// An upgrade would change something.
     Differs {
-        /// How the chart differs, where it does.
+        /// The difference of the chart, if any.
         chart: Option<String>,
-        /// The paths of values that differ, in order.
+        /// The value paths that differ, sorted.
         paths: Vec<String>,
     },
-    /// Someone else drives the release: who, and what to do.
+    /// Another tool manages the release. Contains the tool and what to do.
     Owned(String),
-    /// It can't be told: why.
+    /// The comparison failed, with the reason.
     Unknown(String),
 }
 
@@ -44,11 +44,11 @@ impl fmt::Display for Verdict {
             Self::Same => formatter.write_str("nothing would change"),
             Self::Owned(text) | Self::Unknown(text) => formatter.write_str(text),
             Self::Differs { chart, paths } => {
-                let mut said: Vec<&str> = chart.iter().map(String::as_str).collect();
-                said.extend(paths.iter().take(NAMED).map(String::as_str));
+                let mut parts: Vec<&str> = chart.iter().map(String::as_str).collect();
+                parts.extend(paths.iter().take(NAMED).map(String::as_str));
                 let more = paths.len().saturating_sub(NAMED);
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-                write!(formatter, "it would change {}{more}", said.join(", "))
+                write!(formatter, "it would change {}{more}", parts.join(", "))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The pods of the data plane while they are made anew.
+//! The data plane pods during a rollout.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,30 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::Component;
 
-/// What counts of a `DaemonSet` whose pods Kubernetes leaves to others (update strategy `OnDelete`).
+/// The state of a `DaemonSet` with the update strategy `OnDelete`, whose pods Kubernetes does not replace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnDelete {
-    /// Its uid: what its pods and revisions are told by.
+    /// Its uid, which identifies its pods and revisions.
     pub uid: String,
-    /// On how many nodes there is no pod of the newest template.
+    /// The number of nodes without a pod of the newest template.
     pub stale: i32,
 }
 
-/// The `DaemonSets` of a component in a namespace: by overrides for some nodes there are several.
+/// The `DaemonSets` of a component in a namespace. Per-node overrides lead to several of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Daemons {
-    /// Where they are.
+    /// Their namespace.
     pub namespace: String,
-    /// What they are.
+    /// Their component.
     pub component: Component,
 }
 
-/// What is seen of [`Daemons`] while they are rolled.
+/// The observed state of [`Daemons`] during a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rolling {
     /// Their pods.
     pub pods: Vec<DaemonPod>,
-    /// The newest revision of each `DaemonSet`'s template, by its uid.
+    /// The newest template revision of each `DaemonSet`, by its uid.
     pub revisions: BTreeMap<String, String>,
 }
 
@@ -42,23 +42,23 @@ pub struct DaemonPod {
     pub uid: String,
     /// The `DaemonSet`'s uid.
     pub set: String,
-    /// The node that it is on; empty before it has one.
+    /// Its node; empty before it is scheduled.
     pub node: String,
     /// The revision of its template (label `controller-revision-hash`).
     pub revision: String,
-    /// How it is.
+    /// Its state.
     pub state: PodState,
 }
 
-/// How a pod is.
+/// The state of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodState {
-    /// Ready; since when, where that is known.
+    /// Ready, with the time of the transition if it is known.
     Ready(Option<Timestamp>),
-    /// On its way, or waiting for something else: why it is not ready, where that is told, and since when it is there.
+    /// Starting or waiting for something, with the reason and its creation time if they are known.
     Starting(String, Option<Timestamp>),
-    /// Not ready, and not to become so by itself: why.
+    /// Not ready and unable to recover, with the reason.
     Unhealthy(String),
-    /// On its way out.
+    /// Being deleted.
     Leaving,
 }

@@ -1,10 +1,10 @@
-//! The cluster that a cloud runs in, as far as rules ask about it.
+//! Properties of the Kubernetes cluster that validation rules check.
 
 use std::collections::BTreeMap;
 
 use super::Class;
 
-/// What is known of the cluster; nothing of what nobody could look at.
+/// The known properties of the cluster. Fields are empty if they could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// The nodes, by their labels.
@@ -15,28 +15,28 @@ pub struct Site {
     pub networks: Vec<Range>,
 }
 
-/// How many nodes there are.
+/// The number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Census {
-    /// This many, each with every label: what a person says of a cluster that nobody looks at.
+    /// This many nodes, each with every label: given by a person for a cluster that is not inspected.
     All(usize),
-    /// By label, `(key, value)`, of those labels that were asked about.
+    /// The number of nodes by label `(key, value)`, for the labels that were counted.
     Labelled(BTreeMap<(String, String), usize>),
 }
 
-/// A network of the cluster's own.
+/// A network of the cluster itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Whose it is, for people: `the pods of node n1`.
+    /// Its display name: `the pods of node n1`.
     pub what: String,
-    /// Whether pods have addresses in it; Services otherwise.
+    /// Whether it is a pod network; otherwise a Service network.
     pub is_of_pods: bool,
     /// The addresses: `10.244.0.0/24`.
     pub cidr: String,
 }
 
 impl Census {
-    /// How many nodes carry a label; `None` where nobody has counted.
+    /// The number of nodes with a label; `None` if they were not counted.
     pub fn count(&self, key: &str, value: &str) -> Option<usize> {
         match self {
             Self::All(count) => Some(*count),

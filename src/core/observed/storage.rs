@@ -1,4 +1,4 @@
-//! Volume claims and the classes that they ask for.
+//! Volume claims and storage classes.
 
 use super::Key;
 
@@ -9,24 +9,25 @@ pub struct Claim {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The release that it belongs to: what StatefulSets make has upstream's label `release_group`, what charts make helm's annotations.
+    /// The release that it belongs to: from the label `release_group` on claims of StatefulSets, from helm's
+    /// annotations on claims of charts.
     pub release: Option<Key>,
-    /// The class that it asks for: `None` stands for the default one, the empty text for volumes without a class.
+    /// The requested class: `None` is the default class, an empty text is no class.
     pub class: Option<String>,
-    /// How big a volume it asks for, as it stands in the claim: `10Gi`.
+    /// The requested size as written in the claim: `10Gi`.
     pub size: String,
-    /// How far it is.
+    /// Its phase.
     pub phase: ClaimPhase,
 }
 
-/// How far a claim is.
+/// The phase of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimPhase {
-    /// It waits for a volume.
+    /// Waiting for a volume.
     Pending,
-    /// It has one.
+    /// Bound to a volume.
     Bound,
-    /// The volume that it had is gone, and the data with it.
+    /// Its volume and data are lost.
     Lost,
 }
 
@@ -35,8 +36,8 @@ pub enum ClaimPhase {
 pub struct Class {
     /// Its name.
     pub name: String,
-    /// What makes its volumes.
+    /// The provisioner of its volumes.
     pub provisioner: String,
-    /// Whether claims that name no class get this one.
+    /// Whether it is the default class.
     pub is_default: bool,
 }

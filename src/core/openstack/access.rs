@@ -1,29 +1,29 @@
-//! Where the APIs are, and as whom they are asked.
+//! URLs and credentials of the APIs.
 
 use super::Api;
 use crate::catalog::Catalog;
 use crate::desired::Desired;
 use crate::endpoint::{Login, Url, internal};
 
-/// The types of services in the catalogue's `endpoint`, which are Keystone's (Service Types Authority).
+/// The service types in the catalogue's `endpoint`, as registered in Keystone (Service Types Authority).
 const COMPUTE: &str = "compute";
 const NETWORK: &str = "network";
 
-/// Where the cloud's own APIs are, inside the cluster, and as whom they are asked.
+/// The URLs of the cloud's APIs inside of the cluster, and the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The cloud's administrator.
+    /// The administrator's credentials.
     pub login: Login,
-    /// Keystone's version 3.
+    /// Version 3 of Keystone's API.
     pub identity: Url,
-    /// Nova, where it is part of the cloud.
+    /// Nova; `None` if the cloud has none.
     pub compute: Option<Url>,
-    /// Neutron, where it is part of the cloud.
+    /// Neutron; `None` if the cloud has none.
     pub network: Option<Url>,
 }
 
 impl Access {
-    /// Where an API is.
+    /// The URL of an API.
     pub fn url(&self, api: Api) -> Option<&Url> {
         match api {
             Api::Compute => self.compute.as_ref(),
@@ -32,7 +32,7 @@ impl Access {
     }
 }
 
-/// How to get at the APIs of a wanted cloud; `None` where it has no Keystone, or no administrator yet.
+/// Returns the access to the APIs of the desired cloud; `None` if it has no Keystone or no administrator yet.
 pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     let all = || {
         desired.releases.iter().filter_map(|(name, release)| {
@@ -53,7 +53,7 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     })
 }
 
-/// Whether a wanted cloud has Nova, though it may not be known yet how to get at it.
+/// Whether the desired cloud has Nova, even if its access is not known yet.
 pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
     names.into_iter().any(|endpoint| endpoint.endpoint == COMPUTE)

@@ -1,11 +1,11 @@
-//! A request as data.
+//! Requests as data.
 
 use std::fmt::{self, Write as _};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Which API is asked.
+/// The queried API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     /// Nova.
@@ -23,16 +23,16 @@ impl fmt::Display for Api {
     }
 }
 
-/// HTTP's method.
+/// The HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// It only asks.
+    /// Reads.
     Get,
-    /// It starts something.
+    /// Starts an operation.
     Post,
-    /// It changes something.
+    /// Changes an object.
     Put,
-    /// It removes something.
+    /// Deletes an object.
     Delete,
 }
 
@@ -48,42 +48,42 @@ impl Verb {
     }
 }
 
-/// How an answer's body is read.
+/// The parser of a response body.
 type Reader<T> = fn(&[u8]) -> Result<T, String>;
 
-/// A request, and how its answer is read.
+/// A request with the parser of its response.
 #[derive(Clone, Debug)]
 pub struct Call<T> {
-    /// Who is asked.
+    /// The API.
     pub api: Api,
-    /// What is done.
+    /// The method.
     pub verb: Verb,
     /// The path with its query.
     pub path: String,
-    /// What is sent.
+    /// The request body.
     pub body: Option<Value>,
     read: Reader<T>,
 }
 
 impl<T: DeserializeOwned> Call<T> {
-    /// Asks for JSON.
+    /// A request for JSON.
     pub(super) fn get(api: Api, path: String) -> Self {
         Self { api, verb: Verb::Get, path, body: None, read: json }
     }
 }
 
 impl Call<()> {
-    /// Does something whose answer says no more than that it was taken.
+    /// A request whose response body is ignored.
     pub(super) fn act(api: Api, verb: Verb, path: String, body: Option<Value>) -> Self {
         Self { api, verb, path, body, read: |_| Ok(()) }
     }
 }
 
 impl<T> Call<T> {
-    /// What an answer's body says.
+    /// Parses a response body.
     ///
     /// # Errors
-    /// When it is not what this asked for; why.
+    /// The body is not what the request expects.
     pub fn read(&self, body: &[u8]) -> Result<T, String> {
         (self.read)(body)
     }
@@ -93,8 +93,8 @@ fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
 }
 
-/// A word as a URL's path or query may hold it (RFC 3986: all but the unreserved characters are escaped).
-pub(super) fn escaped(word: &str) -> String {
+/// Percent-encodes text for a URL's path or query (RFC 3986: everything except unreserved characters).
+pub(super) fn encode(word: &str) -> String {
     word.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             text.push(byte.into());

@@ -1,82 +1,84 @@
-//! What can go wrong between us and the cloud's APIs.
+//! Errors of requests to the cloud's APIs.
 
 use serde_json::Value;
 
 use super::Api;
 
-/// How much of an API's own words is told, in characters.
-const TOLD: usize = 300;
+/// The maximum length of an API's error message, in characters.
+const MAX_MESSAGE: usize = 300;
 
-/// What can go wrong between us and the cloud's APIs. No request's headers and no token are part of it.
+/// An error of a request to the cloud's APIs. It contains no request headers and no tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The cloud has no such API.
     #[error("{0} is not part of this cloud")]
     Absent(Api),
-    /// Nothing could be connected to, or nothing answers as HTTP.
-    #[error("{what}: {why}; see whether its pods are ready and whether a NetworkPolicy keeps the operator out")]
+    /// The connection failed, or the response is no HTTP.
+    #[error("{what}: {why}; check that its pods are ready and that no NetworkPolicy blocks the operator")]
     Unreachable {
-        /// What was asked: `GET http://…`.
+        /// The request: `GET http://…`.
         what: String,
-        /// What came of it.
+        /// The reason.
         why: String,
     },
-    /// Keystone gives no token.
+    /// Keystone issued no token.
     #[error(
-        "{what}, as the cloud's administrator: {answer}; see whether Keystone has the password of keystone's values (endpoints.identity.auth.admin)"
+        "{what}, as the cloud's administrator: {answer}; check that Keystone has the password from keystone's values (endpoints.identity.auth.admin)"
     )]
     Login {
-        /// What was asked.
+        /// The request.
         what: String,
-        /// HTTP's answer: `401 Unauthorized`.
+        /// The HTTP status: `401 Unauthorized`.
         answer: String,
     },
-    /// The API refused.
+    /// The API refused the request.
     #[error("{what}: {answer}{}", said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Refused {
-        /// What was asked.
+        /// The request.
         what: String,
-        /// HTTP's code.
+        /// The HTTP status code.
         code: u16,
-        /// The code with its name: `409 Conflict`.
+        /// The HTTP status: `409 Conflict`.
         answer: String,
-        /// The API's own words.
+        /// The error message of the API.
         said: Option<String>,
     },
-    /// The answer is not what was asked for.
-    #[error("{what}: its answer can't be read: {why}; see what else answers under that address")]
+    /// The response is not what the request expects.
+    #[error("{what}: its response cannot be read: {why}; check what responds at that address")]
     Answer {
-        /// What was asked.
+        /// The request.
         what: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// Nova does not speak the version that is needed.
+    /// Nova does not support the required version.
     #[error(
-        "nova speaks version {has} of its API at most, and {wanted} is needed, which came with OpenStack Pike; upgrade nova, or do it by hand"
+        "nova supports API version {has} at most, but {wanted} is required (OpenStack Pike); upgrade nova, or do it by hand"
     )]
     TooOld {
-        /// The newest that it speaks.
+        /// The newest supported version.
         has: String,
-        /// The one that is needed.
+        /// The required version.
         wanted: String,
     },
 }
 
 impl Error {
-    /// Whether something is in the way that others have to move: HTTP's 409.
+    /// Whether the request conflicts with the state of the object: HTTP 409.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { code: 409, .. })
     }
 
-    /// Whether it is not there: HTTP's 404.
+    /// Whether the object does not exist: HTTP 404.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { code: 404, .. })
     }
 }
 
-/// An API's own words for a refusal, on one line: Nova's `{"conflictingRequest": {"message": …}}`, Neutron's `{"NeutronError": {"message": …}}`,
-/// and `{"errors": [{"detail": …}]}` where a version is refused (API-WG's errors).
+/// The error message in a response body, on one line.
+///
+/// Nova uses `{"conflictingRequest": {"message": …}}`, Neutron `{"NeutronError": {"message": …}}`, and unsupported
+/// versions are `{"errors": [{"detail": …}]}` (API-WG).
 pub fn said(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = body.as_object()?.values().find_map(|inner| {
@@ -84,6 +86,6 @@ pub fn said(body: &[u8]) -> Option<String> {
         inner.get("message").or_else(|| inner.get("detail"))?.as_str()
     })?;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short: String = text.chars().take(TOLD).collect();
+    let short: String = text.chars().take(MAX_MESSAGE).collect();
     (!short.is_empty()).then(|| if short.len() < text.len() { format!("{short} …") } else { short })
 }

@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use super::call::escaped;
+use super::call::encode;
 use super::{Api, Call, Verb};
 
-/// An agent, OVN's controllers included.
+/// An agent, including OVN controllers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Agent {
     /// Its UUID.
@@ -13,31 +13,31 @@ pub struct Agent {
     /// `Open vSwitch agent`, `OVN Controller agent` …
     #[serde(rename = "agent_type")]
     pub kind: String,
-    /// What neutron calls the host.
+    /// The host name in Neutron.
     pub host: String,
-    /// Whether it is heard of.
+    /// Whether it reports regularly.
     pub alive: bool,
-    /// Whether its administrator wants it to work.
+    /// Whether it is administratively enabled.
     #[serde(rename = "admin_state_up")]
     pub enabled: bool,
-    /// When it was heard of last; UTC without saying so.
+    /// When it last reported; UTC without a time zone.
     #[serde(default, rename = "heartbeat_timestamp")]
     pub heard: Option<String>,
 }
 
-/// Agents.
+/// A list of agents.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Agents {
-    /// In no order.
+    /// The agents, unordered.
     pub agents: Vec<Agent>,
 }
 
-/// The agents of a host, by the name that nova has for it too: ports are bound by it.
+/// The agents of a host. Neutron and Nova use the same host name, because ports are bound by it.
 pub fn agents(host: &str) -> Call<Agents> {
-    Call::get(Api::Network, format!("/v2.0/agents?host={}", escaped(host)))
+    Call::get(Api::Network, format!("/v2.0/agents?host={}", encode(host)))
 }
 
-/// Forgets an agent; one that lives comes back by itself.
+/// Deletes an agent. A running agent registers itself again.
 pub fn forget(id: &str) -> Call<()> {
-    Call::act(Api::Network, Verb::Delete, format!("/v2.0/agents/{}", escaped(id)), None)
+    Call::act(Api::Network, Verb::Delete, format!("/v2.0/agents/{}", encode(id)), None)
 }

@@ -1,26 +1,26 @@
-//! Nova (Compute API v2.1). Everything is asked in one microversion, the first in which services are known by UUID.
+//! Nova (Compute API v2.1). All requests use one microversion, the first that identifies services by UUID.
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::call::escaped;
+use super::call::encode;
 use super::{Api, Call, Error, Verb};
 
-/// The microversion that is spoken (2.53, OpenStack Pike): services by UUID, and with it what came before, `block_migration: auto` (2.25).
+/// The microversion (2.53, OpenStack Pike): services by UUID, and `block_migration: auto` (2.25).
 pub const VERSION: Version = Version { major: 2, minor: 53 };
 
-/// The header that names it (API guide: microversions).
+/// The header with the microversion (API guide: microversions).
 pub const VERSION_HEADER: &str = "X-OpenStack-Nova-API-Version";
 
-/// How many instances, or hypervisors, a page has.
+/// The page size of instances and hypervisors.
 const PAGE: usize = 200;
 
-/// A version of the API.
+/// An API version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// Before the dot.
+    /// The major version.
     pub major: u32,
-    /// After it: 2.9 is older than 2.53.
+    /// The minor version: 2.9 is older than 2.53.
     pub minor: u32,
 }
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// What Nova says of its API.
+/// The versions of Nova's API.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Versions {
     version: Described,
@@ -38,16 +38,16 @@ pub struct Versions {
 
 #[derive(Clone, Debug, Deserialize)]
 struct Described {
-    /// The newest microversion; empty before there were any.
+    /// The newest microversion; empty if microversions are not supported.
     #[serde(default)]
     version: String,
 }
 
 impl Versions {
-    /// Whether it speaks what is needed.
+    /// Checks that the required version is supported.
     ///
     /// # Errors
-    /// When it is too old.
+    /// The version is too old.
     pub fn suffice(&self) -> Result<(), Error> {
         let has = &self.version.version;
         let newest = has
@@ -61,90 +61,92 @@ impl Versions {
     }
 }
 
-/// Which versions it speaks. Nova itself tells that to anyone, but the pipeline of upstream's chart (`conf.paste`) wants a token for it as well.
+/// Queries the supported versions. Nova needs no token for it, but the pipeline of upstream's chart (`conf.paste`)
+/// does.
 pub fn versions() -> Call<Versions> {
     Call::get(Api::Compute, "/v2.1/".into())
 }
 
-/// A nova-compute.
+/// A nova-compute service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Service {
     /// Its UUID.
     pub id: String,
-    /// What nova calls the host.
+    /// The host name in Nova.
     pub host: String,
-    /// `enabled` or `disabled`: whether the scheduler gives it instances.
+    /// `enabled` or `disabled`: whether the scheduler uses it.
     pub status: String,
-    /// `up` or `down`: whether it is heard of.
+    /// `up` or `down`: whether it reports regularly.
     pub state: String,
-    /// Why it is disabled, in the words of who did it.
+    /// Why it is disabled.
     #[serde(default)]
     pub disabled_reason: Option<String>,
-    /// When it was heard of last, or changed; UTC without saying so.
+    /// When it last reported or changed; UTC without a time zone.
     #[serde(default, rename = "updated_at")]
     pub updated: Option<String>,
 }
 
 impl Service {
-    /// Whether the scheduler gives it instances.
+    /// Whether the scheduler uses it.
     pub fn is_enabled(&self) -> bool {
         self.status == "enabled"
     }
 
-    /// Whether it is heard of.
+    /// Whether it reports regularly.
     pub fn is_up(&self) -> bool {
         self.state == "up"
     }
 }
 
-/// All of them.
+/// A list of services.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Services {
-    /// In no order.
+    /// The services, unordered.
     pub services: Vec<Service>,
 }
 
-/// Every nova-compute.
+/// Lists all nova-compute services.
 pub fn services() -> Call<Services> {
     Call::get(Api::Compute, "/v2.1/os-services?binary=nova-compute".into())
 }
 
-/// The nova-compute of a node. Upstream's charts call a host what `hostname --fqdn` says on the node (`pod.use_fqdn.compute`, the default), so where
-/// no host has the node's own name it is the only one whose first label is the node's.
+/// Finds the nova-compute of a node.
 ///
-/// A kubelet writes its node's name in small letters, `hostname` does not.
+/// Upstream's charts use the node's `hostname --fqdn` as host name (`pod.use_fqdn.compute`, the default). Without a
+/// host of the node's name, the only host with the same first label is used. The case is ignored, because kubelets
+/// convert names to lower case.
 pub fn of_node<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
     named.or_else(|| {
         let short = first(node);
         let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
-        let mut alike = services.iter().filter(|service| {
-            // Of two full names none stands for the other.
+        let mut matching = services.iter().filter(|service| {
+            // Two different full names do not match.
             first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
-        alike.next().filter(|_| alike.next().is_none())
+        matching.next().filter(|_| matching.next().is_none())
     })
 }
 
-/// Takes a nova-compute out of the scheduler's choice, and says why (Nova keeps 255 characters).
+/// Disables a nova-compute for the scheduler, with the reason (limited to 255 characters by Nova).
 pub fn disable(id: &str, reason: &str) -> Call<()> {
     let reason: String = reason.chars().take(255).collect();
     change(id, json!({"status": "disabled", "disabled_reason": reason}))
 }
 
-/// Gives a nova-compute back to the scheduler.
+/// Enables a nova-compute for the scheduler.
 pub fn enable(id: &str) -> Call<()> {
     change(id, json!({"status": "enabled"}))
 }
 
 fn change(id: &str, body: serde_json::Value) -> Call<()> {
-    Call::act(Api::Compute, Verb::Put, format!("/v2.1/os-services/{}", escaped(id)), Some(body))
+    Call::act(Api::Compute, Verb::Put, format!("/v2.1/os-services/{}", encode(id)), Some(body))
 }
 
-/// Forgets a nova-compute and its host's mapping; refused with 409 while there are instances.
+/// Deletes a nova-compute and its host mapping. Nova refuses with 409 while it has instances.
 pub fn forget(id: &str) -> Call<()> {
-    Call::act(Api::Compute, Verb::Delete, format!("/v2.1/os-services/{}", escaped(id)), None)
+    Call::act(Api::Compute, Verb::Delete, format!("/v2.1/os-services/{}", encode(id)), None)
 }
 
 /// An instance.
@@ -152,12 +154,12 @@ pub fn forget(id: &str) -> Call<()> {
 pub struct Server {
     /// Its UUID.
     pub id: String,
-    /// What its owner calls it.
+    /// Its name.
     #[serde(default)]
     pub name: String,
     /// `ACTIVE`, `MIGRATING`, `SHUTOFF`, `ERROR` …
     pub status: String,
-    /// What is being done with it now.
+    /// The current task.
     #[serde(default, rename = "OS-EXT-STS:task_state")]
     pub task: Option<String>,
 }
@@ -165,7 +167,7 @@ pub struct Server {
 /// A page of instances.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Servers {
-    /// In the order of their making.
+    /// The instances, in order of creation.
     pub servers: Vec<Server>,
     #[serde(default)]
     servers_links: Vec<Link>,
@@ -177,90 +179,90 @@ struct Link {
 }
 
 impl Servers {
-    /// After which instance the next page begins; the link itself leads to the public endpoint.
+    /// The marker of the next page. The link itself refers to the public endpoint.
     pub fn next(&self) -> Option<&str> {
         let more = self.servers_links.iter().any(|link| link.rel == "next");
         self.servers.last().filter(|_| more).map(|server| server.id.as_str())
     }
 }
 
-/// The instances on a host, whoever owns them: a page of them, after this one.
+/// Lists a page of the instances on a host, of all projects, starting after `after`.
 pub fn servers(host: &str, after: Option<&str>) -> Call<Servers> {
-    let marker = after.map(|id| format!("&marker={}", escaped(id))).unwrap_or_default();
-    let path = format!("/v2.1/servers/detail?all_tenants=1&host={}&limit={PAGE}{marker}", escaped(host));
+    let marker = after.map(|id| format!("&marker={}", encode(id))).unwrap_or_default();
+    let path = format!("/v2.1/servers/detail?all_tenants=1&host={}&limit={PAGE}{marker}", encode(host));
     Call::get(Api::Compute, path)
 }
 
-/// Moves an instance elsewhere while it runs; the scheduler chooses where. It is taken at once, and done later.
+/// Starts a live migration to a host that the scheduler chooses. Nova accepts it at once and runs it in the background.
 pub fn live_migrate(id: &str) -> Call<()> {
     let body = json!({"os-migrateLive": {"host": null, "block_migration": "auto"}});
-    Call::act(Api::Compute, Verb::Post, format!("/v2.1/servers/{}/action", escaped(id)), Some(body))
+    Call::act(Api::Compute, Verb::Post, format!("/v2.1/servers/{}/action", encode(id)), Some(body))
 }
 
-/// A move of an instance, past or present.
+/// A migration of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Migration {
-    /// Counts up.
+    /// An increasing number.
     pub id: i64,
-    /// Whose.
+    /// The instance's UUID.
     #[serde(rename = "instance_uuid")]
     pub server: String,
     /// `queued`, `preparing`, `running`, `completed`, `error`, `failed`, `cancelled` …
     pub status: String,
-    /// The host that it leads to, once one is chosen.
+    /// The destination host, once it is chosen.
     #[serde(default, rename = "dest_compute")]
     pub destination: Option<String>,
 }
 
 impl Migration {
-    /// Whether it came to nothing.
+    /// Whether it failed.
     pub fn has_failed(&self) -> bool {
         ["error", "failed", "cancelled"].contains(&self.status.as_str())
     }
 
-    /// Whether it has not ended.
+    /// Whether it is in progress.
     pub fn is_running(&self) -> bool {
         !self.has_failed()
             && !["completed", "done", "finished", "confirmed", "reverted"].contains(&self.status.as_str())
     }
 }
 
-/// Moves of instances.
+/// A list of migrations.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Migrations {
-    /// In no order.
+    /// The migrations, unordered.
     pub migrations: Vec<Migration>,
 }
 
-/// The live migrations away from a host, those in progress and those of the past that Nova has a record of.
+/// Lists the live migrations away from a host, including past ones.
 pub fn migrations(host: &str) -> Call<Migrations> {
-    let path = format!("/v2.1/os-migrations?migration_type=live-migration&source_compute={}", escaped(host));
+    let path = format!("/v2.1/os-migrations?migration_type=live-migration&source_compute={}", encode(host));
     Call::get(Api::Compute, path)
 }
 
-/// The moves of instances to or from a host, cold ones and evacuations included: Nova filters by no destination alone.
+/// Lists all migrations to or from a host, including cold ones and evacuations. Nova cannot filter by destination only.
 pub fn moves(host: &str) -> Call<Migrations> {
-    Call::get(Api::Compute, format!("/v2.1/os-migrations?host={}", escaped(host)))
+    Call::get(Api::Compute, format!("/v2.1/os-migrations?host={}", encode(host)))
 }
 
-/// An instance by its UUID.
+/// A response with one instance.
 #[derive(Clone, Debug, Deserialize)]
 pub struct One {
-    /// It.
+    /// The instance.
     pub server: Server,
 }
 
-/// One instance, whoever owns it.
+/// Queries one instance of any project.
 pub fn server(id: &str) -> Call<One> {
-    Call::get(Api::Compute, format!("/v2.1/servers/{}", escaped(id)))
+    Call::get(Api::Compute, format!("/v2.1/servers/{}", encode(id)))
 }
 
-/// A hypervisor of a host that is mapped into a cell: others are not told.
+/// A hypervisor. Nova lists only those of hosts that are mapped to a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Hypervisor {
     /// Its UUID.
     pub id: String,
-    /// What libvirt calls it: mostly the host's full name.
+    /// Its name in libvirt, usually the full host name.
     #[serde(rename = "hypervisor_hostname")]
     pub name: String,
     /// Its nova-compute.
@@ -270,29 +272,29 @@ pub struct Hypervisor {
 /// The nova-compute of a hypervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct HypervisorService {
-    /// What nova calls the host.
+    /// The host name in Nova.
     pub host: String,
 }
 
 /// A page of hypervisors.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Hypervisors {
-    /// In no order that means anything.
+    /// The hypervisors, unordered.
     pub hypervisors: Vec<Hypervisor>,
     #[serde(default)]
     hypervisors_links: Vec<Link>,
 }
 
 impl Hypervisors {
-    /// After which hypervisor the next page begins.
+    /// The marker of the next page.
     pub fn next(&self) -> Option<&str> {
         let more = self.hypervisors_links.iter().any(|link| link.rel == "next");
         self.hypervisors.last().filter(|_| more).map(|hypervisor| hypervisor.id.as_str())
     }
 }
 
-/// The hypervisors of hosts that are mapped into a cell: a page of them, after this one (2.33; each is told with some kilobytes about its CPU).
+/// Lists a page of hypervisors, starting after `after` (microversion 2.33).
 pub fn hypervisors(after: Option<&str>) -> Call<Hypervisors> {
-    let marker = after.map(|id| format!("&marker={}", escaped(id))).unwrap_or_default();
+    let marker = after.map(|id| format!("&marker={}", encode(id))).unwrap_or_default();
     Call::get(Api::Compute, format!("/v2.1/os-hypervisors/detail?limit={PAGE}{marker}"))
 }

@@ -8,7 +8,7 @@ fn service(host: &str) -> nova::Service {
 }
 
 #[test]
-fn a_node_is_found_by_its_own_name_else_by_the_only_one_that_begins_with_it() {
+fn finds_service_by_node_name_or_first_label() {
     let of = |hosts: &[&str], node: &str| {
         let services: Vec<_> = hosts.iter().map(|host| service(host)).collect();
         nova::of_node(&services, node).map(|service| service.host.clone())
@@ -16,13 +16,13 @@ fn a_node_is_found_by_its_own_name_else_by_the_only_one_that_begins_with_it() {
     assert_eq!(of(&["n1.example.org", "n1"], "n1").as_deref(), Some("n1"));
     assert_eq!(of(&["n1.example.org", "n11.example.org"], "n1").as_deref(), Some("n1.example.org"));
     assert_eq!(of(&["n1", "n2"], "n2.example.org").as_deref(), Some("n2"));
-    assert_eq!(of(&["n1.a.org", "n1.b.org"], "n1"), None, "either of two");
-    assert_eq!(of(&["n1.a.org"], "n1.b.org"), None, "another one");
+    assert_eq!(of(&["n1.a.org", "n1.b.org"], "n1"), None, "ambiguous");
+    assert_eq!(of(&["n1.a.org"], "n1.b.org"), None, "another host");
     assert_eq!(of(&[], "n1"), None);
 }
 
 #[test]
-fn an_api_before_the_version_that_is_needed_is_too_old() {
+fn rejects_old_api_versions() {
     let of = |newest: &str| {
         let body = json!({"version": {"id": "v2.1", "version": newest, "min_version": "2.1"}}).to_string();
         nova::versions().read(body.as_bytes()).unwrap().suffice()
@@ -30,14 +30,14 @@ fn an_api_before_the_version_that_is_needed_is_too_old() {
     for enough in ["2.53", "2.96", "3.1", "2.100"] {
         assert_eq!(of(enough), Ok(()), "{enough}");
     }
-    for (old, told) in [("2.9", "2.9"), ("2.52", "2.52"), ("", "2.0")] {
+    for (old, reported) in [("2.9", "2.9"), ("2.52", "2.52"), ("", "2.0")] {
         let error = of(old).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("nova speaks version {told} of its API at most")), "{error}");
+        assert!(error.starts_with(&format!("nova supports API version {reported} at most")), "{error}");
     }
 }
 
 #[test]
-fn pages_go_on_after_the_last_instance_while_there_is_a_link() {
+fn next_page_starts_after_the_last_instance() {
     let page = |links: serde_json::Value| {
         let server = json!({"id": "b", "name": "web", "status": "ACTIVE", "OS-EXT-STS:task_state": null});
         let body = json!({"servers": [server], "servers_links": links}).to_string();
@@ -51,7 +51,7 @@ fn pages_go_on_after_the_last_instance_while_there_is_a_link() {
 }
 
 #[test]
-fn a_migration_runs_has_failed_or_is_done() {
+fn classifies_migration_status() {
     let of = |status: &str| nova::Migration { id: 1, server: "a".into(), status: status.into(), destination: None };
     for running in ["accepted", "queued", "preparing", "running", "post-migrating"] {
         assert!(of(running).is_running() && !of(running).has_failed(), "{running}");
@@ -63,7 +63,7 @@ fn a_migration_runs_has_failed_or_is_done() {
 }
 
 #[test]
-fn refusals_are_told_in_the_apis_own_words_on_one_line() {
+fn extracts_error_messages_on_one_line() {
     let of = |body: serde_json::Value| said(body.to_string().as_bytes());
     let conflict = of(json!({"conflictingRequest": {"code": 409, "message": "Unable to delete\n  compute service"}}));
     assert_eq!(conflict.as_deref(), Some("Unable to delete compute service"));
@@ -76,14 +76,14 @@ fn refusals_are_told_in_the_apis_own_words_on_one_line() {
 }
 
 #[test]
-fn a_reason_is_as_long_as_nova_keeps_it() {
+fn shortens_disabled_reason() {
     let body = nova::disable("s", &"x".repeat(999)).body.unwrap();
     assert_eq!(body["disabled_reason"].as_str().map(str::len), Some(255));
     assert_eq!(nova::enable("s").body, Some(json!({"status": "enabled"})));
 }
 
 #[test]
-fn a_token_says_when_it_ends_and_never_what_it_is() {
+fn reads_token_expiry_and_hides_the_token() {
     let body = json!({"token": {"expires_at": "2026-11-21T18:00:00.000000Z", "catalog": []}}).to_string();
     assert_eq!(expiry(body.as_bytes()), Some("2026-11-21T18:00:00Z".parse().unwrap()));
     assert_eq!(expiry(b"{}"), None);

@@ -1,9 +1,9 @@
-//! How long a token counts.
+//! The lifetime of tokens.
 
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
-/// When the token expires that came with this body; `None` where the body does not say (Identity API v3: `token.expires_at`).
+/// The expiry time of a token from its response body, if present (Identity API v3: `token.expires_at`).
 pub fn expiry(body: &[u8]) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Document {

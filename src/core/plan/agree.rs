@@ -1,4 +1,4 @@
-//! A change of what runs: whether a person must agree to it first.
+//! Approval of changes to a running release.
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,42 @@ use crate::observed::ReleaseSeen;
 use crate::release::{NO_GUESTS, NO_SPLIT};
 
 impl Context<'_> {
-    pub(super) fn failed(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    pub(super) fn retry_step(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
         let same = seen.inputs.as_deref() == Some(release.inputs.as_str());
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
-            true => self.submit(name, release, Some(seen), Why::Retry(count)),
-            // A release that once was deployed is running: what changes it is judged as any other change.
-            false if seen.was_deployed => self.approve(name, release, seen),
-            false => self.submit(name, release, Some(seen), Why::Spec),
+            true => self.upgrade_step(name, release, Some(seen), Why::Retry(count)),
+            // A release that was deployed once is running: its change needs the same approval as any other.
+            false if seen.was_deployed => self.change_step(name, release, seen),
+            false => self.upgrade_step(name, release, Some(seen), Why::Spec),
         }
     }
 
-    pub(super) fn approve(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
         let ours = seen.catalog.as_deref() != Some(release.catalog.as_str());
-        // What guests did not have before they can't miss.
+        // Instances cannot miss what they did not have before.
         let held = seen.guests.as_deref().is_some_and(|held| held != NO_GUESTS) && seen.guests != release.guests;
         let restarts = self.restarts(release, seen);
         let adopted = super::adopt::is_adopted(seen);
         let why = match (held, restarts.is_empty(), ours) {
             _ if adopted => Why::Adopted,
-            (true, ..) => Why::Guests(super::guests::hosts(self.observed)),
+            (true, ..) => Why::Guests(super::guests::describe_hosts(self.observed)),
             (false, false, _) => Why::Split(restarts),
             (false, true, true) => Why::Catalog,
-            (false, true, false) => return self.submit(name, release, Some(seen), Why::Spec),
+            (false, true, false) => return self.upgrade_step(name, release, Some(seen), Why::Spec),
         };
-        // What was made by others is never changed without a person's word, whatever the spec says of later changes.
+        // Adopted releases never change without explicit approval, whatever the spec sets for later changes.
         let agreed = if adopted { self.is_approved() } else { self.approved() };
         if !agreed && release.blocked.is_none() {
             return Step::Wait(Wait::Approval(why));
         }
-        self.submit(name, release, Some(seen), why)
+        self.upgrade_step(name, release, Some(seen), why)
     }
 
-    /// The pods that are made anew because the `DaemonSets` are split by node in another way: those of every component that is split now or then,
-    /// since the record tells only that something of it changed.
+    /// The pods that restart because the `DaemonSets` are split by node in another way.
+    ///
+    /// Counts the pods of every component that is split now or was before: the record states only that the split
+    /// changed.
     fn restarts(&self, release: &DesiredRelease, seen: &ReleaseSeen) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if seen.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -66,12 +68,12 @@ impl Context<'_> {
         pods.into_iter().filter_map(hit).collect()
     }
 
-    pub(super) fn foreign(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
+    pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, seen: &ReleaseSeen) -> Step {
         let new_spec = seen.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         if Policy::names(&self.policy.repair, name) {
-            self.submit(name, release, Some(seen), Why::Repair)
+            self.upgrade_step(name, release, Some(seen), Why::Repair)
         } else if new_spec {
-            self.approve(name, release, seen)
+            self.change_step(name, release, seen)
         } else {
             let description = seen.body.as_ref().map(|body| body.description.clone()).unwrap_or_default();
             Step::Wait(Wait::Foreign { revision: seen.revision, description, since: seen.since })

@@ -1,4 +1,4 @@
-//! What comes before an operation begins: what forbids it, what it waits for, what is cleared out of its way.
+//! The checks and preparations before an operation starts.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,21 @@ use crate::observed::{Failed, Key, Mend, ReleaseSeen};
 use crate::release::{Sweep, leaving, unswept};
 
 impl Context<'_> {
-    /// An upgrade, or what it waits for; `seen` is what helm recorded, where anything.
-    pub(super) fn submit(&self, name: &str, release: &DesiredRelease, seen: Option<&ReleaseSeen>, why: Why) -> Step {
+    /// The upgrade of a release, or the reason why it waits; `seen` is helm's newest record, if any.
+    pub(super) fn upgrade_step(
+        &self,
+        name: &str,
+        release: &DesiredRelease,
+        seen: Option<&ReleaseSeen>,
+        why: Why,
+    ) -> Step {
         if let Some(blocked) = Self::blocked(release) {
             return blocked;
         }
         if let Some(wait) = self.backoff(name, &release.key, "upgrade", &release.inputs) {
             return wait;
         }
-        let unmet = self.unmet(release);
+        let unmet = self.unmet_needs(release);
         if !unmet.is_empty() {
             return Step::Wait(Wait::Needs(unmet));
         }
@@ -32,8 +38,10 @@ impl Context<'_> {
         Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
     }
 
-    /// The wait after a failure. A person who asks for repair has mended something: what only a hand could mend is then tried as soon as
-    /// anything else.
+    /// The backoff after a failure.
+    ///
+    /// A person who requests a repair has fixed something, so failures that need manual work are retried as soon as
+    /// others.
     pub(super) fn backoff(&self, name: &str, key: &Key, verb: &str, inputs: &str) -> Option<Step> {
         let failed = self.observed.failures.get(key).filter(|failed| failed.verb == verb && failed.inputs == inputs)?;
         let Failed { at, count, message, .. } = failed;
@@ -46,8 +54,9 @@ impl Context<'_> {
         (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 
-    /// What failed revisions left behind, once a revision has succeeded; and before the next operation, because helm then forgets records.
-    pub(super) fn sweep(&self, state: &State<'_>, step: &Step) -> Option<Sweep> {
+    /// The leftovers of failed revisions to clean up: after a revision succeeded, and before the next operation,
+    /// because helm then drops old records.
+    pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Sweep> {
         let seen = match state {
             State::InSync(seen) | State::Failed(seen) | State::OutOfDate(seen) | State::Foreign(seen) => *seen,
             State::Absent
@@ -72,24 +81,24 @@ impl Context<'_> {
     }
 }
 
-/// The Jobs to delete before an upgrade; `None` where they are not known yet.
+/// The Jobs to delete before an upgrade; `None` if they are not known yet.
 ///
-/// Plain Jobs can't be changed. The Jobs of hooks helm replaces itself, but only after it has changed the workloads: new pods would find the
-/// last `db-sync` complete and start on a schema that is not theirs (`openstack-helm.md` §3.2.5). That matters when images change; with the
-/// same images the schema is the same, and pods that restart meanwhile need not wait. Which Jobs these are helm's record says, better than
-/// a list in the catalogue could for every version of a chart.
+/// Plain Jobs are immutable. Helm replaces hook Jobs itself, but only after it changed the workloads: new pods would
+/// find the previous `db-sync` complete and start on an old schema. That matters only if images change. The hook Jobs
+/// are taken from helm's record, because they differ between chart versions.
 pub fn jobs_before(release: &DesiredRelease, seen: &ReleaseSeen) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, seen) {
         let known: BTreeSet<String> = jobs.iter().cloned().collect();
         let hooks = seen.body.as_ref()?.hook_jobs.iter();
-        let here = hooks.filter(|(namespace, _)| *namespace == release.key.namespace).map(|(_, name)| name.clone());
-        jobs.extend(here.filter(|name| !known.contains(name)));
+        let in_namespace =
+            hooks.filter(|(namespace, _)| *namespace == release.key.namespace).map(|(_, name)| name.clone());
+        jobs.extend(in_namespace.filter(|name| !known.contains(name)));
     }
     Some(jobs)
 }
 
-/// Whether the newest revision was given the same images: what it says of itself counts only where we made it.
+/// Whether we made the newest revision with the same images. The label counts only on our own revisions.
 fn has_images(release: &DesiredRelease, seen: &ReleaseSeen) -> bool {
     let ours = seen.attempt.as_ref().is_some_and(|attempt| attempt.revision == seen.revision);
     ours && seen.images.as_deref() == Some(release.images.as_str())

@@ -1,4 +1,4 @@
-//! Whether a release in sync is done: its workloads, this revision's Jobs, and its API where that can be asked.
+//! Readiness of a release in sync: its workloads, the Jobs of its revision, and its API if that is probed.
 
 use super::Step;
 use crate::api::{ComponentVerdict, REPAIR};
@@ -7,9 +7,9 @@ use crate::desired::DesiredRelease;
 use crate::health;
 use crate::observed::{Daemons, Key, Observed, ReleaseSeen, Workload};
 
-/// Whether a component of the release `key` is available to those that need it.
+/// Whether a component of release `key` is available to its dependents.
 pub fn component_available(component: &Component, key: &Key, observed: &Observed) -> bool {
-    // A DaemonSet that per-node overrides emptied stands beside those that took its nodes over.
+    // Per-node overrides can leave a DaemonSet without nodes, next to those that took its nodes over.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -20,7 +20,7 @@ fn workloads<'a>(key: &'a Key, observed: &'a Observed) -> impl Iterator<Item = &
     observed.workloads.iter().filter(|workload| workload.namespace == key.namespace && workload.release == key.name)
 }
 
-/// The step of a release in sync: ready, or what is not ready yet.
+/// The step of a release in sync: ready, or the list of what is not ready yet.
 pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observed) -> Step {
     let Some(body) = &seen.body else { return Step::Settle(vec!["its release record is being read".into()]) };
     let mut lines = Vec::new();
@@ -28,7 +28,7 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
         let is =
             |workload: &&Workload| workload.kind == *kind && workload.namespace == *namespace && workload.name == *name;
         let Some(workload) = observed.workloads.iter().find(is) else {
-            lines.push(format!("{kind:?} {name} is not there; if it was deleted, annotate {REPAIR}=<release>"));
+            lines.push(format!("{kind:?} {name} does not exist; if it was deleted, annotate {REPAIR}=<release>"));
             continue;
         };
         if observed.is_scaled_away(workload) {
@@ -37,34 +37,35 @@ pub fn settling(release: &DesiredRelease, seen: &ReleaseSeen, observed: &Observe
         }
         let needed = release.components.contains_key(&workload.component);
         if !is_ready(workload) && !is_renewed(workload, observed) && (needed || !is_idle(workload)) {
-            lines.push(line(workload));
+            lines.push(describe(workload));
         }
     }
     for (namespace, name) in &body.jobs {
         let job = observed.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-        // A Job that is gone was complete before helm recorded the revision as deployed, or is a plain one that is still to come.
+        // A Job that does not exist was complete before helm recorded the revision as deployed, or is a plain Job that
+        // is still to be created.
         if let Some(job) = job.filter(|job| !job.complete) {
             let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
             lines.push(format!("Job {name} is not complete{why}"));
         }
     }
     if let Some(trouble) = observed.endpoints.get(&release.key).and_then(|seen| seen.trouble.as_ref()) {
-        lines.push(format!("its endpoint does not answer as it should: {trouble}"));
+        lines.push(format!("its endpoint does not respond as expected: {trouble}"));
     }
     if lines.is_empty() { Step::Ready } else { Step::Settle(lines) }
 }
 
-/// A `DaemonSet` without nodes that no preset asked for is nothing to wait for.
+/// Whether it is a `DaemonSet` without nodes. Ignored unless the release requires its component.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
 
-/// A node that is not there is told of, and holds nothing up: of three hundred one mostly is.
+/// Whether the workload is ready. A missing node only degrades it: in large clusters some node is usually down.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::verdict(workload).status, ComponentVerdict::Ready | ComponentVerdict::Degraded)
 }
 
-/// What is made anew batch by batch is missing on no more nodes than a batch has, and does not hang: nothing waits for it.
+/// Whether the workload only misses the pods of the batch that is being replaced, and none of them is stuck.
 fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
     let Workload { namespace, component, desired, ready, trouble, .. } = workload;
     let daemons = Daemons { namespace: namespace.clone(), component: component.clone() };
@@ -74,7 +75,7 @@ fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
         && observed.renewed.get(&daemons).is_some_and(|most| desired - ready <= *most)
 }
 
-fn line(workload: &Workload) -> String {
+fn describe(workload: &Workload) -> String {
     let verdict = health::verdict(workload);
     let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
     format!("{} {}{reason}", workload.component, verdict.ready)

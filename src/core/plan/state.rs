@@ -5,37 +5,38 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use crate::desired::DesiredRelease;
 use crate::observed::{Key, Observed, Owner, ReleaseSeen, RunningSeen};
 
-/// How long a pending record of a foreign helm is respected: no operation of upstream's charts takes longer without a new record.
-const FOREIGN_PATIENCE: SignedDuration = SignedDuration::from_mins(30);
+/// How long a pending record of a foreign helm is respected. No operation of the upstream charts takes longer without a
+/// new record.
+const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
-/// The state of one release: every case that `plan` tells apart.
+/// The state of one release.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State<'a> {
     /// Helm has no record of it.
     Absent,
-    /// A child of ours is at it.
+    /// A helm process of ours is running for it.
     Running(&'a RunningSeen),
-    /// Someone alive holds it: until when that is respected, where that ends.
+    /// Another process holds it, until the given time if the lock expires.
     Locked(&'a ReleaseSeen, Option<Timestamp>),
-    /// A dead attempt left it pending.
+    /// An interrupted operation left it pending.
     Abandoned(&'a ReleaseSeen),
-    /// An uninstall began and did not end.
+    /// An uninstall was started and not finished.
     Uninstalling(&'a ReleaseSeen),
-    /// The newest operation, ours, failed.
+    /// Our newest operation failed.
     Failed(&'a ReleaseSeen),
-    /// Deployed by us, with other inputs than are wanted.
+    /// Deployed by us with other inputs than desired.
     OutOfDate(&'a ReleaseSeen),
-    /// Deployed by us with the wanted inputs.
+    /// Deployed by us with the desired inputs.
     InSync(&'a ReleaseSeen),
-    /// Ours, but the newest revision is someone else's.
+    /// Managed by us, but someone else made the newest revision.
     Foreign(&'a ReleaseSeen),
-    /// Never ours.
+    /// Never managed by us.
     Unmanaged(&'a ReleaseSeen),
-    /// Its newest record can't be read.
+    /// Its newest record cannot be decoded.
     Undecodable(&'a str),
 }
 
-/// Classifies a release; `wanted` is `None` for one that is not wanted any more.
+/// Classifies a release; `wanted` is `None` if it is no longer desired.
 pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Observed, now: Timestamp) -> State<'a> {
     if let Some(running) = observed.running.get(key) {
         return State::Running(running);
@@ -45,17 +46,18 @@ pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Ob
         return State::Undecodable(problem);
     }
     let Some(attempt) = &seen.attempt else {
-        // Someone's revision without our labels over revisions of ours is as foreign as one that inherited them.
+        // A revision without our labels, made on top of ours, is as foreign as one that inherited the labels.
         return if seen.is_ours() { State::Foreign(seen) } else { State::Unmanaged(seen) };
     };
-    // A foreign upgrade inherits our labels, a rollback revives old ones: only an attempt for this very revision is ours.
+    // A foreign upgrade inherits our labels and a rollback restores old ones. The revision is ours only if the attempt
+    // label names it.
     let ours = attempt.revision == seen.revision;
     match seen.status.as_str() {
         "pending-install" | "pending-upgrade" | "pending-rollback" => match (ours, attempt.owner) {
             (true, Owner::Us | Owner::Dead) => State::Abandoned(seen),
             (true, Owner::Alive) => State::Locked(seen, None),
             (false, _) | (true, Owner::Unknown) => {
-                let until = seen.since.and_then(|since| since.checked_add(FOREIGN_PATIENCE).ok());
+                let until = seen.since.and_then(|since| since.checked_add(FOREIGN_LOCK_TIMEOUT).ok());
                 if until.is_some_and(|until| until <= now) {
                     State::Abandoned(seen)
                 } else {
@@ -64,7 +66,7 @@ pub fn classify<'a>(wanted: Option<&DesiredRelease>, key: &Key, observed: &'a Ob
             }
         },
         "uninstalling" => State::Uninstalling(seen),
-        // With --keep-history an uninstalled release still has records; an install goes over them.
+        // With --keep-history an uninstalled release still has records; an install is possible on top of them.
         "uninstalled" => State::Absent,
         "failed" if ours => State::Failed(seen),
         _ if !ours => State::Foreign(seen),

@@ -1,4 +1,4 @@
-//! From state to step: the table.
+//! The step for each state.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -13,156 +13,158 @@ use crate::release::Sweep;
 pub struct Decision {
     /// The release's identity.
     pub key: Key,
-    /// What to do, or what it waits for.
+    /// The operation to start, or the reason to wait.
     pub step: Step,
-    /// What failed revisions left behind, to be removed before the step.
+    /// Leftovers of failed revisions to clean up before the step.
     pub sweep: Option<Sweep>,
-    /// What is done about objects that others changed, where there are any.
+    /// The handling of drift; `None` without drift.
     pub mending: Option<Mending>,
 }
 
-/// What to do with a release now.
+/// The next step of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Start this.
+    /// Start an operation.
     Do(Action, Why),
-    /// Nothing to start, for this reason.
+    /// Start nothing, for this reason.
     Wait(Wait),
-    /// In sync; these workloads and Jobs are not ready yet, one line each.
+    /// In sync, but these workloads and Jobs are not ready yet, one line each.
     Settle(Vec<String>),
     /// In sync and ready.
     Ready,
 }
 
-/// Something that the shell can start.
+/// An operation that a module with I/O starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// `helm upgrade --install`, after deleting these Jobs.
     Upgrade {
-        /// Jobs to delete before: plain ones are immutable, and those of hooks must not be taken for this revision's.
+        /// The Jobs to delete first: plain Jobs are immutable, and hook Jobs of the previous revision must not be
+        /// mistaken for new ones.
         delete_jobs: Vec<String>,
     },
     /// `helm uninstall`.
     Uninstall {
-        /// Whether hooks are left out.
+        /// Whether hooks are skipped.
         skip_hooks: bool,
     },
-    /// Unlock the record that a dead attempt left behind.
+    /// Unlock the record of an interrupted operation.
     Recover,
-    /// Take our labels from the release's records: it is nobody's from then on.
+    /// Remove our labels from the release's records, which leaves it unmanaged.
     LetGo,
-    /// Label the record that someone else made, as ours.
+    /// Add our labels to a record that someone else made.
     Adopt {
-        /// Whether it is as wanted; else it is out of date from then on.
+        /// Whether it equals the desired state; otherwise it is out of date afterwards.
         in_sync: bool,
     },
-    /// Stop the child that runs: its inputs are not wanted any more and can't succeed.
+    /// Stop the running helm process: its inputs are outdated and it cannot succeed.
     Stop,
 }
 
-/// Why something is done.
+/// The reason for an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// It is not installed.
     Install,
-    /// The spec (or an input it names) changed.
+    /// The spec, or an input that it refers to, changed.
     Spec,
     /// The operator or its catalogue changed, not the spec.
     Catalog,
-    /// Something changed that guests which run hold on to; where they may run, see [`super::guests::hosts`].
+    /// Something that running instances depend on changed. Contains their hosts, see [`super::guests::describe_hosts`].
     Guests(String),
-    /// Its `DaemonSets` are split by node in another way: all their pods, of these components on so many nodes, are made anew.
+    /// The `DaemonSets` are split by node in another way, which recreates the pods of these components on so many
+    /// nodes.
     Split(Vec<(Component, i32)>),
     /// The last attempt failed.
     Retry(u32),
-    /// Repair was asked for.
+    /// A person requested a repair.
     Repair,
-    /// Others changed its objects, and the spec wants that taken back.
+    /// Others changed its objects, and the spec requests to repair that.
     Drift,
-    /// It is not wanted any more.
+    /// It is no longer desired.
     Unwanted,
-    /// An uninstall began and did not end.
+    /// An uninstall was started and not finished.
     Unfinished,
-    /// A dead attempt left this status.
+    /// An interrupted operation left this status.
     Abandoned(String),
-    /// The spec lets it go.
+    /// The spec does not manage it any more.
     Unmanaged,
-    /// Someone else made it just as it is wanted.
+    /// A foreign revision equals the desired state.
     Alike,
-    /// A person asked for it to be taken over.
+    /// A person requested its adoption.
     Asked,
-    /// It was taken over as others made it, and is not as wanted.
+    /// It was adopted and differs from the desired state.
     Adopted,
-    /// The spec changed while helm waits for something that can't succeed.
+    /// The spec changed while helm waits for something that cannot succeed.
     Superseded(String),
 }
 
 /// Why a release waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wait {
-    /// For components to become available.
+    /// For these components to become available.
     Needs(Vec<Component>),
-    /// For our own helm.
+    /// For our own helm process.
     Helm {
         /// `upgrade` or `uninstall`.
         verb: String,
-        /// Whether it waits for a free slot, or for processors that other helms render on.
+        /// Whether it is queued for a free slot, or for CPUs that other helm processes use to render.
         queued: bool,
-        /// The hook that it waits for, and what is wrong with it.
+        /// The hook that it waits for, with its problem.
         hook: Option<String>,
     },
-    /// For a helm that is not ours, or an operator that still lives.
+    /// For a foreign helm process, or for another operator process that is running.
     Locked {
-        /// Until when that is respected, where that ends: no watch tells.
+        /// When the lock expires, if it does. No watch reports that.
         until: Option<Timestamp>,
-        /// Who holds it.
+        /// The holder.
         message: String,
     },
-    /// For a person's approval.
+    /// For approval.
     Approval(Why),
-    /// For time to pass after a failure.
+    /// For the backoff after a failure.
     Backoff {
-        /// Until when.
+        /// When it ends.
         until: Timestamp,
-        /// How often it failed in a row.
+        /// The number of failures in a row.
         count: u32,
-        /// What went wrong.
+        /// The failure.
         message: String,
     },
-    /// For the spec, or what it refers to, to be mended.
+    /// For the spec, or an object that it refers to, to be fixed.
     Blocked {
-        /// A condition's reason.
+        /// The reason of the condition.
         reason: String,
-        /// What, where, why, what to do.
+        /// What happened, where and why, and what to do.
         message: String,
     },
-    /// For `paused` to be taken back.
+    /// For `paused` to be removed.
     Paused,
-    /// For the spec to be mended: nothing is done for one that is refused.
+    /// For the spec to be fixed: a refused spec is not applied.
     Refused,
-    /// For its release record to be read: what it says decides what is deleted before.
+    /// For its release record to be read, which decides what is deleted before the operation.
     Record,
-    /// For releases that need it to be gone.
+    /// For these dependent releases to be removed.
     Dependents(Vec<String>),
-    /// A person must decide: someone else's revision.
+    /// For a person to decide about a foreign revision.
     Foreign {
         /// The revision.
         revision: i64,
-        /// Helm's own words for what was done (`Rollback to 1`); empty until its record was read.
+        /// Helm's description of the operation (`Rollback to 1`); empty before the record was read.
         description: String,
-        /// When its record was made.
+        /// When the record was created.
         since: Option<Timestamp>,
     },
-    /// A person must decide: never ours. With how it stands to what is wanted, where that is known.
+    /// For a person to decide about a release that osdpl never managed, with the comparison if it is known.
     Unmanaged(Option<Verdict>),
-    /// A person must look: unreadable.
+    /// For a person to inspect a record that cannot be decoded.
     Undecodable(String),
     /// The namespace is being deleted.
     Terminating(String),
 }
 
 impl Step {
-    /// When only time has to pass: until when.
+    /// When to requeue, if the wait only needs time.
     pub fn wake(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
@@ -173,17 +175,17 @@ impl Step {
 }
 
 impl Context<'_> {
-    pub(super) fn wanted(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
+    pub(super) fn desired_step(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
         match state {
-            State::Running(child) => self.running(name, &release.key, child, Some(release)),
-            _ if !release.managed => Self::let_go(state),
+            State::Running(child) => self.running_step(name, &release.key, child, Some(release)),
+            _ if !release.managed => Self::unmanage_step(state),
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
-            State::Unmanaged(seen) => self.unmanaged(name, release, seen),
-            State::Locked(seen, until) => Step::Wait(locked(seen, until)),
+            State::Unmanaged(seen) => self.unmanaged_step(name, release, seen),
+            State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
-            State::InSync(seen) if !self.mends(name, release) => settling(release, seen, self.observed),
-            // Labels change nothing that runs: what was done by hand while it was paused is in sync already.
-            State::Foreign(seen) | State::OutOfDate(seen) if self.is_alike(release, seen) => {
+            State::InSync(seen) if !self.needs_repair(name, release) => settling(release, seen, self.observed),
+            // Labels do not change running pods: an upgrade by hand during a pause may be in sync already.
+            State::Foreign(seen) | State::OutOfDate(seen) if self.matches_desired(release, seen) => {
                 Step::Do(Action::Adopt { in_sync: true }, Why::Alike)
             }
             _ if self.policy.paused || release.paused => Step::Wait(Wait::Paused),
@@ -192,36 +194,38 @@ impl Context<'_> {
             }
             State::Abandoned(seen) => Step::Do(Action::Recover, Why::Abandoned(seen.status.clone())),
             State::Uninstalling(_) => Step::Do(self.uninstall(name, &release.key), Why::Unfinished),
-            State::Absent => self.submit(name, release, None, Why::Install),
-            State::Failed(seen) => self.failed(name, release, seen),
-            State::OutOfDate(seen) => self.approve(name, release, seen),
-            State::Foreign(seen) => self.foreign(name, release, seen),
-            State::InSync(seen) => self.submit(name, release, Some(seen), self.why_again(name)),
+            State::Absent => self.upgrade_step(name, release, None, Why::Install),
+            State::Failed(seen) => self.retry_step(name, release, seen),
+            State::OutOfDate(seen) => self.change_step(name, release, seen),
+            State::Foreign(seen) => self.foreign_step(name, release, seen),
+            State::InSync(seen) => self.upgrade_step(name, release, Some(seen), self.repair_reason(name)),
         }
     }
 
-    pub(super) fn unwanted(&self, name: &str, key: &Key, state: State<'_>) -> Step {
+    pub(super) fn removal_step(&self, name: &str, key: &Key, state: State<'_>) -> Step {
         match state {
-            State::Running(child) => self.running(name, key, child, None),
+            State::Running(child) => self.running_step(name, key, child, None),
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
             State::Unmanaged(_) | State::Absent => Step::Ready,
-            State::Locked(seen, until) => Step::Wait(locked(seen, until)),
-            _ if self.holds(name) && !self.policy.deleting => Step::Wait(Wait::Paused),
+            State::Locked(seen, until) => Step::Wait(locked_wait(seen, until)),
+            _ if self.is_paused(name) && !self.policy.deleting => Step::Wait(Wait::Paused),
             State::Abandoned(_)
             | State::Uninstalling(_)
             | State::Failed(_)
             | State::OutOfDate(_)
             | State::InSync(_)
-            | State::Foreign(_) => self.remove(name, key),
+            | State::Foreign(_) => self.uninstall_step(name, key),
         }
     }
 
-    fn holds(&self, name: &str) -> bool {
+    fn is_paused(&self, name: &str) -> bool {
         self.policy.paused || self.policy.paused_releases.contains(name)
     }
 
-    /// Helm's uninstall works on any status, a pending one included, and needs no unlocking first.
-    fn remove(&self, name: &str, key: &Key) -> Step {
+    /// The uninstall of a release that is no longer desired.
+    ///
+    /// It works on any helm status, pending ones included, without unlocking the record first.
+    fn uninstall_step(&self, name: &str, key: &Key) -> Step {
         let dependents = self.dependents(name);
         if !dependents.is_empty() {
             return Step::Wait(Wait::Dependents(dependents));
@@ -235,41 +239,44 @@ impl Context<'_> {
         Step::Do(self.uninstall(name, key), Why::Unwanted)
     }
 
-    /// In a namespace that is being deleted no Job starts any more: a hook there could never end.
+    /// The uninstall operation. Hooks are skipped in a namespace that is being deleted: no Job starts there.
     fn uninstall(&self, name: &str, key: &Key) -> Action {
-        let hopeless = self.observed.terminating.contains(&key.namespace);
-        Action::Uninstall { skip_hooks: hopeless || Policy::names(&self.policy.skip_hooks, name) }
+        let skip_hooks = self.observed.terminating.contains(&key.namespace);
+        Action::Uninstall { skip_hooks: skip_hooks || Policy::names(&self.policy.skip_hooks, name) }
     }
 
-    /// A child of ours runs: it goes on, unless what it was started with is not wanted any more, it can't succeed, and there is something to
-    /// start in its place.
-    fn running(&self, name: &str, key: &Key, child: &RunningSeen, wanted: Option<&DesiredRelease>) -> Step {
-        let (hook, stuck) = self.hook(key);
+    /// The step while a helm process runs.
+    ///
+    /// It is stopped only if its inputs are outdated, it cannot succeed, and another operation can start in its place.
+    fn running_step(&self, name: &str, key: &Key, child: &RunningSeen, wanted: Option<&DesiredRelease>) -> Step {
+        let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == "upgrade" && wanted.map(|release| &release.inputs) != Some(&child.inputs);
-        // A deletion waits for no healthy hook: nobody wants its result any more.
-        let vain = child.queued || stuck;
-        let stop = outdated && !child.stopping && (self.policy.deleting || vain && self.replaces(name, key, wanted));
-        // An uninstall whose hooks can never end is stopped once a person said to skip them.
-        let hopeless = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
-        let skip = child.verb == "uninstall" && !child.stopping && !child.skips_hooks && hopeless;
+        // A deletion does not wait for a healthy hook, because its result is not used.
+        let cannot_succeed = child.queued || stuck;
+        let stop = outdated
+            && !child.stopping
+            && (self.policy.deleting || cannot_succeed && self.has_replacement(name, key, wanted));
+        // An uninstall with a hook that cannot end is stopped once a person requested to skip hooks.
+        let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
+        let skip = child.verb == "uninstall" && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {
-            return Step::Do(Action::Stop, Why::Superseded(hook.unwrap_or_else(|| "it had not begun".into())));
+            return Step::Do(Action::Stop, Why::Superseded(hook.unwrap_or_else(|| "it had not started".into())));
         }
         Step::Wait(Wait::Helm { verb: child.verb.clone(), queued: child.queued, hook })
     }
 
-    /// Whether the table starts anything once helm is gone: what can't be started yet (no chart, no input, no approval) ends nothing.
-    fn replaces(&self, name: &str, key: &Key, wanted: Option<&DesiredRelease>) -> bool {
+    /// Whether another operation could start after helm was stopped: blocked releases stop nothing.
+    fn has_replacement(&self, name: &str, key: &Key, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {
-            Some(release) => self.wanted(name, release, state),
-            None => self.unwanted(name, key, state),
+            Some(release) => self.desired_step(name, release, state),
+            None => self.removal_step(name, key, state),
         };
         matches!(next, Step::Do(..))
     }
 
-    /// The hook that helm waits for, in words, and whether it can't succeed.
-    fn hook(&self, key: &Key) -> (Option<String>, bool) {
+    /// The hook that helm waits for, with its problem, and whether it cannot succeed.
+    fn describe_hook(&self, key: &Key) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|seen| seen.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };
         let is =
@@ -284,10 +291,10 @@ impl Context<'_> {
     }
 }
 
-pub(super) fn locked(seen: &ReleaseSeen, until: Option<Timestamp>) -> Wait {
+pub(super) fn locked_wait(seen: &ReleaseSeen, until: Option<Timestamp>) -> Wait {
     let who = match until {
-        None => "another operator process that still lives".to_owned(),
-        Some(until) => format!("a helm that is not ours (it is taken for dead at {until:.0})"),
+        None => "another operator process that is still running".to_owned(),
+        Some(until) => format!("a helm process that osdpl did not start (its lock expires at {until:.0})"),
     };
     Wait::Locked { until, message: format!("revision {} is {}, held by {who}", seen.revision, seen.status) }
 }

@@ -14,16 +14,16 @@ mod splitting;
 use crate::testing::world::*;
 
 #[test]
-fn the_store_is_installed_and_the_front_waits_until_its_component_is_available() {
+fn installs_providers_before_their_dependents() {
     let world = world();
-    assert_eq!(world.says("store"), "helm upgrade --install, because it is not installed");
-    assert_eq!(world.says("front"), "waits for store/server");
+    assert_eq!(world.describe_step("store"), "helm upgrade --install, because it is not installed");
+    assert_eq!(world.describe_step("front"), "waits for store/server");
     let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 1)));
-    assert_eq!(world.says("front"), "helm upgrade --install, because it is not installed");
+    assert_eq!(world.describe_step("front"), "helm upgrade --install, because it is not installed");
 }
 
 #[test]
-fn every_state_has_its_step() {
+fn maps_each_state_to_its_step() {
     let with_attempt = |revision, owner| {
         let mut seen = seen("pending-upgrade");
         seen.attempt = Some(AttemptSeen { instance: "x".into(), revision, owner });
@@ -59,17 +59,17 @@ fn every_state_has_its_step() {
             seen("failed"),
             "delete Jobs store-setup, helm upgrade --install, because the last attempt failed (1 in a row)",
         ),
-        (seen("pending-install"), "unlock the record, because a dead attempt left it pending-install"),
-        (with_attempt(3, Owner::Dead), "unlock the record, because a dead attempt left it pending-upgrade"),
+        (seen("pending-install"), "unlock the record, because an interrupted operation left it pending-install"),
+        (with_attempt(3, Owner::Dead), "unlock the record, because an interrupted operation left it pending-upgrade"),
         (
             with_attempt(3, Owner::Alive),
-            "revision 3 is pending-upgrade, held by another operator process that still lives",
+            "revision 3 is pending-upgrade, held by another operator process that is still running",
         ),
         (
             with_attempt(2, Owner::Us),
-            "revision 3 is pending-upgrade, held by a helm that is not ours (it is taken for dead at 2027-01-15T08:30:00Z)",
+            "revision 3 is pending-upgrade, held by a helm process that osdpl did not start (its lock expires at 2027-01-15T08:30:00Z)",
         ),
-        (seen("uninstalling"), "helm uninstall, because an uninstall began and did not end"),
+        (seen("uninstalling"), "helm uninstall, because an uninstall was started and not finished"),
         (
             changed(|s| s.attempt.as_mut().unwrap().revision = 2),
             "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite it, or annotate osdpl.dev/repair=<release>",
@@ -88,24 +88,24 @@ fn every_state_has_its_step() {
         (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
         (changed(|s| s.body = None), "settles: its release record is being read"),
     ] {
-        assert_eq!(world().see("store", seen).says("store"), expected);
+        assert_eq!(world().see("store", seen).describe_step("store"), expected);
     }
 }
 
 #[test]
-fn a_foreign_lock_that_runs_out_wakes_the_plan_and_one_of_an_operator_that_lives_does_not() {
+fn requeues_for_expiring_locks_only() {
     let locked = |revision, owner| {
         let mut seen = seen("pending-upgrade");
         seen.attempt = Some(AttemptSeen { instance: "x".into(), revision, owner });
         world().see("store", seen).plan().wake
     };
     let until = NOW.checked_add(SignedDuration::from_mins(30)).unwrap();
-    assert_eq!(locked(2, Owner::Us), Some(until), "nothing else tells when it is time");
+    assert_eq!(locked(2, Owner::Us), Some(until), "no watch reports the expiry");
     assert_eq!(locked(3, Owner::Alive), None);
 }
 
 #[test]
-fn a_running_child_is_stopped_only_when_its_inputs_are_old_and_it_cannot_succeed() {
+fn stops_helm_only_if_outdated_and_stuck() {
     let key = Key::new("openstack", "store");
     let running = |inputs: &str, failures: i32| {
         world().with(|world| {
@@ -113,53 +113,53 @@ fn a_running_child_is_stopped_only_when_its_inputs_are_old_and_it_cannot_succeed
             world.observed.running.insert(key.clone(), child(inputs));
         })
     };
-    assert_eq!(running("new", 0).says("store"), "helm upgrade runs: post-upgrade Job store-init");
+    assert_eq!(running("new", 0).describe_step("store"), "helm upgrade runs: post-upgrade Job store-init");
     assert_eq!(
-        running("new", 2).says("store"),
+        running("new", 2).describe_step("store"),
         "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied"
     );
-    assert_eq!(running("old", 0).says("store"), "helm upgrade runs: post-upgrade Job store-init");
+    assert_eq!(running("old", 0).describe_step("store"), "helm upgrade runs: post-upgrade Job store-init");
     assert_eq!(
-        running("old", 2).says("store"),
-        "stop helm, because the wish changed while helm waits in vain (post-upgrade Job store-init: exit code 1: access denied)"
+        running("old", 2).describe_step("store"),
+        "stop helm, because the desired state changed while helm waits for something that cannot succeed (post-upgrade Job store-init: exit code 1: access denied)"
     );
 }
 
 #[test]
-fn a_running_child_is_not_stopped_for_what_cannot_be_started_in_its_place() {
+fn keeps_helm_running_if_nothing_can_replace_it() {
     let key = || Key::new("openstack", "store");
-    let says = |change: &dyn Fn(&mut World)| {
+    let step_of = |change: &dyn Fn(&mut World)| {
         let world = world().with(|world| {
             hook(world, 2);
             world.observed.running.insert(key(), child("old"));
         });
-        world.with(change).says("store")
+        world.with(change).describe_step("store")
     };
-    assert!(says(&|_| {}).starts_with("stop helm"));
-    let goes_on = "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied";
+    assert!(step_of(&|_| {}).starts_with("stop helm"));
+    let continues = "helm upgrade runs: post-upgrade Job store-init: exit code 1: access denied";
     for reason in ["ChartUnavailable", "ChartPending", "InputsMissing", "InvalidSpec"] {
         let blocked = Some(Blocked { reason: reason.into(), message: "x".into() });
-        let said = says(&|world| world.desired.releases.get_mut("store").unwrap().blocked.clone_from(&blocked));
-        assert_eq!(said, goes_on, "{reason}");
+        let step = step_of(&|world| world.desired.releases.get_mut("store").unwrap().blocked.clone_from(&blocked));
+        assert_eq!(step, continues, "{reason}");
     }
-    assert_eq!(says(&|world| world.desired.releases.get_mut("store").unwrap().paused = true), goes_on);
-    assert_eq!(says(&|world| world.policy.paused = true), goes_on);
+    assert_eq!(step_of(&|world| world.desired.releases.get_mut("store").unwrap().paused = true), continues);
+    assert_eq!(step_of(&|world| world.policy.paused = true), continues);
     let unapproved = |world: &mut World| {
         let seen = world.observed.releases.get_mut(&key()).unwrap();
         (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
     };
-    assert_eq!(says(&unapproved), goes_on, "it would wait for approval");
+    assert_eq!(step_of(&unapproved), continues, "it would wait for approval");
     let unwanted = |world: &mut World| drop(world.desired.releases.remove("store"));
-    assert_eq!(says(&unwanted), goes_on, "its uninstall would wait for approval");
+    assert_eq!(step_of(&unwanted), continues, "its uninstall would wait for approval");
     let deleting = |world: &mut World| {
         world.desired.releases.clear();
         world.policy.deleting = true;
     };
-    assert!(says(&deleting).starts_with("stop helm"), "a deletion asks for no approval");
+    assert!(step_of(&deleting).starts_with("stop helm"), "a deletion needs no approval");
 }
 
 #[test]
-fn a_failure_is_retried_later_and_other_inputs_at_once() {
+fn retries_failures_after_backoff_and_new_inputs_at_once() {
     let failed = |inputs: &str, mend: Mend| {
         world().see("store", seen("failed")).with(|world| {
             let failed = Failed {
@@ -175,21 +175,23 @@ fn a_failure_is_retried_later_and_other_inputs_at_once() {
         })
     };
     let soon = "failed 2 times in a row, next try at 2027-01-15T08:00:2";
-    assert!(failed("new", Mend::Time).says("store").starts_with(soon));
+    assert!(failed("new", Mend::Time).describe_step("store").starts_with(soon));
     assert!(failed("new", Mend::Time).plan().wake.is_some_and(|wake| wake > NOW));
-    let later = failed("new", Mend::Hand).says("store");
+    let later = failed("new", Mend::Hand).describe_step("store");
     assert!(later.starts_with("failed 2 times in a row, next try at 2027-01-15T08:04:"), "{later}");
-    assert_eq!(failed("new", Mend::Inputs).says("store"), "hook failed");
+    assert_eq!(failed("new", Mend::Inputs).describe_step("store"), "hook failed");
     assert_eq!(failed("new", Mend::Inputs).plan().wake, None);
     for mend in [Mend::Time, Mend::Hand, Mend::Inputs] {
-        assert!(failed("old", mend).says("store").starts_with("delete Jobs store-setup, helm upgrade --install"));
-        let mended = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
-        assert!(mended.says("store").starts_with(soon), "a person says that it is mended");
+        assert!(
+            failed("old", mend).describe_step("store").starts_with("delete Jobs store-setup, helm upgrade --install")
+        );
+        let repair_requested = failed("new", mend).with(|world| _ = world.policy.repair.insert("store".into()));
+        assert!(repair_requested.describe_step("store").starts_with(soon), "a repair request shortens the backoff");
     }
 }
 
 #[test]
-fn approval_of_a_target_holds_until_it_is_reached() {
+fn approval_holds_until_target_is_reached() {
     let old = || {
         let mut seen = seen("deployed");
         (seen.inputs, seen.catalog) = (Some("old".into()), Some("older".into()));
@@ -199,26 +201,29 @@ fn approval_of_a_target_holds_until_it_is_reached() {
     assert_eq!(world.plan().awaiting().count(), 2);
     let hash = world.plan().hash;
     let world = world.with(|world| world.policy.approved = Some(hash));
-    assert!(world.says("store").starts_with("delete Jobs store-setup, helm upgrade"));
+    assert!(world.describe_step("store").starts_with("delete Jobs store-setup, helm upgrade"));
     let world = world.see("store", seen("deployed"));
-    assert_eq!(world.says("front"), "waits for store/server", "still approved");
+    assert_eq!(world.describe_step("front"), "waits for store/server", "still approved");
 }
 
 #[test]
 fn paused_blocked_and_terminating_releases_wait() {
     let paused = world().with(|world| world.policy.paused = true);
-    assert_eq!(paused.says("store"), "paused; set `paused: false` to go on");
+    assert_eq!(paused.describe_step("store"), "paused; set `paused: false` to go on");
     let blocked = world().with(|world| {
         let blocked = crate::desired::Blocked { reason: "ChartMissing".into(), message: "no chart".into() };
         world.desired.releases.get_mut("store").unwrap().blocked = Some(blocked);
     });
-    assert_eq!(blocked.says("store"), "no chart");
+    assert_eq!(blocked.describe_step("store"), "no chart");
     let terminating = world().with(|world| _ = world.observed.terminating.insert("openstack".into()));
-    assert_eq!(terminating.says("store"), "namespace openstack is being deleted: no Job starts in it any more");
+    assert_eq!(
+        terminating.describe_step("store"),
+        "namespace openstack is being deleted: no Job starts in it any more"
+    );
 }
 
 #[test]
-fn the_jobs_of_hooks_go_before_an_upgrade_with_other_images_and_only_then() {
+fn deletes_hook_jobs_only_if_images_change() {
     let hooks = |images: Option<&str>, change: fn(&mut ReleaseSeen)| {
         let mut body = BodySeen::default();
         body.hook_jobs.extend(["store-setup", "store-sync"].map(|name| ("openstack".to_owned(), name.to_owned())));
@@ -226,24 +231,28 @@ fn the_jobs_of_hooks_go_before_an_upgrade_with_other_images_and_only_then() {
         let mut seen = ReleaseSeen { images: images.map(Into::into), body: Some(body), ..seen("deployed") };
         seen.inputs = Some("old".into());
         change(&mut seen);
-        world().see("store", seen).says("store")
+        world().see("store", seen).describe_step("store")
     };
     let with = "delete Jobs store-setup, store-sync, helm upgrade --install, because its inputs changed";
     let without = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
     assert_eq!(hooks(Some("images"), |_| {}), without);
     assert_eq!(hooks(Some("others"), |_| {}), with);
-    assert_eq!(hooks(None, |_| {}), with, "a record from before images were told");
-    assert_eq!(hooks(Some("images"), |seen| seen.status = "failed".into()), without, "they are that attempt's own");
+    assert_eq!(hooks(None, |_| {}), with, "a record without the images label");
+    assert_eq!(
+        hooks(Some("images"), |seen| seen.status = "failed".into()),
+        without,
+        "the Jobs belong to the failed attempt"
+    );
     let foreign = |seen: &mut ReleaseSeen| {
         seen.attempt.as_mut().unwrap().revision = 2;
         seen.own_inputs = Some("old".into());
     };
-    assert_eq!(hooks(Some("images"), foreign), with, "whatever someone else installed");
+    assert_eq!(hooks(Some("images"), foreign), with, "the images of a foreign revision are unknown");
     assert_eq!(hooks(Some("others"), |seen| seen.body = None), "its release record is being read");
 }
 
 #[test]
-fn what_failed_revisions_left_is_swept_after_a_success_and_before_helm_forgets_it() {
+fn cleans_up_failed_revisions() {
     let past = |revision: u32, status: &str| Past { revision, status: status.parse().unwrap(), swept: false };
     let swept = |newest: &str, change: fn(&mut World)| {
         let mut seen = seen(newest);
@@ -269,11 +278,11 @@ fn what_failed_revisions_left_is_swept_after_a_success_and_before_helm_forgets_i
         };
         world.observed.failures.insert(Key::new("openstack", "store"), failed);
     };
-    assert_eq!(swept("failed", waits), None, "nothing is forgotten before the next attempt");
+    assert_eq!(swept("failed", waits), None, "helm drops no record before the next attempt");
     let leaves = |world: &mut World| {
         world.desired.releases.clear();
         world.policy.deleting = true;
     };
-    assert_eq!(swept("failed", leaves), Some((vec![1, 2], vec![3])), "an uninstall looks at the newest revision alone");
+    assert_eq!(swept("failed", leaves), Some((vec![1, 2], vec![3])), "an uninstall considers only the newest revision");
     assert_eq!(swept("deployed", leaves), Some((vec![2], vec![3])));
 }

@@ -1,4 +1,4 @@
-//! The one wording of every action, reason and wait: status, events, logs and the command line all show these.
+//! The texts of all actions, reasons and waits in status, events, logs and command line output.
 
 use std::fmt;
 
@@ -28,16 +28,19 @@ impl fmt::Display for Why {
                 )
             }
             Self::Retry(count) => write!(formatter, "the last attempt failed ({count} in a row)"),
-            Self::Repair => formatter.write_str("repair was asked for"),
-            Self::Drift => formatter.write_str("its objects were changed beside helm"),
+            Self::Repair => formatter.write_str("a repair was requested"),
+            Self::Drift => formatter.write_str("its objects were changed outside of helm"),
             Self::Unwanted => formatter.write_str("it is not wanted any more"),
-            Self::Unfinished => formatter.write_str("an uninstall began and did not end"),
-            Self::Unmanaged => formatter.write_str("the spec lets it go"),
-            Self::Alike => formatter.write_str("it was made by others just as it is wanted"),
-            Self::Asked => formatter.write_str("taking it over was asked for"),
-            Self::Adopted => formatter.write_str("it was taken over as others made it, which is not as it is wanted"),
-            Self::Abandoned(status) => write!(formatter, "a dead attempt left it {status}"),
-            Self::Superseded(hook) => write!(formatter, "the wish changed while helm waits in vain ({hook})"),
+            Self::Unfinished => formatter.write_str("an uninstall was started and not finished"),
+            Self::Unmanaged => formatter.write_str("the spec does not manage it any more"),
+            Self::Alike => formatter.write_str("it already equals the desired state"),
+            Self::Asked => formatter.write_str("its adoption was requested"),
+            Self::Adopted => formatter.write_str("it was adopted and differs from the desired state"),
+            Self::Abandoned(status) => write!(formatter, "an interrupted operation left it {status}"),
+            Self::Superseded(hook) => write!(
+                formatter,
+                "the desired state changed while helm waits for something that cannot succeed ({hook})"
+            ),
         }
     }
 }
@@ -53,7 +56,7 @@ impl fmt::Display for Action {
             Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),
             Self::Recover => formatter.write_str("unlock the record"),
             Self::Adopt { .. } => formatter.write_str("label the record"),
-            Self::LetGo => formatter.write_str("take our labels from its records"),
+            Self::LetGo => formatter.write_str("remove our labels from its records"),
             Self::Stop => formatter.write_str("stop helm"),
         }
     }
@@ -66,10 +69,10 @@ impl fmt::Display for Wait {
                 let names = components.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
                 write!(formatter, "waits for {names}")
             }
-            Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for its turn"),
+            Self::Helm { verb, queued: true, .. } => write!(formatter, "helm {verb} waits for a free slot"),
             Self::Helm { verb, hook: Some(hook), .. } if verb == "uninstall" => write!(
                 formatter,
-                "helm uninstall runs: {hook}; annotate {}=<release> to leave the hook out",
+                "helm uninstall runs: {hook}; annotate {}=<release> to skip the hook",
                 crate::api::SKIP_HOOKS
             ),
             Self::Helm { verb, hook: Some(hook), .. } => write!(formatter, "helm {verb} runs: {hook}"),
@@ -83,7 +86,7 @@ impl fmt::Display for Wait {
                 write!(formatter, "failed {count} times in a row, next try at {until:.0}: {message}")
             }
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
-            Self::Refused => formatter.write_str("stays as it is until the spec is mended"),
+            Self::Refused => formatter.write_str("unchanged until the spec is fixed"),
             Self::Record => formatter.write_str("its release record is being read"),
             Self::Dependents(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };
@@ -118,11 +121,11 @@ fn unmanaged(verdict: Option<&Verdict>, formatter: &mut fmt::Formatter<'_>) -> f
         .write_str(". Or uninstall it, or give this one another name in services.<service>.releases.<release>.name")
 }
 
-/// What someone did by hand, and when, as far as the record tells.
+/// Describes a manual operation and its time, as far as the record contains them.
 fn by_hand(description: &str, since: Option<Timestamp>) -> String {
-    let what =
+    let operation =
         if description.is_empty() { "helm upgrade or rollback".to_owned() } else { format!("helm: {description:?}") };
-    since.map_or_else(|| format!("{what} by hand"), |since| format!("{what} by hand at {since:.0}"))
+    since.map_or_else(|| format!("{operation} by hand"), |since| format!("{operation} by hand at {since:.0}"))
 }
 
 #[cfg(test)]
@@ -132,14 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_uninstall_that_waits_for_a_hook_names_the_way_out_and_one_failure_is_no_row() {
+    fn names_skip_hooks_annotation_for_blocked_uninstalls() {
         let helm = |verb: &str| {
             let hook = Some("pre-delete Job x: waits in init container init".to_owned());
             Wait::Helm { verb: verb.into(), queued: false, hook }.to_string()
         };
         assert_eq!(helm("upgrade"), "helm upgrade runs: pre-delete Job x: waits in init container init");
-        let told = helm("uninstall");
-        assert!(told.ends_with("init; annotate osdpl.dev/skip-hooks=<release> to leave the hook out"), "{told}");
+        let message = helm("uninstall");
+        assert!(message.ends_with("init; annotate osdpl.dev/skip-hooks=<release> to skip the hook"), "{message}");
         let failed = |count| Wait::Backoff { until: Timestamp::UNIX_EPOCH, count, message: "boom".into() }.to_string();
         assert!(failed(1).starts_with("failed once, next try at 1970"), "{}", failed(1));
         assert!(failed(2).starts_with("failed 2 times in a row, next"), "{}", failed(2));

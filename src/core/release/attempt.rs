@@ -1,18 +1,18 @@
-//! The identity of one run of helm.
+//! The identity of one helm run.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest value that Kubernetes allows for a label.
+/// The maximum length of a label value in Kubernetes.
 const LABEL_VALUE_MAX: usize = 63;
 
-/// The longest `instance`, so that every counter and every revision fit behind it: 63 − "-4294967295" − "-v4294967295".
+/// The maximum length of `instance` that leaves room for any number and revision: 63 − "-4294967295" − "-v4294967295".
 pub const INSTANCE_MAX: usize = 40;
 
-/// Who made a revision, when, and for which revision: `<instance>-<number>-v<revision>`, a valid label value.
+/// The identity of one attempt to make a revision: `<instance>-<number>-v<revision>`, a valid label value.
 ///
-/// The revision is part of it because labels travel: a foreign upgrade inherits ours, a rollback revives old ones. An
-/// attempt proves authorship only of the very revision it names.
+/// It includes the revision, because helm copies labels: an upgrade by someone else inherits osdpl's labels, and a
+/// rollback restores old ones. An attempt only proves who made the revision that it names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     instance: String,
@@ -21,18 +21,18 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// An attempt of the operator process `instance` (≤ 40 characters of `[A-Za-z0-9._-]`, alphanumeric at both ends), its
-    /// `number`th, to make `revision`.
+    /// Creates the `number`th attempt of the operator process `instance` (≤ 40 characters of `[A-Za-z0-9._-]`,
+    /// alphanumeric at both ends) to make `revision`.
     ///
     /// # Errors
-    /// When the instance would not fit a label.
+    /// Fails if the instance does not fit into a label.
     pub fn new(instance: &str, number: u32, revision: u32) -> Result<Self, BadAttempt> {
         let bad = |why| BadAttempt { text: instance.to_owned(), why };
         if instance.len() > INSTANCE_MAX {
             return Err(bad("the instance is longer than 40 characters"));
         }
         if !instance.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter)) {
-            return Err(bad("the instance holds a character that a label value must not"));
+            return Err(bad("the instance has a character that is not allowed in a label"));
         }
         if !instance.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
             return Err(bad("the instance does not begin with a letter or digit"));
@@ -40,7 +40,7 @@ impl Attempt {
         Ok(Self { instance: instance.to_owned(), number, revision })
     }
 
-    /// An attempt of an instance that is known to be a good one.
+    /// Creates an attempt for an instance that is known to be valid.
     pub fn trusted(instance: &str, number: u32, revision: u32) -> Self {
         Self { instance: instance.to_owned(), number, revision }
     }
@@ -50,12 +50,12 @@ impl Attempt {
         &self.instance
     }
 
-    /// The how manieth of that process.
+    /// The sequence number within that process.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The revision it was made for.
+    /// The revision that it was to make.
     pub fn revision(&self) -> u32 {
         self.revision
     }
@@ -67,13 +67,13 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// A text that is no attempt.
+/// A text that is not an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no attempt of ours (<instance>-<number>-v<revision>): {why}")]
+#[error("{text:?} is not an attempt of osdpl (<instance>-<number>-v<revision>): {why}")]
 pub struct BadAttempt {
-    /// What was read.
+    /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -87,13 +87,13 @@ impl FromStr for Attempt {
         }
         let (rest, revision) = text.rsplit_once("-v").ok_or_else(|| bad("the revision is missing"))?;
         let (instance, number) = rest.rsplit_once('-').ok_or_else(|| bad("the number is missing"))?;
-        let number = canonical(number).ok_or_else(|| bad("the number is no number"))?;
-        let revision = canonical(revision).ok_or_else(|| bad("the revision is no number"))?;
+        let number = canonical(number).ok_or_else(|| bad("the number is not a number"))?;
+        let revision = canonical(revision).ok_or_else(|| bad("the revision is not a number"))?;
         Self::new(instance, number, revision).map_err(|error| bad(error.why))
     }
 }
 
-/// Numbers as we print them: `+1` and `01` were not written by us.
+/// Parses a number in its canonical form; osdpl never writes `+1` or `01`.
 fn canonical(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }
@@ -105,24 +105,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_attempt_is_still_a_label_value() {
+    fn the_longest_attempt_fits_a_label() {
         let attempt = Attempt::new(&"a".repeat(INSTANCE_MAX), u32::MAX, u32::MAX).unwrap();
         assert_eq!(attempt.to_string().len(), LABEL_VALUE_MAX);
         assert_eq!(attempt.to_string().parse(), Ok(attempt));
     }
 
     #[test]
-    fn a_text_that_is_no_attempt_is_refused_with_the_reason() {
+    fn rejects_invalid_attempts_with_the_reason() {
         for (text, why) in [
             ("", "the revision is missing"),
             ("pod-1", "the revision is missing"),
             ("pod-v1", "the number is missing"),
-            ("pod-x-v1", "the number is no number"),
-            ("pod-01-v1", "the number is no number"),
-            ("pod-1-v+1", "the revision is no number"),
-            ("pod-1-v99999999999", "the revision is no number"),
+            ("pod-x-v1", "the number is not a number"),
+            ("pod-01-v1", "the number is not a number"),
+            ("pod-1-v+1", "the revision is not a number"),
+            ("pod-1-v99999999999", "the revision is not a number"),
             ("-1-v1", "the instance does not begin with a letter or digit"),
-            ("p/d-1-v1", "the instance holds a character that a label value must not"),
+            ("p/d-1-v1", "the instance has a character that is not allowed in a label"),
         ] {
             assert_eq!(text.parse::<Attempt>().unwrap_err().why, why, "{text:?}");
         }
@@ -132,13 +132,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_attempt_reads_back_as_itself(instance in "[a-z0-9][a-z0-9._-]{0,39}", number: u32, revision: u32) {
+        fn attempts_round_trip(instance in "[a-z0-9][a-z0-9._-]{0,39}", number: u32, revision: u32) {
             let attempt = Attempt::new(&instance, number, revision).unwrap();
             prop_assert_eq!(attempt.to_string().parse(), Ok(attempt));
         }
 
         #[test]
-        fn reading_any_text_never_panics(text in ".{0,80}") {
+        fn parsing_never_panics(text in ".{0,80}") {
             let _ = text.parse::<Attempt>();
         }
     }

@@ -1,7 +1,7 @@
-//! From the bytes in a record's Secret to what is worth knowing.
+//! Decoding of the payload in a record's Secret.
 //!
-//! The layers are streamed into one another: base64, gzip, JSON. The chart with all its templates, which is most of a
-//! record, is skipped as it comes by and never held.
+//! base64, gzip and JSON are decoded as streams. The chart with its templates, which is most of a record, is skipped
+//! and never held in memory.
 
 use std::io::{self, BufReader, Read};
 
@@ -16,16 +16,17 @@ use serde_json::{Map, Value};
 use super::record::time;
 use super::{Chart, Hook, Objects, Record, Status, manifest};
 
-/// The most that a payload may unpack to. A real one is 1.5 MB (neutron); etcd's limit keeps the packed form under 1 MiB.
+/// The maximum unpacked size of a payload. A large real one has 1.5 MB (neutron); etcd's limit keeps the packed form
+/// under 1 MiB.
 pub(super) const UNPACKED_MAX: u64 = 64 * 1024 * 1024;
 
-/// How gzip begins, with deflate as method; anything else was stored before helm compressed.
+/// The start of gzip data with deflate as method; other payloads were stored uncompressed by old versions of helm.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 
-/// `apply_method` of what the API server applied.
+/// The value of `apply_method` for objects that the API server applied.
 const SERVER_SIDE: &str = "ssa";
 
-/// A payload that cannot be read. Where it lies is the caller's to say.
+/// A payload that cannot be read. The caller adds the location.
 #[derive(Debug, thiserror::Error)]
 pub enum Undecodable {
     /// Not base64, not gzip, or cut off.
@@ -36,11 +37,11 @@ pub enum Undecodable {
     Damaged(io::Error),
     /// It unpacks to more than any release needs.
     #[error(
-        "the release record unpacks to more than {} MiB, which no release does; it is not read further: look at who wrote \
-         it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
+        "the release record unpacks to more than {} MiB, which no release does; it is not read further: find out what \
+         wrote it, and delete the secret if an older revision is good", UNPACKED_MAX / 1024 / 1024
     )]
     TooLarge,
-    /// It is readable JSON or YAML, but no release.
+    /// It is valid JSON or YAML, but not a release.
     #[error(
         "the release record does not hold a release: {0}; nothing is done to the release: restore the secret from a \
          backup, or delete it if an older revision is good"
@@ -48,10 +49,10 @@ pub enum Undecodable {
     NoRelease(String),
 }
 
-/// Decodes `data.release` of a record's Secret (Kubernetes' own base64 undone already), all but chart and manifest.
+/// Decodes `data.release` of a record's Secret (after Kubernetes' own base64), except for chart files and manifest.
 ///
 /// # Errors
-/// What does not make a release of it.
+/// Fails if the payload is not a release.
 pub fn decode(payload: &[u8]) -> Result<Record, Undecodable> {
     let wire: Wire = json(payload)?;
     Ok(Record {
@@ -69,20 +70,20 @@ pub fn decode(payload: &[u8]) -> Result<Record, Undecodable> {
     })
 }
 
-/// Decodes only the status and the hooks: what is asked again and again while an operation runs.
+/// Decodes only the status and the hooks, which are polled while an operation runs.
 ///
 /// # Errors
-/// What does not make a release of it.
+/// Fails if the payload is not a release.
 pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), Undecodable> {
     let wire: HooksWire = json(payload)?;
     let status = wire.info.status.parse().map_err(|error| Undecodable::NoRelease(format!("info.status: {error}")))?;
     Ok((status, wire.hooks.unwrap_or_default()))
 }
 
-/// Decodes the objects of a revision: its manifest's, and its hooks'.
+/// Decodes the objects of a revision: those of its manifest, and those of its hooks.
 ///
 /// # Errors
-/// What does not make a release of it.
+/// Fails if the payload is not a release.
 pub fn decode_objects(payload: &[u8]) -> Result<Objects, Undecodable> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();
@@ -98,10 +99,10 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, Undecodable> {
     })
 }
 
-/// Decodes the objects of a revision whole, its hooks' behind the manifest's. Secrets inside.
+/// Decodes the full objects of a revision, first those of the manifest, then those of the hooks. Contains secrets.
 ///
 /// # Errors
-/// What does not make a release of it.
+/// Fails if the payload is not a release.
 pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, Undecodable> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();
@@ -110,26 +111,26 @@ pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, Undeco
     Ok(read.map_err(Undecodable::NoRelease)?.concat())
 }
 
-/// The JSON inside a payload, unpacked as it is read.
+/// Decodes the JSON of a payload while unpacking it.
 pub(super) fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Undecodable> {
     let mut unpacked = unpack(payload)?;
     let read = serde_json::from_reader(BufReader::with_capacity(32 * 1024, &mut unpacked));
     read.map_err(|error| match error.classify() {
         _ if unpacked.limit() == 0 => Undecodable::TooLarge,
         serde_json::error::Category::Io | serde_json::error::Category::Eof => Undecodable::Damaged(error.into()),
-        // serde quotes the offending value, which may be a secret: line and column must do.
-        serde_json::error::Category::Syntax => Undecodable::NoRelease(place("not JSON", &error)),
+        // serde quotes the invalid value, which may be a secret, so report only line and column.
+        serde_json::error::Category::Syntax => Undecodable::NoRelease(describe("not JSON", &error)),
         serde_json::error::Category::Data => {
-            Undecodable::NoRelease(place("a field has the wrong type or is missing", &error))
+            Undecodable::NoRelease(describe("a field has the wrong type or is missing", &error))
         }
     })
 }
 
-fn place(what: &str, error: &serde_json::Error) -> String {
+fn describe(what: &str, error: &serde_json::Error) -> String {
     format!("{what} at line {}, column {}", error.line(), error.column())
 }
 
-/// The layers below the JSON.
+/// Unpacks the base64 and gzip layers.
 pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, Undecodable> {
     let mut plain = DecoderReader::new(payload, &STANDARD);
     let mut start = [0; GZIP.len()];

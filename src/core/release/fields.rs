@@ -5,31 +5,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// A field by its path, items of lists as `[]` (`spec.template.spec.containers[].image`), and how often it is set.
+/// The path of a field, with items of lists as `[]` (`spec.template.spec.containers[].image`), and how often it is set.
 pub type Field = (Arc<str>, u16);
 
-/// Every path that a record in memory names, once: releases have most of them in common, and of some thousand objects they would fill megabytes.
+/// All distinct paths in memory. Releases share most of them, and thousands of objects with their own copies would need
+/// megabytes.
 static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 
-/// Paths that were met before.
+/// A set of shared paths.
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 
-/// The paths that all records share; those that none names any more are forgotten.
+/// Returns the paths that all records share, after dropping unused ones.
 pub(super) fn paths() -> MutexGuard<'static, Paths> {
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     paths.0.retain(|path| Arc::strong_count(path) > 1);
     paths
 }
 
-/// What the API server writes itself, and what it turns into another field.
+/// Top-level fields that the API server writes itself or turns into other fields.
 const SKIPPED: [&str; 2] = ["status", "stringData"];
 
-/// The one number that counts when it is 0.
+/// The only number that counts as set if it is 0.
 const REPLICAS: &str = "spec.replicas";
 
-/// What an object's manifest sets outside of its metadata. What is null is not set, and what is empty or false may be left out by the API
-/// server.
+/// Returns the fields that an object's manifest sets outside of its metadata. Nulls do not count, nor do empty, false
+/// or zero values, which the API server may drop.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_manifest_sets_is_counted_by_path_and_what_is_null_empty_or_false_is_not() {
+    fn counts_set_fields_by_path() {
         let Value::Object(object) = json!({
             "status": {"a": 1}, "stringData": {"a": "b"},
             "data": {"a.sh": "", "gone": null},
@@ -101,7 +102,7 @@ mod tests {
                 ("spec.replicas", 1),
             ]
         );
-        let again = fields(&object, &mut paths);
-        assert!(Arc::ptr_eq(&again[0].0, &fields(&object, &mut paths)[0].0), "kept once");
+        let second = fields(&object, &mut paths);
+        assert!(Arc::ptr_eq(&second[0].0, &fields(&object, &mut paths)[0].0), "paths are shared");
     }
 }

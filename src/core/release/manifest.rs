@@ -1,4 +1,4 @@
-//! The objects in a rendered manifest: their identity, which fields they set, and nothing of what is in these.
+//! The objects in a rendered manifest: their identity and the names of the fields that they set, without the contents.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,36 +13,36 @@ use super::fields::{Field, Paths, fields, paths};
 /// An object that belongs to a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Object {
-    /// `batch/v1` and the like.
+    /// Such as `batch/v1`.
     pub api_version: String,
-    /// `Job` and the like.
+    /// Such as `Job`.
     pub kind: String,
-    /// Where the manifest puts it; `None` means the release's namespace, or that the kind has none.
+    /// The namespace in the manifest; `None` means the release's namespace, or a kind without namespaces.
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// Whether `helm.sh/resource-policy: keep` forbids removing it.
+    /// Whether `helm.sh/resource-policy: keep` forbids its removal.
     pub keep: bool,
-    /// How many pods it asks for, where it says so: `spec.replicas`.
+    /// The number of pods, if it is set: `spec.replicas`.
     pub replicas: Option<i64>,
-    /// Whether it ends its own days: a Job with `spec.ttlSecondsAfterFinished`.
+    /// Whether it is deleted automatically: a Job with `spec.ttlSecondsAfterFinished`.
     pub expires: bool,
     /// The fields that it sets outside of its metadata.
     pub fields: Vec<Field>,
 }
 
-/// Where a document's text begins, as helm sees it (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
+/// The start of a document, as helm sees it (`(?m)^---[ \t]*`, helm: `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
-/// One document.
+/// One document of a manifest.
 #[derive(Default)]
 struct Head {
     api_version: String,
     kind: String,
     metadata: Metadata,
-    /// `kind: List` and its like hold objects of their own.
+    /// The objects of `kind: List` and similar kinds.
     items: Option<Vec<Head>>,
-    /// Everything else, which may be anything.
+    /// All other fields, of any shape.
     rest: Map<String, Value>,
 }
 
@@ -84,8 +84,8 @@ impl<'de> Deserialize<'de> for Head {
     }
 }
 
-/// Every object in `text`, in order. One document that cannot be read spoils the whole: whoever compares two revisions
-/// would otherwise take its objects for removed.
+/// Returns every object in `text`, in order. One unreadable document fails the whole, because a comparison of revisions
+/// would take its objects for removed.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let (mut found, mut paths) = (Vec::new(), paths());
     for document in documents(text) {
@@ -97,10 +97,10 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     Ok(found)
 }
 
-/// Every object in `text`, whole and in order: what helm prints, or what a record holds. Secrets inside.
+/// Returns every full object in `text`, in order: output of helm, or content of a record. Contains secrets.
 ///
 /// # Errors
-/// Which document can't be read; its text is not quoted.
+/// Returns the document that can't be read, without quoting it.
 pub fn contents(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     let mut found = Vec::new();
     for document in documents(text) {
@@ -114,7 +114,7 @@ pub fn contents(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     Ok(found)
 }
 
-/// `kind: List` and its like hold objects of their own.
+/// Whether a kind contains other objects: `List` and similar kinds.
 fn is_list(kind: &str) -> bool {
     kind.ends_with("List")
 }
@@ -144,20 +144,20 @@ fn collect(head: Head, paths: &mut Paths, found: &mut Vec<Object>) {
 }
 
 fn read<T: DeserializeOwned>(document: &str) -> Result<Option<T>, String> {
-    // helm's own YAML takes the last of two equal keys, and charts do rely on it (hook annotations behind a user's).
+    // helm's YAML parser takes the last of two equal keys, and charts rely on it (hook annotations after a user's).
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
     };
     serde_saphyr::from_str_with_options(document, options).map_err(|error| {
-        // The text around the error may be a Secret's: where it is has to do.
+        // The text around the error may be secret, so report only its location.
         let line = error.location().map_or(0, |location| location.line());
         let source = document.lines().find_map(|line| line.strip_prefix("# Source: ")).unwrap_or("an unnamed template");
         format!("its manifest holds a document of {source} that is not YAML at line {line}")
     })
 }
 
-/// Splits as helm does: at every line that *begins* with three dashes, whatever follows them.
+/// Splits a text like helm: at every line that *begins* with three dashes, whatever follows them.
 fn documents(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for line in text.trim_start().split_inclusive('\n') {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_yields_its_objects_in_order_and_what_must_be_kept() {
+    fn reads_objects_in_order_with_their_policy() {
         let text = "---\n# Source: keystone/templates/secret.yaml\napiVersion: v1\nkind: Secret\nmetadata:\n  name: keys\n  \
                     annotations:\n    helm.sh/resource-policy: ' Keep '\n    other: null\ndata: {a: x, b: '', c: null}\n\
                     ---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: api\n  namespace: elsewhere\nspec: {a: [1]}\n\
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_split_as_helm_splits_them() {
+    fn splits_documents_like_helm() {
         assert_eq!(
             names("kind: A\nmetadata: {name: a}\n---kind: B\nmetadata: {name: b}\n--- \n# nothing\n"),
             ["A/a", "B/b"]
@@ -231,25 +231,25 @@ mod tests {
     }
 
     #[test]
-    fn dashes_inside_a_text_block_separate_nothing() {
+    fn dashes_inside_a_block_scalar_do_not_split() {
         let text =
             "kind: ConfigMap\nmetadata: {name: a}\ndata:\n  pem: |\n    -----BEGIN X-----\n    ---\n    kind: Fake\n";
         assert_eq!(names(text), ["ConfigMap/a"]);
     }
 
     #[test]
-    fn of_two_equal_keys_the_last_counts_as_it_does_for_helm() {
+    fn the_last_of_duplicate_keys_wins_as_in_helm() {
         assert_eq!(names("kind: Job\nmetadata: {name: a}\nmetadata: {name: b}\n"), ["Job/b"]);
     }
 
     #[test]
-    fn a_list_is_its_items() {
+    fn flattens_lists() {
         let text = "kind: List\nitems:\n- {kind: A, metadata: {name: a}}\n- {kind: B, metadata: {name: b}}\n";
         assert_eq!(names(text), ["A/a", "B/b"]);
     }
 
     #[test]
-    fn whole_objects_are_read_as_their_heads_are() {
+    fn reads_full_objects() {
         let text = "# Source: a\nkind: A\nmetadata: {name: a}\nspec: {x: 1}\n---\nkind: List\nitems: [{kind: B}]\n---\n# none\n";
         let found = Value::from(contents(text).unwrap().into_iter().map(Value::Object).collect::<Vec<_>>());
         assert_eq!(
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn one_unreadable_document_spoils_the_whole_and_its_text_is_not_quoted() {
+    fn one_unreadable_document_fails_without_quoting_it() {
         let text = "---\n# Source: c/templates/x.yaml\nkind: Secret\nmetadata: {name: a}\ndata: {password: hunter22\n";
         let error = objects(text).unwrap_err();
         assert!(error.contains("c/templates/x.yaml") && error.contains("line"), "{error}");

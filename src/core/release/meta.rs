@@ -1,4 +1,4 @@
-//! What a record's metadata says, without its payload.
+//! The metadata of a record, without its payload.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use super::{
     SWEPT_LABEL, Status,
 };
 
-/// A release's name within the cluster.
+/// The identity of a release within the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The namespace of the release, which is where its records lie.
+    /// The namespace of the release and its records.
     pub namespace: String,
     /// The release's name.
     pub name: String,
@@ -33,71 +33,72 @@ impl fmt::Display for Key {
     }
 }
 
-/// Who made a revision, judged by its attempt label.
+/// The maker of a revision, determined by its attempt label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Maker {
-    /// We did, in this attempt: the label names this very revision.
+    /// osdpl, in this attempt: the label names this revision.
     Ours(Attempt),
-    /// Someone else did; the label came along from another revision, by a foreign upgrade (helm merges the previous labels)
-    /// or a rollback (helm restores the target's).
+    /// Someone else: the label was copied from another revision by an upgrade (helm merges the previous labels) or a
+    /// rollback (helm restores the labels of the target).
     Inherited(Attempt),
-    /// Someone else did, and no revision before it was ours.
+    /// Someone else, and no earlier revision was made by osdpl.
     Foreign,
 }
 
-/// One revision of one release, as its record's metadata tells.
+/// One revision of one release, according to its record's metadata.
 ///
-/// helm's own `createdAt` and `modifiedAt` labels are not read: they are copied from revision to revision and lie.
+/// helm's own `createdAt` and `modifiedAt` labels are not read: helm copies them from revision to revision, so they are
+/// wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// Which release.
+    /// The release.
     pub release: Key,
-    /// Which revision of it, from 1.
+    /// The revision, from 1.
     pub revision: u32,
-    /// Its state.
+    /// The status.
     pub status: Status,
-    /// Who made it.
+    /// The maker.
     pub maker: Maker,
     /// The digest of its inputs, as in [`INPUTS_LABEL`]; meaningful only for [`Maker::Ours`].
     pub inputs: Option<String>,
     /// The digest of the catalogue, as in [`CATALOG_LABEL`]; meaningful only for [`Maker::Ours`].
     pub catalog: Option<String>,
-    /// The release's name in the catalogue, as in [`RELEASE_LABEL`]; whoever made the revision, it is the same release.
+    /// The catalogue name of the release, as in [`RELEASE_LABEL`]; valid whoever made the revision.
     pub catalog_name: Option<String>,
     /// The digest of its images, as in [`IMAGES_LABEL`]; meaningful only for [`Maker::Ours`].
     pub images: Option<String>,
-    /// The digest of what running guests hold on to, as in [`GUESTS_LABEL`]; meaningful only for [`Maker::Ours`].
+    /// The digest of what running instances depend on, as in [`GUESTS_LABEL`]; meaningful only for [`Maker::Ours`].
     pub guests: Option<String>,
     /// The digest of how its `DaemonSets` are split by node, as in [`SPLIT_LABEL`]; meaningful only for [`Maker::Ours`].
     pub split: Option<String>,
-    /// Whether what this revision left behind was removed, as in [`SWEPT_LABEL`].
+    /// Whether the leftovers of this revision have been removed, as in [`SWEPT_LABEL`].
     pub swept: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
-    /// The record's uid: a release that was removed and installed again starts at revision 1, with another uid.
+    /// The uid of the record. A release that was removed and installed again starts at revision 1 with another uid.
     pub uid: Option<String>,
-    /// What a rewrite of the record must be conditioned on.
+    /// The resource version, as a precondition for rewriting the record.
     pub resource_version: Option<String>,
 }
 
-/// A Secret that claims to be a helm record and is not.
+/// A Secret that claims to be a helm record but is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "secret {secret} claims to be a helm release record, but {why}; helm would misread it as well: \
-     look at it with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
+     inspect it with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
 )]
 pub struct Malformed {
     /// `namespace/name` of the Secret.
     pub secret: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
 impl Meta {
-    /// Reads a record's metadata. The labels count, as they do for helm; the Secret's name must agree with them.
+    /// Reads a record's metadata. Like helm, it trusts the labels; the Secret's name must agree with them.
     ///
     /// # Errors
-    /// Which Secret it is, and which label is missing or wrong.
+    /// Returns the Secret, and the label that is missing or wrong.
     pub fn read(metadata: &ObjectMeta) -> Result<Self, Malformed> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let secret = metadata.name.as_deref().unwrap_or_default();
@@ -129,14 +130,14 @@ impl Meta {
         })
     }
 
-    /// The name of the Secret that holds the record.
+    /// Returns the name of the Secret with the record.
     pub fn secret_name(&self) -> String {
         format!("sh.helm.release.v1.{}.v{}", self.release.name, self.revision)
     }
 }
 
-/// The record that counts: the highest revision as a number, whatever its status. A failed upgrade leaves the revision
-/// before it `deployed`, and it is the failed one that is current.
+/// Returns the current record: the one with the highest revision, whatever its status. A failed upgrade leaves the
+/// previous revision `deployed`, but the failed one is current.
 pub fn newest<'a>(records: impl IntoIterator<Item = &'a Meta>) -> Option<&'a Meta> {
     records.into_iter().max_by_key(|meta| meta.revision)
 }
@@ -167,7 +168,7 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// A label under our key that we did not write is an error and not "foreign": the fence must never guess.
+    /// An attempt label that osdpl did not write is an error and not "foreign", because fencing must never guess.
     fn maker(&self, revision: u32) -> Result<Maker, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(Maker::Foreign),

@@ -1,4 +1,4 @@
-//! The payload's types: as much of it as anybody needs.
+//! The types of the payload, as far as osdpl needs it.
 
 use std::fmt;
 
@@ -17,25 +17,26 @@ pub struct Record {
     pub namespace: String,
     /// The revision.
     pub version: u32,
-    /// The user's values of this revision, nulls included. Secret.
+    /// The user-supplied values of this revision, including nulls. Secret.
     pub config: Value,
-    /// The state.
+    /// The status.
     pub status: Status,
-    /// helm's sentence about it, such as `Upgrade complete` or why it failed. Can quote objects, so scrub before showing.
+    /// helm's description of the result, such as `Upgrade complete` or an error. It can quote objects, so scrub it
+    /// before showing it.
     pub description: String,
     /// When the release was first installed.
     pub first_deployed: Option<Timestamp>,
     /// When this revision was made.
     pub last_deployed: Option<Timestamp>,
-    /// The hooks, and how far they are.
+    /// The hooks with their progress.
     pub hooks: Vec<Hook>,
-    /// Which chart it was.
+    /// The chart.
     pub chart: Chart,
-    /// Whether the API server applied the objects (`ssa`) or helm did (`csa`, and helm 3's silence).
+    /// Whether the API server applied the objects (`ssa`) or helm did (`csa`, or unset by helm 3).
     pub server_side: bool,
 }
 
-/// Everything but the values and the description, which hold secrets.
+/// Leaves out the values and the description, which contain secrets.
 impl fmt::Debug for Record {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -59,11 +60,11 @@ pub struct Chart {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The version of what it installs.
+    /// The version of the application.
     pub app_version: String,
 }
 
-/// A hook: an object that helm makes at a certain moment and waits for.
+/// A hook: an object that helm creates at a certain event and waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Hook {
@@ -71,47 +72,47 @@ pub struct Hook {
     pub name: String,
     /// The object's kind.
     pub kind: String,
-    /// The template it came from.
+    /// The template of the object.
     pub path: String,
-    /// Hooks of one moment run by weight, then by name.
+    /// The weight; hooks of one event run by weight, then by name.
     pub weight: i64,
-    /// The moments.
+    /// The events.
     #[serde(deserialize_with = "list_or_null")]
     pub events: Vec<Event>,
-    /// When helm deletes the object itself. Empty means [`DeletePolicy::BeforeHookCreation`].
+    /// When helm deletes the object. Empty means [`DeletePolicy::BeforeHookCreation`].
     #[serde(deserialize_with = "list_or_null")]
     pub delete_policies: Vec<DeletePolicy>,
-    /// What became of it in this revision; `None` before its turn.
+    /// The run in this revision; `None` if it has not started.
     #[serde(deserialize_with = "last_run")]
     pub last_run: Option<LastRun>,
 }
 
 impl Hook {
-    /// Whether it belongs to that moment.
+    /// Whether it runs at an event.
     pub fn runs_at(&self, event: Event) -> bool {
         self.events.contains(&event)
     }
 
-    /// Whether helm makes the object, and then waits for it to complete: of all others existence is enough.
+    /// Whether helm waits for the object to complete; for other kinds it only needs to exist.
     pub fn completes(&self) -> bool {
         matches!(self.kind.as_str(), "Job" | "Pod")
     }
 
-    /// Whether helm removes an older object of that name before it makes this one.
+    /// Whether helm removes an existing object of that name before it creates this one.
     pub fn replaces_its_predecessor(&self) -> bool {
         self.delete_policies.is_empty() || self.delete_policies.contains(&DeletePolicy::BeforeHookCreation)
     }
 
-    /// The phase of its last run; [`Phase::Unknown`] before its turn.
+    /// The phase of its last run; [`Phase::Unknown`] if it has not started.
     pub fn phase(&self) -> Phase {
         self.last_run.as_ref().map_or(Phase::Unknown, |run| run.phase)
     }
 }
 
-/// The moments of helm's hooks (helm: `HookEvent`).
+/// The events of helm's hooks (helm: `HookEvent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "the names say all there is")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 pub enum Event {
     PreInstall,
     PostInstall,
@@ -122,7 +123,7 @@ pub enum Event {
     PreRollback,
     PostRollback,
     Test,
-    /// A moment that a later helm invented.
+    /// An event of a later helm version.
     #[serde(other)]
     Other,
 }
@@ -130,12 +131,12 @@ pub enum Event {
 /// When helm deletes a hook's object (helm: `HookDeletePolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "the names say all there is")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 pub enum DeletePolicy {
     HookSucceeded,
     HookFailed,
     BeforeHookCreation,
-    /// A policy that a later helm invented.
+    /// A policy of a later helm version.
     #[serde(other)]
     Other,
 }
@@ -144,20 +145,20 @@ pub enum DeletePolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct LastRun {
-    /// When helm made the object.
+    /// When helm created the object.
     #[serde(deserialize_with = "time")]
     pub started_at: Option<Timestamp>,
-    /// When helm stopped waiting for it.
+    /// When helm stopped waiting for the object.
     #[serde(deserialize_with = "time")]
     pub completed_at: Option<Timestamp>,
-    /// How far it is.
+    /// The progress.
     pub phase: Phase,
 }
 
-/// How far a hook is (helm: `HookPhase`).
+/// The progress of a hook (helm: `HookPhase`).
 ///
-/// helm writes a hook's end only when the next hook starts or the operation ends, so the last one reads `Running` a
-/// little too long.
+/// helm writes the end of a hook only when the next hook starts or the operation ends, so the last hook stays `Running`
+/// a little too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum Phase {
     /// helm waits for it.
@@ -166,36 +167,36 @@ pub enum Phase {
     Succeeded,
     /// It failed, or took longer than the timeout.
     Failed,
-    /// helm has not come to it, or lost track.
+    /// helm has not started it, or lost track.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// What a revision consists of.
+/// The objects of a revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
-    /// The manifest's objects.
+    /// The objects of the manifest.
     pub manifest: Vec<Object>,
-    /// The hooks' objects, which helm leaves behind on uninstall.
+    /// The objects of the hooks, which helm leaves behind on uninstall.
     pub hooks: Vec<Object>,
     /// Whether the API server applied them (`ssa`) or helm did.
     pub server_side: bool,
 }
 
-/// helm 4 writes `{"phase": ""}` for a hook that never ran, helm 3 the same with empty times.
+/// Normalizes a missing run: helm 4 writes `{"phase": ""}` for a hook that never ran, helm 3 also writes empty times.
 fn last_run<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LastRun>, D::Error> {
     let run = Option::<LastRun>::deserialize(deserializer)?.unwrap_or_default();
     Ok((run != LastRun::default()).then_some(run))
 }
 
-/// Go writes an empty slice as `null` when it was never made.
+/// Deserializes a list; Go writes a nil slice as `null`.
 fn list_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A time as helm writes it: RFC 3339, `""` or Go's zero time for none. One that cannot be read is none as well: times
-/// here are for people, and a record is not undecodable because of one.
+/// Deserializes a time of helm: RFC 3339, or `""` or Go's zero time for none. Unreadable times count as none, because
+/// they are only for display and must not make a record undecodable.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let zero = |text: &String| text.starts_with("0001-01-01T00:00:00");

@@ -1,29 +1,30 @@
-//! What the newest record of a release needs before helm can go on, once its maker is known to be dead.
+//! The recovery of a release after the maker of its newest record died.
 
 use super::{Event, Hook, Phase, Status};
 
 /// The next step of a recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Nothing stands in helm's way: the next upgrade (or install) just runs.
+    /// Nothing to do: the next upgrade (or install) works.
     Nothing,
-    /// Mark the record failed; the next upgrade takes it from there.
+    /// Mark the record failed, so that the next upgrade works.
     RewriteFailed,
-    /// Delete the record, so that the release is installed anew and its pre-install hooks run. Marked failed, they would
-    /// be skipped for ever, because from then on every run is an upgrade.
+    /// Delete the record, so that the release is installed again with its pre-install hooks. If the record were marked
+    /// failed, later runs would be upgrades and always skip them.
     DeleteRecord {
-        /// Objects of pre-install hooks which exist and which helm does not replace. Applied by the API server they are no
-        /// obstacle; a helm 3 install (or [client-side](osdpl_operator::helm::Apply::Client)) would stop at them, so there they must
-        /// go first, unless something has filled them meanwhile (keys of a cloud!).
+        /// Existing objects of pre-install hooks that helm does not replace. With server-side apply they are no
+        /// problem, but a helm 3 install (or [client-side](osdpl_operator::helm::Apply::Client)) fails because of them. Delete
+        /// them first, unless they have been filled meanwhile (keys of a cloud!).
         leftovers: Vec<Hook>,
     },
-    /// Uninstall again: helm refuses to upgrade a release that was leaving.
+    /// Uninstall again: helm refuses to upgrade a release that was being uninstalled.
     Uninstall,
 }
 
-/// What a record in `status` with these hooks needs; `exists` tells whether a hook's object is in the cluster.
+/// Returns the next step for a record in `status` with these hooks; `exists` checks whether a hook's object is in the
+/// cluster.
 ///
-/// Only after the fence: the maker must be dead. `exists` is asked for pre-install hooks alone.
+/// Call this only after fencing, when the maker is known to be dead. `exists` is called only for pre-install hooks.
 pub fn recover(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {
@@ -38,8 +39,8 @@ pub fn recover(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -
 fn recover_install(hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     let before: Vec<(&Hook, bool)> =
         hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall)).map(|hook| (hook, exists(hook))).collect();
-    // A Job must have completed; of a Secret it is enough that it is there. A hook that deletes itself on success is
-    // there no more, but then its phase says so.
+    // A Job must have completed; other objects only need to exist. A hook that deletes itself on success does not exist
+    // any more, but its phase tells.
     let satisfied = |(hook, exists): &(&Hook, bool)| hook.phase() == Phase::Succeeded || (*exists && !hook.completes());
     if before.iter().all(satisfied) {
         return Recovery::RewriteFailed;
@@ -69,8 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_locks_a_release_is_touched() {
-        let never = |_: &Hook| -> bool { panic!("asked for an object that does not matter") };
+    fn recovers_only_locked_releases() {
+        let never = |_: &Hook| -> bool { panic!("checked an object that does not matter") };
         let hooks = [hook("Secret", "keys", Event::PreInstall, Phase::Unknown)];
         for (status, expected) in [
             (Status::Unknown, Recovery::Nothing),
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_install_whose_pre_install_hooks_are_done_goes_on_as_an_upgrade() {
+    fn continues_as_upgrade_after_all_pre_install_hooks() {
         let post = hook("Job", "db-sync", Event::PostInstall, Phase::Running);
         let keys = hook("Secret", "keys", Event::PreInstall, Phase::Running);
         let job = hook("Job", "prepare", Event::PreInstall, Phase::Succeeded);
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_install_with_an_open_pre_install_hook_starts_anew_and_names_what_is_in_its_way() {
+    fn reinstalls_with_pending_pre_install_hooks() {
         let first = hook("Secret", "first", Event::PreInstall, Phase::Succeeded);
         let second = hook("Secret", "second", Event::PreInstall, Phase::Unknown);
         let leftovers = vec![first.clone()];
@@ -104,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_exists_has_not_completed() {
+    fn an_existing_job_has_not_completed() {
         let job = hook("Job", "prepare", Event::PreInstall, Phase::Running);
         let leftovers = vec![job.clone()];
         assert_eq!(install(&[job], &["prepare"]), Recovery::DeleteRecord { leftovers });
     }
 
     #[test]
-    fn what_helm_replaces_itself_is_not_in_the_way() {
+    fn hooks_that_helm_replaces_are_not_leftovers() {
         let job = Hook { delete_policies: Vec::new(), ..hook("Job", "prepare", Event::PreInstall, Phase::Failed) };
         assert_eq!(install(&[job], &["prepare"]), Recovery::DeleteRecord { leftovers: Vec::new() });
     }

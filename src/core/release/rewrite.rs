@@ -1,8 +1,8 @@
-//! Unlocking a record whose maker is dead.
+//! Unlocks a record whose maker is dead.
 //!
-//! helm refuses every operation while the newest record is pending, and its word for that lies in the payload: changing
-//! the label alone unlocks nothing. So the payload is rewritten, and everything in it that is not ours to change survives
-//! byte by byte: unknown fields, the order of numbers' digits, the chart.
+//! helm refuses every operation while the newest record is pending, and it reads the status from the payload: changing
+//! only the label unlocks nothing. So the payload is rewritten. Everything else in it is preserved byte by byte:
+//! unknown fields, the notation of numbers, the chart.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -18,15 +18,16 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::decode::{UNPACKED_MAX, unpack};
 use super::{SECRET_KEY, Status, Undecodable};
 
-/// A JSON object whose values are kept as they were written.
+/// A JSON object whose values keep their notation.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The payload with `info.status` `failed` and that description; all else as it was.
+/// Returns the payload with `info.status` `failed` and a new description; the rest is unchanged.
 ///
-/// The caller stores it with PUT and the `resourceVersion` it read, so that a helm that is alive after all wins.
+/// The caller must store it with PUT and the `resourceVersion` that it read, so that a helm process that is still alive
+/// wins.
 ///
 /// # Errors
-/// When the payload is no record.
+/// Fails if the payload is not a record.
 pub fn rewrite_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Undecodable> {
     let text = unpacked(payload)?;
     let mut record = fields(&text, "the record")?;
@@ -40,10 +41,10 @@ pub fn rewrite_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Unde
     pack(&record)
 }
 
-/// A record's Secret, rewritten by [`rewrite_failed`], its `status` label included. Name and `resourceVersion` stay.
+/// Rewrites a record's Secret with [`rewrite_failed`] and its `status` label. Name and `resourceVersion` are unchanged.
 ///
 /// # Errors
-/// When the Secret holds no record.
+/// Fails if the Secret has no record.
 pub fn fail_secret(mut secret: Secret, description: &str) -> Result<Secret, Undecodable> {
     let data = secret.data.get_or_insert_default();
     let payload = data
@@ -71,7 +72,7 @@ fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, Undeco
     to_raw_value(value).map_err(|error| Undecodable::NoRelease(format!("it cannot be written again: {error}")))
 }
 
-/// As helm packs: JSON, gzip at its best (the record must stay below etcd's limit), base64.
+/// Packs a record like helm: JSON, gzip with best compression (the record must stay below etcd's limit), base64.
 fn pack(record: &Fields<'_>) -> Result<Vec<u8>, Undecodable> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     let text = raw(record)?;

@@ -1,4 +1,4 @@
-//! What a revision was made from: the values that helm was given, and the chart with its own defaults.
+//! The source of a revision: the values that helm was given, and the chart with its defaults.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use super::decode::json;
 use super::{Chart, Undecodable};
 use osdpl_values::{Values, canonical, digest, plain_numbers};
 
-/// Where a chart's templates are.
+/// The folder of a chart's templates.
 const TEMPLATES: &str = "templates/";
 
-/// What a revision was made from. Secrets inside.
+/// The source of a revision. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Source {
-    /// The values that helm was given, nulls included.
+    /// The values that helm was given, including nulls.
     pub config: Values,
     /// The chart.
     pub chart: Chart,
-    /// The chart's own `values.yaml`; helm adds those of its dependencies under their names.
+    /// The chart's `values.yaml`; helm adds the defaults of dependencies under their names.
     pub defaults: Values,
-    /// What identifies the chart as far as a record holds it, see [`imprint`].
+    /// The fingerprint of the chart, see [`imprint`].
     pub imprint: String,
 }
 
@@ -49,10 +49,10 @@ struct Template {
     data: Option<String>,
 }
 
-/// Decodes what a revision was made from out of `data.release` of its Secret.
+/// Decodes the source of a revision from `data.release` of its Secret.
 ///
 /// # Errors
-/// What does not make a release of it.
+/// Fails if the payload is not a release.
 pub fn decode_source(payload: &[u8]) -> Result<Source, Undecodable> {
     let wire: Wire = json(payload)?;
     let chart = wire.chart.unwrap_or_default();
@@ -61,7 +61,8 @@ pub fn decode_source(payload: &[u8]) -> Result<Source, Undecodable> {
     let mut templates = BTreeMap::new();
     for template in chart.templates.unwrap_or_default() {
         let content = STANDARD.decode(template.data.unwrap_or_default());
-        let content = content.map_err(|_| Undecodable::NoRelease("a template of its chart is no base64".to_owned()))?;
+        let content =
+            content.map_err(|_| Undecodable::NoRelease("a template of its chart is not base64".to_owned()))?;
         templates.insert(template.name, content);
     }
     let files = templates.iter().map(|(name, content)| (name.as_str(), content.as_slice()));
@@ -73,8 +74,10 @@ pub fn decode_source(payload: &[u8]) -> Result<Source, Undecodable> {
     })
 }
 
-/// What a record tells a chart by: its own templates and defaults. Charts within it are not recorded; `dependencies` are the names under which helm
-/// adds their defaults. `files` come sorted by path.
+/// Computes the fingerprint of a chart from the parts that a record contains: its own templates and defaults.
+///
+/// Dependencies are not recorded; `dependencies` are the names under which helm adds their defaults. `files` must be
+/// sorted by path.
 pub fn imprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,
@@ -85,7 +88,7 @@ pub fn imprint<'a>(
     without_nulls(&mut own);
     plain_numbers(&mut own);
     let mut parts = vec![canonical(&Value::Object(own))];
-    // What begins with a dot helm ignores in a folder and loads out of an archive.
+    // helm ignores files that begin with a dot when it loads a folder, but not in an archive.
     let is_template = |path: &str| path.strip_prefix(TEMPLATES).is_some_and(|name| !name.starts_with('.'));
     for (path, content) in files.filter(|(path, _)| is_template(path)) {
         parts.push(path.to_owned());
@@ -96,13 +99,13 @@ pub fn imprint<'a>(
     text
 }
 
-/// A default of null is none; a record may have it or not.
+/// Removes nulls: a null default is the same as none, and a record may or may not contain it.
 fn without_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null());
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);
 }
 
-/// The names that a chart's metadata gives to the charts within it.
+/// Returns the names under which a chart's metadata includes other charts.
 pub fn dependencies(metadata: &Value) -> Vec<String> {
     let named = |dependency: &Value| {
         let name = dependency["alias"].as_str().filter(|alias| !alias.is_empty());
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_tells_the_values_the_chart_and_its_defaults() {
+    fn reads_values_chart_and_defaults() {
         let chart = json!({
             "metadata": {"name": "keystone", "version": "2026.1.0", "dependencies": [{"name": "helm-toolkit"}]},
             "templates": [{"name": "templates/a.yaml", "data": STANDARD.encode("kind: A")}],
@@ -136,16 +139,16 @@ mod tests {
         let defaults: Values = serde_json::from_value(json!({"a": {"b": 1}})).unwrap();
         let files = [("Chart.yaml", b"x".as_slice()), ("templates/a.yaml", b"kind: A")];
         let same = imprint(files.into_iter(), &defaults, &["helm-toolkit".to_owned()]);
-        assert_eq!(source.imprint, same, "as the chart itself has it");
+        assert_eq!(source.imprint, same, "same fingerprint as from the chart's files");
         let other = [("templates/a.yaml", b"kind: B".as_slice())];
         assert_ne!(source.imprint, imprint(other.into_iter(), &defaults, &["helm-toolkit".to_owned()]));
     }
 
     #[test]
-    fn what_is_no_record_is_an_error_that_quotes_nothing() {
+    fn errors_do_not_quote_the_record() {
         let chart = json!({"templates": [{"name": "templates/a.yaml", "data": "hunter22!"}]});
         let error = decode_source(&record(&chart)).err().unwrap().to_string();
-        assert!(error.contains("a template of its chart is no base64") && !error.contains("hunter22"), "{error}");
+        assert!(error.contains("a template of its chart is not base64") && !error.contains("hunter22"), "{error}");
         assert!(decode_source(b"bm90aGluZw==").is_err());
     }
 }

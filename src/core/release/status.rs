@@ -1,33 +1,33 @@
-//! helm's own word for the state of a revision.
+//! helm's status of a revision.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The state of one revision, as in a record's `status` label and `info.status` (helm: `pkg/release/common`).
+/// The status of one revision, as in a record's `status` label and `info.status` (helm: `pkg/release/common`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// helm does not know.
+    /// helm does not know the status.
     Unknown,
-    /// The revision is what runs.
+    /// The revision is running.
     Deployed,
-    /// Removed, history kept.
+    /// The release was uninstalled and its history kept.
     Uninstalled,
-    /// A later revision took its place.
+    /// A later revision replaced it.
     Superseded,
-    /// helm gave up on it.
+    /// The operation failed.
     Failed,
-    /// Being removed; its pre-delete hooks may be running.
+    /// The release is being uninstalled; pre-delete hooks may be running.
     Uninstalling,
-    /// A first install is under way, or died.
+    /// A first install is running or was interrupted.
     PendingInstall,
-    /// An upgrade is under way, or died.
+    /// An upgrade is running or was interrupted.
     PendingUpgrade,
-    /// A rollback is under way, or died, or its hook failed.
+    /// A rollback is running, was interrupted, or its hook failed.
     PendingRollback,
 }
 
 impl Status {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 9] = [
         Self::Unknown,
         Self::Deployed,
@@ -40,7 +40,7 @@ impl Status {
         Self::PendingRollback,
     ];
 
-    /// The word in the record.
+    /// The text in the record.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -55,7 +55,7 @@ impl Status {
         }
     }
 
-    /// Whether helm refuses every other operation on the release ("another operation is in progress").
+    /// Whether helm refuses other operations on the release ("another operation is in progress").
     pub fn is_pending(self) -> bool {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
     }
@@ -67,9 +67,9 @@ impl fmt::Display for Status {
     }
 }
 
-/// A status that no helm we know writes.
+/// A status that no known helm version writes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no status that helm 3 or helm 4 gives to a release")]
+#[error("{0:?} is not a release status of helm 3 or helm 4")]
 pub struct UnknownStatus(pub String);
 
 impl FromStr for Status {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_reads_back_as_itself() {
+    fn statuses_round_trip() {
         for status in Status::ALL {
             assert_eq!(status.to_string().parse(), Ok(status));
         }

@@ -1,13 +1,13 @@
-//! What failed revisions leave behind, and how it is known that nobody wants it (`helm.md` §0.6, §3).
+//! Finds the leftovers of failed revisions.
 //!
-//! An upgrade removes what the last *deployed* revision had and the new one has not. An object that only a failed revision named is
-//! removed by nobody: it is in no later comparison. So the records themselves say what is to be done: of every failed revision that
-//! none deployed after it has answered for, the objects that neither the newest revision nor the deployed one below it names.
+//! A helm upgrade removes objects of the last *deployed* revision that the new revision does not have. Objects that
+//! only a failed revision had are never removed, because no later upgrade compares with it. The records have all
+//! information to clean up: for every failed revision without a later deployed one, the leftovers are the objects that
+//! neither the newest revision nor the deployed one below it has.
 //!
-//! helm keeps three records, so a second failure pushes the first one out when the third attempt begins. That is why this is asked twice:
-//! when an operation has succeeded, and before every upgrade begins; what a failed revision left is known until then, and is not lost when
-//! the operator is killed in between. That it was done is written on the failed record itself: no memory of ours is needed, and a restart
-//! reads no record for it.
+//! helm keeps three records, so a third attempt drops the record of the first failure. Therefore the cleanup runs both
+//! after a successful operation and before every upgrade, even if the operator is killed in between. A label on the
+//! failed record marks it as done, so no state is needed in memory, and a restart does not read the records again.
 
 use std::collections::BTreeSet;
 
@@ -15,35 +15,36 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Key, Object, Objects, Status, owner};
 
-/// helm's annotation against removal; its value is compared trimmed and in lower case.
+/// helm's annotation that forbids removal; its value is trimmed and compared in lower case.
 pub const KEEP: &str = "helm.sh/resource-policy";
 
-/// Kinds that are never swept: with them goes what no revision brings back.
+/// Kinds that are never cleaned up, because no revision could restore their data.
 const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition", "Namespace"];
 
-/// One revision of a release's history.
+/// One revision in a release's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
     /// The revision.
     pub revision: u32,
-    /// Its state.
+    /// The status.
     pub status: Status,
-    /// Whether what it left behind was removed.
+    /// Whether its leftovers have been removed.
     pub swept: bool,
 }
 
-/// What to compare: the objects of `of` that no revision in `kept` names are nobody's.
+/// The revisions to compare: objects of `of` that no revision in `kept` has are leftovers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    /// Revisions whose objects may have been left behind.
+    /// Revisions that may have left objects behind.
     pub of: BTreeSet<u32>,
-    /// Revisions that say what belongs to the release; the newest is always one of them.
+    /// Revisions whose objects belong to the release; the newest is always included.
     pub kept: BTreeSet<u32>,
-    /// The newest revision: nothing holds any more once there is another.
+    /// The newest revision; the result is invalid once there is a newer one.
     pub newest: u32,
 }
 
-/// What is to be swept now, by a history in any order; `None` where that is nothing, or where an operation is under way.
+/// Returns the cleanup that is due now, from a history in any order; `None` if there is none, or if an operation is
+/// running.
 pub fn unswept(history: &[Past]) -> Option<Sweep> {
     let newest = newest(history)?;
     let base = base(history, newest);
@@ -54,13 +55,14 @@ pub fn unswept(history: &[Past]) -> Option<Sweep> {
         .map(|past| past.revision)
         .filter(|revision| (below + 1..newest.revision).contains(revision))
         .collect();
-    // The next operation is compared with the deployed revision: what that has is helm's to remove.
+    // The next upgrade compares with the deployed revision, so helm removes its objects itself.
     let base = base.filter(|_| newest.status == Status::Failed);
     let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
     (!of.is_empty()).then_some(Sweep { of, kept, newest: newest.revision })
 }
 
-/// What is to be swept before an uninstall, which removes only what the newest revision names, and then all records.
+/// Returns the cleanup that is due before an uninstall, which removes only the objects of the newest revision, and then
+/// all records.
 pub fn leaving(history: &[Past]) -> Option<Sweep> {
     let newest = newest(history)?;
     let mut sweep =
@@ -71,39 +73,41 @@ pub fn leaving(history: &[Past]) -> Option<Sweep> {
     (!sweep.of.is_empty()).then_some(sweep)
 }
 
-/// The newest revision, where its operation has ended.
+/// Returns the newest revision, if its operation has ended.
 fn newest(history: &[Past]) -> Option<&Past> {
     let newest = history.iter().max_by_key(|past| past.revision)?;
     matches!(newest.status, Status::Deployed | Status::Failed).then_some(newest)
 }
 
-/// The last revision before the newest that was deployed: its own success has answered for what failed before it.
+/// Returns the last deployed revision before the newest. Earlier failures were already cleaned up after its success.
 fn base<'a>(history: &'a [Past], newest: &Past) -> Option<&'a Past> {
     let deployed = |past: &&Past| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// The objects of `left` that may be removed as far as manifests of the release itself tell: no revision in `kept` names them, and nothing
-/// forbids it.
+/// Returns the objects of `left` that may be removed according to the release's own manifests: no revision in `kept`
+/// has them, and nothing forbids it.
 pub fn orphans<'a>(left: &'a Objects, kept: &[Objects], release: &Key) -> Vec<&'a Object> {
-    let free = |object: &&Object| {
-        let wanted = kept.iter().any(|kept| names(kept, release, object, release, true));
-        !object.keep && !NEVER.contains(&object.kind.as_str()) && !wanted
+    let is_orphan = |object: &&Object| {
+        let is_kept = kept.iter().any(|kept| names(kept, release, object, release, true));
+        !object.keep && !NEVER.contains(&object.kind.as_str()) && !is_kept
     };
-    left.manifest.iter().filter(free).collect()
+    left.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether a revision of the release `theirs` names, as a hook or in its manifest, an object that a manifest of `ours` names. Of a kind that
-/// has namespaces (`namespaced`), the object without one is in its release's; of others a stray namespace in a manifest means nothing.
+/// Whether a revision of the release `theirs` has, as a hook or in its manifest, an object of a manifest of `ours`.
+///
+/// For `namespaced` kinds an object without a namespace is in its release's. For other kinds the namespace in a
+/// manifest is ignored.
 pub fn names(objects: &Objects, theirs: &Key, object: &Object, ours: &Key, namespaced: bool) -> bool {
-    fn place<'a>(object: &'a Object, release: &'a Key) -> &'a str {
+    fn namespace<'a>(object: &'a Object, release: &'a Key) -> &'a str {
         object.namespace.as_deref().unwrap_or(&release.namespace)
     }
     objects.manifest.iter().chain(&objects.hooks).any(|other| {
         other.kind == object.kind
             && other.name == object.name
             && group(&other.api_version) == group(&object.api_version)
-            && (!namespaced || place(other, theirs) == place(object, ours))
+            && (!namespaced || namespace(other, theirs) == namespace(object, ours))
     })
 }
 
@@ -111,7 +115,7 @@ fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether an object as it stands in the cluster was made by helm for this release, and may go.
+/// Whether an object in the cluster was created by helm for this release and may be deleted.
 pub fn is_leftover(metadata: &ObjectMeta, release: &Key) -> bool {
     let policy = metadata.annotations.as_ref().and_then(|all| all.get(KEEP));
     let kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));

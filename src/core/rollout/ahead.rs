@@ -1,4 +1,4 @@
-//! What a change would make anew, told beforehand.
+//! Preview of the restarts that a change causes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// By release, what its next upgrade restarts if it changes the pods' templates, which only helm can tell.
+/// The restarts by the next upgrade of each release. Only helm can tell whether the pod templates change.
 pub fn ahead(
     desired: &Desired,
     observed: &Observed,
@@ -28,16 +28,16 @@ pub fn ahead(
         let own = observed.workloads.iter().filter(|set| {
             set.namespace == release.key.namespace && set.release == release.key.name && set.on_delete.is_some()
         });
-        own.filter(|set| part::is_daemons(release, &set.component)).for_each(|set| {
+        own.filter(|set| part::is_rolled_out(release, &set.component)).for_each(|set| {
             *nodes.entry(&set.component).or_default() += set.desired;
         });
         let each = nodes.iter().filter(|(_, nodes)| **nodes > 0).map(|(component, nodes)| {
             format!("{component} on {}, {} at a time", words::nodes_of(*nodes), settings.batch(*nodes))
         });
         let each: Vec<String> = each.collect();
-        let word = if is_automatic(settings) { "" } else { " after approval" };
-        let said = format!("restarts{word} what has another template then: {}", each.join("; "));
-        (!each.is_empty()).then(|| (name.clone(), said))
+        let approval = if is_automatic(settings) { "" } else { " after approval" };
+        let message = format!("restarts{approval} the pods whose template changes: {}", each.join("; "));
+        (!each.is_empty()).then(|| (name.clone(), message))
     };
     named.filter_map(of).collect()
 }

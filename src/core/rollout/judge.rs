@@ -1,4 +1,4 @@
-//! One component: what now, or why not.
+//! The state of the rollout of one component.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -7,44 +7,44 @@ use super::{Eviction, Scene};
 use crate::api::RolloutPhase;
 use crate::plan::{Step, Wait};
 
-/// What is to be done for a component now, or what it waits for.
+/// The state of a component's rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// Not enough of it is seen yet.
+    /// Not enough is observed yet.
     Unseen,
-    /// For a person: so many nodes, so many at a time.
+    /// Waits for approval.
     Approval {
-        /// How many nodes have pods of an older template.
+        /// The number of nodes with outdated pods.
         nodes: i32,
-        /// How many go at a time.
+        /// The number of nodes per batch.
         batch: i32,
     },
-    /// A batch is being made anew: nodes, what the first of them waits for, and until when that is no reason to stop.
+    /// A batch is being replaced: its nodes, what the first one waits for, and when the rollout stops otherwise.
     Batch(Vec<String>, String, Option<Timestamp>),
-    /// A pod of the new revision is unhealthy: on which node, why, and the batch.
+    /// A new pod is unhealthy: its node, the reason, and the batch.
     Stopped(String, String, Vec<String>),
-    /// A batch is done; the next one begins then.
+    /// Waits after a batch, until this time.
     Pause(Timestamp),
-    /// So many pods run where their `DaemonSet` would put none.
+    /// Number of pods on nodes that their `DaemonSet` does not select.
     Misplaced(i32),
-    /// A pod is on its way that nobody touched: a node has come.
+    /// A pod starts on a new node, independent of a rollout.
     Joining,
-    /// Another component is rolled first.
+    /// Another component is rolled out first.
     Turn(String),
-    /// Its release, or one before it, is not as wanted yet.
+    /// Its release, or one before it, is not in sync.
     Release(String),
-    /// The cloud, or its release, is paused.
+    /// The cloud or its release is paused.
     Paused,
-    /// What is left is on nodes that are `NotReady`.
+    /// Only nodes that are `NotReady` are left.
     Skipped(Vec<String>),
-    /// These go now.
+    /// These pods are evicted now.
     Evict(Vec<Eviction>),
-    /// Every node has its pod.
+    /// All nodes have a new pod.
     Done,
 }
 
 impl State {
-    /// When only time has to pass: until when.
+    /// When to requeue, if only time has to pass.
     pub fn wake(&self) -> Option<Timestamp> {
         match self {
             Self::Pause(until) => Some(*until),
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// In one word.
+    /// The phase in the status.
     pub fn phase(&self) -> RolloutPhase {
         match self {
             Self::Unseen | Self::Joining => RolloutPhase::Pending,
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    /// The nodes whose pods are being made anew.
+    /// The nodes whose pods are being replaced.
     pub fn batch(&self) -> Vec<String> {
         match self {
             Self::Batch(nodes, ..) | Self::Stopped(_, _, nodes) => nodes.clone(),
@@ -78,47 +78,48 @@ impl State {
     }
 }
 
-/// The component that is rolled now: one with pods on their way, else the first that may begin, or go on.
-pub(super) fn turn(scene: &Scene<'_>, on: &[&Part<'_>]) -> Option<String> {
-    let busy = |part: &&&Part<'_>| part.approved && part.tally.is_in_flight();
-    let may = |part: &&&Part<'_>| part.approved && part.rolling.is_some() && held(scene, part).is_none();
-    let due = |part: &&&Part<'_>| may(part) && !part.tally.stale.is_empty();
-    on.iter().find(busy).or_else(|| on.iter().find(due)).map(|part| part.name())
+/// The component that is rolled out now: one with a batch in flight, or else the first one that may start or continue.
+pub(super) fn current_component(scene: &Scene<'_>, active: &[&Part<'_>]) -> Option<String> {
+    let is_busy = |part: &&&Part<'_>| part.approved && part.tally.is_in_flight();
+    let may_start =
+        |part: &&&Part<'_>| part.approved && part.rolling.is_some() && blocking_state(scene, part).is_none();
+    let is_due = |part: &&&Part<'_>| may_start(part) && !part.tally.stale.is_empty();
+    active.iter().find(is_busy).or_else(|| active.iter().find(is_due)).map(|part| part.name())
 }
 
-/// The first of these that holds.
-pub(super) fn judge(scene: &Scene<'_>, part: &Part<'_>, turn: Option<&str>) -> State {
+/// Returns the first state that applies.
+pub(super) fn evaluate(scene: &Scene<'_>, part: &Part<'_>, current: Option<&str>) -> State {
     let tally = &part.tally;
     if !tally.observed || part.rolling.is_none() || tally.revision.is_empty() {
         return State::Unseen;
     }
-    let flies = tally.is_in_flight();
-    let begun = part.before.is_some_and(|said| said.phase.has_begun());
-    if flies && !begun && tally.stale.is_empty() && tally.skipped.is_empty() {
+    let in_flight_now = tally.is_in_flight();
+    let has_begun = part.before.is_some_and(|status| status.phase.has_begun());
+    if in_flight_now && !has_begun && tally.stale.is_empty() && tally.skipped.is_empty() {
         return State::Joining;
     }
-    if !flies && tally.misplaced > 0 {
+    if !in_flight_now && tally.misplaced > 0 {
         return State::Misplaced(tally.misplaced);
     }
-    if !flies && !tally.agrees() {
+    if !in_flight_now && !tally.is_consistent() {
         return State::Unseen;
     }
-    if !flies && tally.stale.is_empty() && tally.skipped.is_empty() {
+    if !in_flight_now && tally.stale.is_empty() && tally.skipped.is_empty() {
         return State::Done;
     }
     if !part.approved {
-        return State::Approval { nodes: tally.stale_said, batch: scene.settings.batch(tally.total) };
+        return State::Approval { nodes: tally.stale_count, batch: scene.settings.batch(tally.total) };
     }
-    if flies {
+    if in_flight_now {
         return in_flight(part);
     }
-    if let Some(held) = held(scene, part) {
-        return held;
+    if let Some(blocked) = blocking_state(scene, part) {
+        return blocked;
     }
     if tally.stale.is_empty() {
         return State::Skipped(tally.skipped.iter().cloned().collect());
     }
-    if let Some(other) = turn.filter(|other| *other != part.name()) {
+    if let Some(other) = current.filter(|other| *other != part.name()) {
         return State::Turn(other.to_owned());
     }
     pause(scene, part).map_or_else(|| evict(scene, part), State::Pause)
@@ -128,20 +129,20 @@ fn in_flight(part: &Part<'_>) -> State {
     let tally = &part.tally;
     let mut nodes: Vec<String> = tally.batch.keys().cloned().collect();
     if tally.missing > 0 {
-        // Of a pod that is gone and has no successor yet its node is known from what was said.
-        let said = part.before.map(|said| said.batch.as_slice()).unwrap_or_default();
-        nodes.extend(said.iter().filter(|node| !tally.batch.contains_key(*node)).cloned());
+        // The node of a deleted pod without successor is only known from the previous status.
+        let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
+        nodes.extend(previous.iter().filter(|node| !tally.batch.contains_key(*node)).cloned());
         nodes.sort();
     }
     if let Some((node, why)) = &tally.unhealthy {
         return State::Stopped(node.clone(), why.clone(), nodes);
     }
     let why = tally.batch.values().find(|why| !why.is_empty()).cloned().unwrap_or_default();
-    State::Batch(nodes, why, tally.patience)
+    State::Batch(nodes, why, tally.start_deadline)
 }
 
-/// What keeps a component from going on, whatever its pods say: nothing may be made anew of a template that is about to be another one.
-fn held(scene: &Scene<'_>, part: &Part<'_>) -> Option<State> {
+/// What blocks a component independent of its pods. Pods are not replaced while their template is about to change.
+fn blocking_state(scene: &Scene<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| scene.plan.decisions.get(name).map(|decision| &decision.step);
     if scene.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {
         return Some(State::Paused);
@@ -156,7 +157,7 @@ fn held(scene: &Scene<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(scene: &Scene<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(scene.settings.pause().into());
-    // A node's clock may go far ahead of ours.
+    // The clock of a node may be ahead of ours.
     let last = part.tally.last.filter(|last| scene.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > scene.now)
 }

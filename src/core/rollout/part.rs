@@ -1,4 +1,4 @@
-//! A component of the data plane: its `DaemonSets`, what is wanted of them, what was said of them.
+//! A component of the data plane: its `DaemonSets`, their desired state and the previous status.
 
 use super::tally::Tally;
 use super::{NAMED, Scene, State, is_automatic};
@@ -9,10 +9,10 @@ use crate::observed::{Daemons, Rolling, Workload};
 use crate::plan::{Step, Wait};
 use osdpl_values::{Path, get};
 
-/// Where charts are told how their `DaemonSets`' pods are replaced (helm-toolkit's `kubernetes_upgrades_daemonset`).
+/// The value path of the update strategy of `DaemonSets` (helm-toolkit's `kubernetes_upgrades_daemonset`).
 const STRATEGY: [&str; 5] = ["pod", "lifecycle", "upgrades", "daemonsets", "pod_replacement_strategy"];
 
-/// A component of a release whose `DaemonSets` are rolled.
+/// A component of a release whose `DaemonSets` are rolled out.
 pub(super) struct Part<'a> {
     pub(super) release: &'a str,
     pub(super) wanted: &'a DesiredRelease,
@@ -20,11 +20,11 @@ pub(super) struct Part<'a> {
     pub(super) rolling: Option<&'a Rolling>,
     pub(super) before: Option<&'a RolloutStatus>,
     pub(super) tally: Tally,
-    /// Whether its newest revision may be rolled out.
+    /// Whether its newest revision is approved.
     pub(super) approved: bool,
 }
 
-/// The parts, in the order in which they are rolled.
+/// The parts, in rollout order.
 pub(super) fn parts<'a>(scene: &Scene<'a>) -> Vec<Part<'a>> {
     let named = scene.catalog.rollout.iter();
     let wanted = named.filter_map(|name| Some((name.as_str(), scene.desired.releases.get(name)?)));
@@ -33,7 +33,7 @@ pub(super) fn parts<'a>(scene: &Scene<'a>) -> Vec<Part<'a>> {
 
 fn of_release<'a>(scene: &Scene<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
-    // One that was just given back to Kubernetes is not ours, whatever its objects say yet.
+    // A release that was just unmanaged is not ours, although its objects still look like it.
     let ours = leaves_pods(wanted) && wanted.managed && !scene.observed.is_others(&wanted.key);
     let sets: Vec<&Workload> = scene
         .observed
@@ -51,7 +51,7 @@ fn of_release<'a>(scene: &Scene<'a>, release: &'a str, wanted: &'a DesiredReleas
         let daemons = Daemons { namespace: wanted.key.namespace.clone(), component: component.clone() };
         let rolling = scene.rolling.get(&daemons);
         let before = scene.before.get(&component.to_string());
-        let batch = before.map(|said| said.batch.as_slice()).unwrap_or_default();
+        let batch = before.map(|status| status.batch.as_slice()).unwrap_or_default();
         let tally = Tally::of(scene, &sets, rolling, batch);
         let mut part = Part { release, wanted, component, rolling, before, tally, approved: false };
         part.approved = part.is_approved(scene);
@@ -69,42 +69,49 @@ impl Part<'_> {
         Daemons { namespace: self.wanted.key.namespace.clone(), component: self.component.clone() }
     }
 
-    /// Whether anything is to be made anew, or on its way.
-    pub(super) fn is_on(&self) -> bool {
-        let under_way = |said: &RolloutStatus| said.phase.is_on() && said.approved;
-        self.tally.stale_said > 0 || self.before.is_some_and(under_way)
+    /// Whether anything must be replaced or is being replaced.
+    pub(super) fn is_active(&self) -> bool {
+        let is_active = |status: &RolloutStatus| status.phase.is_on() && status.approved;
+        self.tally.stale_count > 0 || self.before.is_some_and(is_active)
     }
 
-    /// By the spec, by the word of a person about this very revision, or about the change that led to it.
+    /// Whether the spec or a person approved this revision, or a person approved the change that led to it.
     fn is_approved(&self, scene: &Scene<'_>) -> bool {
-        let known = |said: &RolloutStatus| {
-            // What the spec allowed it does not allow any more.
-            let revision = said.approved && !said.automatic && said.revision == self.tally.revision;
-            revision || said.approved_inputs == self.wanted.inputs
+        let known = |status: &RolloutStatus| {
+            // An approval by the spec ends with the setting.
+            let revision = status.approved && !status.automatic && status.revision == self.tally.revision;
+            revision || status.approved_inputs == self.wanted.inputs
         };
         is_automatic(scene.settings)
             || scene.policy.approved.as_deref() == Some(scene.plan.hash.as_str())
             || self.before.is_some_and(known)
     }
 
-    /// What is kept of a rollout that is over.
-    pub(super) fn over(&self) -> Option<RolloutStatus> {
-        let said = self.before.filter(|said| said.phase == RolloutPhase::Complete)?;
-        Some(RolloutStatus { approved_inputs: String::new(), ..said.clone() })
+    /// The status to keep after a completed rollout.
+    pub(super) fn completed(&self) -> Option<RolloutStatus> {
+        let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
+        Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
-    /// What is to be said; what was said stands while too little is seen.
-    pub(super) fn told(&self, scene: &Scene<'_>, state: &State, promised: String) -> Option<RolloutStatus> {
+    /// The next status. The previous status is kept while too little is observed.
+    pub(super) fn next_status(
+        &self,
+        scene: &Scene<'_>,
+        state: &State,
+        approved_inputs: String,
+    ) -> Option<RolloutStatus> {
         if *state == State::Unseen {
             let known = self.before.cloned();
-            return known
-                .map(|said| RolloutStatus { approved_inputs: first_of(promised, &said.approved_inputs), ..said });
+            return known.map(|status| RolloutStatus {
+                approved_inputs: first_non_empty(approved_inputs, &status.approved_inputs),
+                ..status
+            });
         }
         if *state == State::Joining {
-            return self.over();
+            return self.completed();
         }
         let Tally { total, revision, ready, .. } = &self.tally;
-        let few = |mut nodes: Vec<String>| {
+        let limited = |mut nodes: Vec<String>| {
             nodes.truncate(NAMED);
             nodes
         };
@@ -114,29 +121,29 @@ impl Part<'_> {
             revision: revision.clone(),
             approved: self.approved,
             automatic: is_automatic(scene.settings),
-            approved_inputs: promised,
+            approved_inputs,
             updated: *ready,
             total: *total,
             batch_size: scene.settings.batch(*total),
-            batch: few(state.batch()),
-            skipped: few(self.tally.skipped.iter().cloned().collect()),
+            batch: limited(state.batch()),
+            skipped: limited(self.tally.skipped.iter().cloned().collect()),
             message: state.to_string(),
         })
     }
 }
 
-/// Whether helm is at a release, or about to be.
+/// Whether helm is running for a release or about to.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }
 
-/// Whether a release's values say that its daemons' old pods are left alone.
+/// Whether a release's values leave outdated pods of its `DaemonSets` alone.
 pub(super) fn leaves_pods(release: &DesiredRelease) -> bool {
     get(&release.values, &strategy()).is_some_and(|strategy| strategy == "OnDelete")
 }
 
-/// Whether a component of a release is rolled, by the values that it is to have.
-pub(super) fn is_daemons(release: &DesiredRelease, component: &Component) -> bool {
+/// Whether a component of a release is rolled out, according to its desired values.
+pub(super) fn is_rolled_out(release: &DesiredRelease, component: &Component) -> bool {
     leaves_pods(release) && release.components.get(component) == Some(&WorkloadKind::DaemonSet)
 }
 
@@ -144,6 +151,6 @@ fn strategy() -> Path {
     STRATEGY.iter().fold(Path::root(), |path, key| path.child(key))
 }
 
-fn first_of(promised: String, known: &str) -> String {
-    if promised.is_empty() { known.to_owned() } else { promised }
+fn first_non_empty(approved_inputs: String, known: &str) -> String {
+    if approved_inputs.is_empty() { known.to_owned() } else { approved_inputs }
 }

@@ -1,4 +1,5 @@
-//! Whose business old pods are: the charts leave them alone where they are told so, but not every template of upstream's listens.
+//! The update strategy of `DaemonSets`. Not all upstream templates support the value for it, so the operator sets it if
+//! needed.
 
 use super::part;
 use crate::catalog::{Catalog, WorkloadKind};
@@ -6,31 +7,33 @@ use crate::desired::{Desired, DesiredRelease};
 use crate::observed::{Observed, Workload};
 use crate::plan::{Plan, Step, Wait};
 
-/// A `DaemonSet` whose live strategy is not what its release's values say.
+/// A `DaemonSet` whose update strategy differs from its release's values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Strategy {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its generation: the same one needs no second try.
+    /// Its generation: a failed update is not retried for the same generation.
     pub generation: i64,
-    /// Whether its pods are to be left alone (`OnDelete`); else Kubernetes replaces them.
+    /// Whether the strategy should be `OnDelete`; otherwise `RollingUpdate`.
     pub on_delete: bool,
-    /// Whether its release is as wanted: until then helm may be about to set it itself.
+    /// Whether its release is in sync. Otherwise helm may be about to set the strategy itself.
     pub settled: bool,
 }
 
-/// The `DaemonSets` of rolled releases whose live strategy is not the wanted one: charts that don't pass it on (upstream's ovn: its template of the
-/// controller reads no `pod.lifecycle`), and those of which helm has not been told yet. It is set before helm brings another template, else
-/// Kubernetes would replace their pods by itself.
+/// The `DaemonSets` of rolled out releases whose update strategy differs from the desired one.
+///
+/// They belong to charts that ignore the value (upstream's ovn does not read `pod.lifecycle` for its controller) or to
+/// releases that helm has not upgraded yet. The strategy is set before helm changes the template, because otherwise
+/// Kubernetes would replace the pods itself.
 pub fn strategies(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))
     };
     let releases = catalog.rollout.iter().filter(idle).filter_map(|name| Some((name, desired.releases.get(name)?)));
-    let held = |release: &DesiredRelease| release.paused || !release.managed || observed.is_others(&release.key);
-    let differing = releases.filter(|(_, release)| !held(release)).flat_map(|(name, release)| {
+    let is_excluded = |release: &DesiredRelease| release.paused || !release.managed || observed.is_others(&release.key);
+    let differing = releases.filter(|(_, release)| !is_excluded(release)).flat_map(|(name, release)| {
         let wanted = part::leaves_pods(release);
         let settled = plan.decisions.get(name).is_some_and(|own| matches!(own.step, Step::Ready | Step::Settle(_)));
         let own = move |set: &&Workload| {
@@ -39,7 +42,7 @@ pub fn strategies(desired: &Desired, observed: &Observed, catalog: &Catalog, pla
                 && set.release == release.key.name
                 && set.on_delete.is_some() != wanted
         };
-        // What Kubernetes may replace is given back only when helm is through.
+        // Kubernetes may replace pods again only after helm has finished.
         observed.workloads.iter().filter(move |_| wanted || settled).filter(own).map(move |set| Strategy {
             namespace: set.namespace.clone(),
             name: set.name.clone(),

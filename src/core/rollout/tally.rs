@@ -1,4 +1,4 @@
-//! The pods of a component, counted.
+//! Counts the pods of a component.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,52 +7,52 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use super::Scene;
 use crate::observed::{DaemonPod, PodState, Rolling, Workload};
 
-/// How long a new pod may take: images of a gigabyte are pulled in that time, and whatever takes longer a person should look at.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
+/// How long a new pod may take to become ready. It is enough to pull large images.
+const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
-/// What is wrong with a node that was touched and is not there any more.
-const AWAY: &str = "the node is NotReady since its pod was made anew";
+/// The reason for a lost node whose pod was replaced.
+const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
 
-/// What the pods of a component amount to.
+/// The counted pods of a component.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Whether the controllers have seen the newest templates.
+    /// Whether the controllers observed the newest templates.
     pub(super) observed: bool,
-    /// How many nodes shall have a pod.
+    /// The number of nodes that should have a pod.
     pub(super) total: i32,
-    /// How many of them have none of the newest template, by the controllers' word.
-    pub(super) stale_said: i32,
-    /// The newest revision of its `DaemonSets` together; empty where one is not known.
+    /// The number of nodes without a pod of the newest template, according to the controllers.
+    pub(super) stale_count: i32,
+    /// The newest revisions of its `DaemonSets`, joined; empty if one of them is unknown.
     pub(super) revision: String,
-    /// Pods of the newest revision, ready or not.
+    /// The number of pods of the newest revision.
     pub(super) fresh: i32,
-    /// How many of them are ready.
+    /// The number of ready pods of the newest revision.
     pub(super) ready: i32,
     /// When the last of them became ready.
     pub(super) last: Option<Timestamp>,
-    /// Nodes whose pods are being made anew, with what their pods wait for, where that is told.
+    /// The nodes whose pods are being replaced, with what their pods wait for, if it is known.
     pub(super) batch: BTreeMap<String, String>,
-    /// How many nodes have no pod at all, or one that was not sent there yet.
+    /// The number of nodes without a pod, unscheduled pods included.
     pub(super) missing: i32,
-    /// How many pods run where their `DaemonSet` would put none by now: what is made anew there does not come back.
+    /// The number of pods on nodes that their `DaemonSet` does not select. They would not be recreated.
     pub(super) misplaced: i32,
-    /// The first node whose pod of the newest revision is unhealthy, and why.
+    /// The first node with an unhealthy new pod, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
-    /// Until when the first of those on their way is waited for.
-    pub(super) patience: Option<Timestamp>,
-    /// Pods of older revisions, in the order in which they go.
+    /// When the first starting pod counts as failed.
+    pub(super) start_deadline: Option<Timestamp>,
+    /// The outdated pods, in eviction order.
     pub(super) stale: Vec<DaemonPod>,
-    /// Nodes that are `NotReady` and have a pod of an older revision.
+    /// The `NotReady` nodes with an outdated pod.
     pub(super) skipped: BTreeSet<String>,
 }
 
 impl Tally {
-    /// `batch` are the nodes of which was said last that their pods are being made anew.
+    /// Counts the pods. `batch` contains the nodes of the batch in the previous status.
     pub(super) fn of(scene: &Scene<'_>, sets: &[&Workload], rolling: Option<&Rolling>, batch: &[String]) -> Self {
         let mut tally = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),
             total: sets.iter().map(|set| set.desired).sum(),
-            stale_said: sets.iter().filter_map(|set| set.on_delete.as_ref()).map(|own| own.stale).sum(),
+            stale_count: sets.iter().filter_map(|set| set.on_delete.as_ref()).map(|own| own.stale).sum(),
             ..Self::default()
         };
         let Some(rolling) = rolling else { return tally };
@@ -65,17 +65,17 @@ impl Tally {
             let is_leaving = pod.state == PodState::Leaving || scene.evicted.contains(&pod.uid);
             tally.count(scene, pod, is_fresh, is_leaving);
         }
-        // One that leaves is there yet: its node is in the batch.
-        let there: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
+        // A pod that is being deleted still exists: its node is in the batch.
+        let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| scene.nodes.is_none_or(|nodes| nodes.contains_key(node));
-        let empty = batch.iter().filter(|node| exists(node) && !there.contains(node.as_str()));
-        // A pod where none is wanted must not stand for one that is missing elsewhere.
+        let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
+        // A pod on a node that is not selected must not stand for one that is missing elsewhere.
         let by_count = tally.total.saturating_sub(count(own().count()));
         tally.missing += by_count.max(count(empty.count()));
-        let away = own().filter(|pod| is_lost(scene, &pod.node)).count();
+        let on_lost_nodes = own().filter(|pod| is_lost(scene, &pod.node)).count();
         let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
-        tally.misplaced = misscheduled.saturating_sub(count(away)).max(0);
-        // A pod that is not ready harms nobody by going.
+        tally.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
+        // Pods that are not ready are replaced first.
         tally.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
         tally
     }
@@ -84,16 +84,16 @@ impl Tally {
         let is_lost = is_lost(scene, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
-            // It was well until its pod was made anew: that may be why.
-            _ if is_leaving && is_lost => self.fail(pod, AWAY.into()),
-            _ if is_leaving => drop(self.batch.insert(named(pod), String::new())),
-            (_, false) if is_lost => drop(self.skipped.insert(named(pod))),
+            // The node was ready before its pod was replaced, which may be the reason.
+            _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
+            _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
+            (_, false) if is_lost => drop(self.skipped.insert(node_or_name(pod))),
             (_, false) => self.stale.push(pod.clone()),
             (PodState::Ready(since), true) => {
                 self.ready += 1;
                 self.last = self.last.max(*since);
             }
-            (_, true) if is_lost => self.fail(pod, AWAY.into()),
+            (_, true) if is_lost => self.fail(pod, NODE_LOST.into()),
             (PodState::Unhealthy(why), true) => self.fail(pod, why.clone()),
             (PodState::Starting(..), true) if pod.node.is_empty() => self.missing += 1,
             (PodState::Starting(why, since), true) => self.start(scene.now, pod, why, *since),
@@ -102,30 +102,30 @@ impl Tally {
     }
 
     fn fail(&mut self, pod: &DaemonPod, why: String) {
-        self.batch.insert(named(pod), why.clone());
-        self.unhealthy.get_or_insert_with(|| (named(pod), why));
+        self.batch.insert(node_or_name(pod), why.clone());
+        self.unhealthy.get_or_insert_with(|| (node_or_name(pod), why));
     }
 
-    /// One that takes longer than anything should is as good as unhealthy.
+    /// A pod that exceeds the timeout counts as unhealthy.
     fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
-        let until = since.and_then(|since| since.checked_add(PATIENCE).ok());
+        let until = since.and_then(|since| since.checked_add(START_TIMEOUT).ok());
         if until.is_some_and(|until| until <= now) {
-            let minutes = PATIENCE.as_mins();
+            let minutes = START_TIMEOUT.as_mins();
             return self
                 .fail(pod, format!("not ready for {minutes} minutes{}{why}", if why.is_empty() { "" } else { ": " }));
         }
-        self.batch.insert(named(pod), why.to_owned());
-        self.patience = self.patience.into_iter().chain(until).min();
+        self.batch.insert(node_or_name(pod), why.to_owned());
+        self.start_deadline = self.start_deadline.into_iter().chain(until).min();
     }
 
-    /// Whether pods are on their way.
+    /// Whether a batch is in flight.
     pub(super) fn is_in_flight(&self) -> bool {
         !self.batch.is_empty() || self.missing > 0
     }
 
-    /// Whether the pods that are watched say the same as the controllers: two watches tell one after the other.
-    pub(super) fn agrees(&self) -> bool {
-        self.total - self.stale_said == self.fresh
+    /// Whether the watched pods match the counts of the controllers, because the two watches are not synchronized.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.total - self.stale_count == self.fresh
     }
 }
 
@@ -133,7 +133,7 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// All of them together: what one of them is changed to is another one.
+/// Joins the revisions. A change of one of them leads to another result.
 fn revision(sets: &[&Workload], rolling: &Rolling) -> Option<String> {
     let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
     let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;
@@ -145,7 +145,7 @@ fn is_lost(scene: &Scene<'_>, node: &str) -> bool {
     scene.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
 }
 
-/// Its node; itself, before it has one.
-fn named(pod: &DaemonPod) -> String {
+/// The node of a pod, or the pod's name before it is scheduled.
+fn node_or_name(pod: &DaemonPod) -> String {
     if pod.node.is_empty() { pod.name.clone() } else { pod.node.clone() }
 }

@@ -10,67 +10,67 @@ use cloud::{COMPUTE, Cloud, SWITCH, batches, daemons};
 mod cloud;
 
 #[test]
-fn nothing_is_looked_at_or_said_while_no_template_has_changed() {
+fn unchanged_templates_need_nothing() {
     assert_eq!(Cloud::new(3).pass(), Next::default());
 }
 
 #[test]
-fn what_is_approved_goes_in_batches_component_by_component_and_the_word_is_kept() {
+fn rolls_out_approved_batches_in_catalogue_order() {
     let mut cloud = Cloud::new(5);
     cloud.settings.batch_size = Some(IntOrString::String("40%".into()));
     cloud.template(COMPUTE, "r2");
     cloud.template(SWITCH, "r2");
     let next = cloud.pass();
     assert_eq!((next.evict.len(), next.watch.len()), (0, 2));
-    let said = &cloud.said["nova/compute"];
-    assert_eq!((said.phase, said.updated, said.total), (RolloutPhase::AwaitingApproval, 0, 5));
+    let status = &cloud.status["nova/compute"];
+    assert_eq!((status.phase, status.updated, status.total), (RolloutPhase::AwaitingApproval, 0, 5));
     assert_eq!(
-        said.message,
+        status.message,
         "its template changed, which restarts it on 5 nodes, 2 at a time: waits for approval (osdpl approve)"
     );
     cloud.approve();
-    assert_eq!(cloud.said["openvswitch/server"].message, "batch n1, n2");
-    assert_eq!(cloud.said["nova/compute"].message, "waits for its turn: openvswitch/server is rolled first");
+    assert_eq!(cloud.status["openvswitch/server"].message, "batch n1, n2");
+    assert_eq!(cloud.status["nova/compute"].message, "waits for its turn: openvswitch/server is rolled first");
     cloud.replace();
     cloud.settle();
     let switch = ["openvswitch/server n3+n4", "openvswitch/server n5"];
     let compute = ["nova/compute n1+n2", "nova/compute n3+n4", "nova/compute n5"];
     assert_eq!(batches(&mut cloud), [switch.as_slice(), &compute].concat());
-    assert_eq!((cloud.phase("nova/compute"), cloud.said["nova/compute"].updated), (Some(RolloutPhase::Complete), 5));
+    assert_eq!((cloud.phase("nova/compute"), cloud.status["nova/compute"].updated), (Some(RolloutPhase::Complete), 5));
 
     cloud.template(COMPUTE, "r3");
-    assert_eq!(cloud.pass().evict, [], "another template needs another word");
+    assert_eq!(cloud.pass().evict, [], "another template needs another approval");
     assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::AwaitingApproval));
     cloud.template(COMPUTE, "r2");
     cloud.pass();
-    assert_eq!(cloud.phase("nova/compute"), None, "taken back before it began");
+    assert_eq!(cloud.phase("nova/compute"), None, "reverted before it started");
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r4");
     assert_eq!(batches(&mut cloud).len(), 3);
 }
 
 #[test]
-fn a_word_for_the_change_that_led_to_it_is_a_word_for_the_rollout() {
+fn approval_of_a_change_covers_its_rollout() {
     let mut cloud = Cloud::new(1);
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Needs(Vec::new()));
     cloud.approve();
-    let said = &cloud.said["nova/compute"];
-    assert_eq!((said.phase, said.approved_inputs.as_str(), cloud.said.len()), (RolloutPhase::Pending, "new", 1));
-    // helm is through, its template not yet seen.
+    let status = &cloud.status["nova/compute"];
+    assert_eq!((status.phase, status.approved_inputs.as_str(), cloud.status.len()), (RolloutPhase::Pending, "new", 1));
+    // helm finished, the changed template is not observed yet.
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.pass();
-    assert!(is_recorded(&cloud.said.clone(), &cloud.said) && !is_recorded(&cloud.said, &Rollouts::new()));
+    assert!(is_recorded(&cloud.status.clone(), &cloud.status) && !is_recorded(&cloud.status, &Rollouts::new()));
     cloud.template(COMPUTE, "r2");
     assert_eq!(batches(&mut cloud), ["nova/compute n1"]);
-    assert_eq!(cloud.said["nova/compute"].approved_inputs, "", "it was for that revision");
+    assert_eq!(cloud.status["nova/compute"].approved_inputs, "", "the approval covers only that revision");
     cloud.template(COMPUTE, "r3");
     cloud.pass();
     assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::AwaitingApproval));
 }
 
 #[test]
-fn the_first_unhealthy_pod_stops_it_until_it_is_ready_or_the_template_is_another() {
-    for mended in [true, false] {
+fn unhealthy_pod_stops_rollout_until_ready_or_changed() {
+    for is_ready in [true, false] {
         let mut cloud = Cloud::new(3);
         cloud.settings.approval = Some(Approval::Automatic);
         cloud.template(COMPUTE, "r2");
@@ -78,14 +78,14 @@ fn the_first_unhealthy_pod_stops_it_until_it_is_ready_or_the_template_is_another
         cloud.replace();
         cloud.pods(COMPUTE.1)[0].state = PodState::Unhealthy("ImagePullBackOff".into());
         assert_eq!(cloud.pass().evict, []);
-        let said = cloud.said["nova/compute"].clone();
-        assert_eq!((said.phase, said.batch.join(",")), (RolloutPhase::Stopped, "n1".into()));
+        let status = cloud.status["nova/compute"].clone();
+        assert_eq!((status.phase, status.batch.join(",")), (RolloutPhase::Stopped, "n1".into()));
         assert!(
-            said.message.starts_with("stopped at n1: ImagePullBackOff; it goes on once that pod is ready"),
+            status.message.starts_with("stopped at n1: ImagePullBackOff; it continues once that pod is ready"),
             "{}",
-            said.message
+            status.message
         );
-        if mended {
+        if is_ready {
             cloud.pods(COMPUTE.1)[0].state = PodState::Ready(Some(NOW));
             assert_eq!(batches(&mut cloud), ["nova/compute n2", "nova/compute n3"]);
         } else {
@@ -96,7 +96,7 @@ fn the_first_unhealthy_pod_stops_it_until_it_is_ready_or_the_template_is_another
 }
 
 #[test]
-fn a_pod_that_never_comes_up_stops_it_too() {
+fn pod_that_never_starts_stops_rollout() {
     let mut cloud = Cloud::new(2);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
@@ -104,35 +104,35 @@ fn a_pod_that_never_comes_up_stops_it_too() {
     cloud.replace();
     let late = NOW + SignedDuration::from_mins(15);
     assert_eq!((cloud.pass().wake, cloud.phase("nova/compute")), (Some(late), Some(RolloutPhase::Rolling)));
-    assert_eq!(cloud.said["nova/compute"].message, "batch n1: it starts");
+    assert_eq!(cloud.status["nova/compute"].message, "batch n1: it starts");
     cloud.now = late;
     assert_eq!(cloud.pass().evict, []);
-    assert!(cloud.said["nova/compute"].message.starts_with("stopped at n1: not ready for 15 minutes: it starts"));
+    assert!(cloud.status["nova/compute"].message.starts_with("stopped at n1: not ready for 15 minutes: it starts"));
 }
 
 #[test]
-fn pods_that_are_not_ready_anyway_go_first_and_lost_nodes_are_left_out() {
+fn replaces_unready_pods_first_and_skips_lost_nodes() {
     let mut cloud = Cloud::new(4);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.nodes.get_mut("n1").unwrap().missing = true;
     cloud.pods(COMPUTE.1)[2].state = PodState::Unhealthy("boom".into());
     cloud.template(COMPUTE, "r2");
-    let mut gone = Vec::new();
+    let mut evicted = Vec::new();
     for _ in 0..4 {
-        gone.extend(cloud.pass().evict.into_iter().map(|pod| pod.node));
+        evicted.extend(cloud.pass().evict.into_iter().map(|pod| pod.node));
         cloud.replace();
         cloud.settle();
     }
-    assert_eq!(gone, ["n3", "n2", "n4"]);
+    assert_eq!(evicted, ["n3", "n2", "n4"]);
     cloud.template(SWITCH, "r2");
-    assert_eq!(cloud.pass().of.as_deref(), Some(SWITCH.1), "what can't go holds nothing up");
-    let said = &cloud.said["nova/compute"];
-    assert_eq!((said.phase, said.updated, said.skipped.join(",")), (RolloutPhase::Waiting, 3, "n1".into()));
-    assert_eq!(said.message, "what is left is on nodes that are NotReady: n1");
+    assert_eq!(cloud.pass().of.as_deref(), Some(SWITCH.1), "skipped nodes do not block other components");
+    let status = &cloud.status["nova/compute"];
+    assert_eq!((status.phase, status.updated, status.skipped.join(",")), (RolloutPhase::Waiting, 3, "n1".into()));
+    assert_eq!(status.message, "the remaining nodes are NotReady: n1");
 }
 
 #[test]
-fn a_node_that_is_lost_after_its_pod_was_made_anew_stops_it() {
+fn lost_node_with_replaced_pod_stops_rollout() {
     for successor in [false, true] {
         let mut cloud = Cloud::new(3);
         cloud.settings.approval = Some(Approval::Automatic);
@@ -144,40 +144,40 @@ fn a_node_that_is_lost_after_its_pod_was_made_anew_stops_it() {
         cloud.nodes.get_mut("n1").unwrap().missing = true;
         assert_eq!(cloud.pass().evict, []);
         assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::Stopped));
-        let why = "stopped at n1: the node is NotReady since its pod was made anew";
-        assert!(cloud.said["nova/compute"].message.starts_with(why), "{:?}", cloud.said);
+        let why = "stopped at n1: the node is NotReady since its pod was replaced";
+        assert!(cloud.status["nova/compute"].message.starts_with(why), "{:?}", cloud.status);
     }
 }
 
 #[test]
-fn between_two_pods_of_a_node_nothing_goes_whatever_runs_elsewhere() {
+fn waits_for_missing_pods_despite_misplaced_ones() {
     let mut cloud = Cloud::new(3);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
     cloud.pass();
-    // n3 is none of its nodes any more, but has a pod: as many pods as are wanted, while n1 has none.
+    // n3 is not selected any more but has a pod: the count is right, while n1 has none.
     cloud.pods(COMPUTE.1).retain(|pod| pod.node != "n1");
     let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     (set.desired, set.misscheduled) = (2, 1);
     assert_eq!(cloud.pass().evict, []);
-    assert_eq!(cloud.said["nova/compute"].message, "batch n1");
+    assert_eq!(cloud.status["nova/compute"].message, "batch n1");
 }
 
 #[test]
-fn a_pod_that_would_not_come_back_is_not_touched() {
+fn does_not_evict_pods_that_would_not_return() {
     let mut cloud = Cloud::new(3);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
     let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     (set.desired, set.misscheduled) = (2, 1);
     assert_eq!(cloud.pass().evict, []);
-    let said = &cloud.said["nova/compute"];
-    assert_eq!(said.phase, RolloutPhase::Waiting);
-    assert!(said.message.starts_with("1 of its pods run on nodes where its DaemonSet would put none"), "{said:?}");
+    let status = &cloud.status["nova/compute"];
+    assert_eq!(status.phase, RolloutPhase::Waiting);
+    assert!(status.message.starts_with("1 of its pods run on nodes that its DaemonSet does not select"), "{status:?}");
 }
 
 #[test]
-fn a_node_that_comes_is_no_rollout_and_what_the_spec_allowed_it_can_take_back() {
+fn new_nodes_are_no_rollout_and_approval_can_be_revoked() {
     let mut cloud = Cloud::new(3);
     cloud.pods(COMPUTE.1).pop();
     let set = cloud.world.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
@@ -197,7 +197,7 @@ fn a_node_that_comes_is_no_rollout_and_what_the_spec_allowed_it_can_take_back() 
 }
 
 #[test]
-fn there_is_a_pause_after_a_batch_and_nothing_goes_while_helm_runs_or_the_cloud_is_paused() {
+fn pauses_after_batches_and_waits_for_helm_and_pause() {
     let mut cloud = Cloud::new(2);
     cloud.settings = Rollout { approval: Some(Approval::Automatic), ..Rollout::default() };
     cloud.template(COMPUTE, "r2");
@@ -205,7 +205,7 @@ fn there_is_a_pause_after_a_batch_and_nothing_goes_while_helm_runs_or_the_cloud_
     for release in ["nova", "openvswitch"] {
         let step = std::mem::replace(&mut cloud.plan.decisions.get_mut(release).unwrap().step, helm.clone());
         assert_eq!(cloud.pass().evict, []);
-        assert_eq!(cloud.said["nova/compute"].message, format!("waits until release {release} is as wanted"));
+        assert_eq!(cloud.status["nova/compute"].message, format!("waits until release {release} is in sync"));
         cloud.plan.decisions.get_mut(release).unwrap().step = step;
     }
     cloud.world.policy.paused = true;
@@ -222,22 +222,22 @@ fn there_is_a_pause_after_a_batch_and_nothing_goes_while_helm_runs_or_the_cloud_
 }
 
 #[test]
-fn what_two_watches_tell_differently_is_waited_for() {
+fn waits_until_both_watches_agree() {
     let mut cloud = Cloud::new(2);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
     let late = std::mem::take(&mut cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap().revisions);
     let next = cloud.pass();
-    assert_eq!((next.evict.len(), next.unseen, cloud.said.len()), (0, true, 0));
+    assert_eq!((next.evict.len(), next.unseen, cloud.status.len()), (0, true, 0));
     let own = cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap();
     own.revisions.insert("nova".into(), "r1".into());
-    assert_eq!(cloud.pass().evict, [], "the newest revision is not told yet");
+    assert_eq!(cloud.pass().evict, [], "the newest revision is not reported yet");
     cloud.rolling.get_mut(&daemons(COMPUTE.1)).unwrap().revisions = late;
     assert_eq!(cloud.pass().evict.len(), 1);
 }
 
 #[test]
-fn a_chart_that_has_no_word_for_the_strategy_has_it_set_and_one_that_a_user_set_back_is_left_alone() {
+fn sets_strategy_unless_the_spec_reverts_it() {
     let mut cloud = Cloud::new(1);
     let of = |cloud: &Cloud| {
         let World { desired, observed, catalog, .. } = &cloud.world;
@@ -250,29 +250,29 @@ fn a_chart_that_has_no_word_for_the_strategy_has_it_set_and_one_that_a_user_set_
         Strategy { namespace: "openstack".into(), name: "nova".into(), generation: 1, on_delete: true, settled: true };
     assert_eq!(of(&cloud), std::slice::from_ref(&wanted));
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Needs(Vec::new()));
-    assert_eq!(of(&cloud), [Strategy { settled: false, ..wanted.clone() }], "before helm brings another template");
+    assert_eq!(of(&cloud), [Strategy { settled: false, ..wanted.clone() }], "before helm changes the template");
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Wait(Wait::Paused);
     assert_eq!(of(&cloud), []);
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.world.desired.releases.get_mut("nova").unwrap().values.clear();
-    assert_eq!(of(&cloud), [], "Kubernetes' own way is wanted, and is");
+    assert_eq!(of(&cloud), [], "RollingUpdate is desired and set");
     cloud.world.observed.workloads.iter_mut().for_each(|set| set.on_delete = Some(OnDelete::default()));
     assert_eq!(of(&cloud), [Strategy { on_delete: false, ..wanted }]);
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
-    assert_eq!(cloud.pass().evict, [], "it is Kubernetes' business");
+    assert_eq!(cloud.pass().evict, [], "Kubernetes replaces the pods");
 }
 
 #[test]
-fn a_plan_tells_what_an_upgrade_restarts() {
+fn previews_restarts_of_upgrades() {
     let mut cloud = Cloud::new(3);
-    let told = |cloud: &Cloud| {
+    let preview = |cloud: &Cloud| {
         let World { desired, observed, catalog, .. } = &cloud.world;
         ahead(desired, observed, catalog, &cloud.plan, &cloud.settings).into_iter().collect::<Vec<_>>()
     };
-    assert_eq!(told(&cloud), []);
+    assert_eq!(preview(&cloud), []);
     let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Why::Spec);
     cloud.plan.decisions.get_mut("nova").unwrap().step = upgrade;
-    let said = "restarts after approval what has another template then: nova/compute on 3 nodes, 1 at a time";
-    assert_eq!(told(&cloud), [("nova".to_owned(), said.to_owned())]);
+    let status = "restarts after approval the pods whose template changes: nova/compute on 3 nodes, 1 at a time";
+    assert_eq!(preview(&cloud), [("nova".to_owned(), status.to_owned())]);
 }

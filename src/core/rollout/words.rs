@@ -1,4 +1,4 @@
-//! The one wording of what a rollout does or waits for: status, events and the command line show it.
+//! The texts of all rollout states in status, events and command line output.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ impl fmt::Display for State {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |nodes: &[String]| several(nodes.iter().map(String::as_str), nodes.len());
         match self {
-            Self::Unseen => formatter.write_str("its pods are being looked at"),
+            Self::Unseen => formatter.write_str("its pods are being inspected"),
             Self::Approval { nodes, batch } => write!(
                 formatter,
                 "its template changed, which restarts it on {}, {batch} at a time: waits for approval (osdpl approve)",
@@ -23,19 +23,19 @@ impl fmt::Display for State {
             Self::Stopped(node, why, _) => {
                 write!(
                     formatter,
-                    "stopped at {node}: {why}; it goes on once that pod is ready, or with another template"
+                    "stopped at {node}: {why}; it continues once that pod is ready or the template changes"
                 )
             }
             Self::Pause(until) => write!(formatter, "next batch at {until:.0}"),
-            Self::Joining => formatter.write_str("a node has come"),
+            Self::Joining => formatter.write_str("a node was added"),
             Self::Misplaced(pods) => write!(
                 formatter,
-                "{pods} of its pods run on nodes where its DaemonSet would put none (a taint that they do not tolerate, a label): nothing goes before they are gone, or wanted there"
+                "{pods} of its pods run on nodes that its DaemonSet does not select (a taint that they do not tolerate, a label): the rollout waits until they are deleted or selected again"
             ),
             Self::Turn(other) => write!(formatter, "waits for its turn: {other} is rolled first"),
-            Self::Release(release) => write!(formatter, "waits until release {release} is as wanted"),
+            Self::Release(release) => write!(formatter, "waits until release {release} is in sync"),
             Self::Paused => formatter.write_str("paused; set `paused: false` to go on"),
-            Self::Skipped(nodes) => write!(formatter, "what is left is on nodes that are NotReady: {}", list(nodes)),
+            Self::Skipped(nodes) => write!(formatter, "the remaining nodes are NotReady: {}", list(nodes)),
             Self::Done => formatter.write_str("every node has its new pod"),
         }
     }

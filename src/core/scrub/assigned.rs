@@ -1,21 +1,22 @@
-//! What texts say of secrets: many a program's whole configuration stands in one value (`smtp_auth_password: hunter2`, `bind_password = 'hunter2'`).
+//! Secrets within texts: some values contain a whole configuration file (`smtp_auth_password: hunter2`, `bind_password
+//! = 'hunter2'`).
 
 use super::secretive::{names_secret, sounds_secret};
 
-/// Keys that are secret within a text, where a value's own key tells less.
+/// Keys that are secret within a text, although they are not in general.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
-/// What stands where a secret belongs and is none.
+/// Values that are no secrets.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
-/// The secrets that a text gives to keys, each without its quotes. One that is made of something else (`{{ … }}`, `$(…)`) is none by itself.
+/// Returns the secrets that a text assigns to keys, without quotes. References (`{{ … }}`, `$(…)`) are no secrets.
 pub fn assigned(text: &str) -> Vec<&str> {
     let marks = text.match_indices([':', '=']);
-    let found = marks.filter(|(at, _)| is_secret(key(&text[..*at]))).map(|(at, _)| value(&text[at..]));
+    let found = marks.filter(|(index, _)| is_secret(key(&text[..*index]))).map(|(index, _)| value(&text[index..]));
     found.filter(|value| is_written(value)).collect()
 }
 
-/// What stands before a mark, without its quotes.
+/// Returns the key in front of a separator, without quotes.
 fn key(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t', '"', '\'']);
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
@@ -27,30 +28,30 @@ fn is_secret(key: &str) -> bool {
     names_secret(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
 }
 
-/// What stands behind a mark, in its line.
+/// Returns the value behind a separator, up to the end of its line.
 fn value(behind: &str) -> &str {
     let line = behind.lines().next().unwrap_or_default().trim_start_matches([':', '=', ' ', '\t']);
     if let Some(quote) = line.chars().next().filter(|first| "\"'".contains(*first)) {
         return line[1..].split(quote).next().unwrap_or_default();
     }
-    let is_made = ["{{", "{%", "$(", "${"].iter().any(|made| line.starts_with(made)) || is_call(line);
+    let is_reference = ["{{", "{%", "$(", "${"].iter().any(|start| line.starts_with(start)) || is_call(line);
     let word = line.split_whitespace().next().unwrap_or_default();
-    if is_made { line } else { word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'']) }
+    if is_reference { line } else { word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'']) }
 }
 
-/// Whether a value is a secret itself.
+/// Whether a value is a secret itself, and not a reference or placeholder.
 fn is_written(value: &str) -> bool {
-    let is_made = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|made| value.contains(made));
+    let is_reference = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|part| value.contains(part));
     if is_call(value) {
         return false;
     }
     let is_variable = value.strip_prefix('$').is_some_and(|name| {
         name.chars().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_')
     });
-    !value.is_empty() && !is_made && !is_variable && !NOTHING.contains(&value.to_lowercase().as_str())
+    !value.is_empty() && !is_reference && !is_variable && !NOTHING.contains(&value.to_lowercase().as_str())
 }
 
-/// `function(…)`, as scripts have it.
+/// Whether a text is a function call, as in scripts: `function(…)`.
 fn is_call(text: &str) -> bool {
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_tells_the_secrets_that_it_gives_to_keys_in_whichever_way() {
+    fn finds_secrets_in_all_notations() {
         for (text, found) in [
             ("global:\n  smtp_auth_password: 'hunter2'\n  smtp_from: a@b.c\n", vec!["hunter2"]),
             ("bind_dn = \"cn=admin\"\nbind_password = 'hunter2'\n", vec!["hunter2"]),
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_at_either_end_is_none_of_a_secret() {
+    fn ignores_separators_without_a_secret() {
         for text in ["", ":", "=", "password", "password:", "password: '", "é: é", "password: \"\n\"x\""] {
             assert!(assigned(text).is_empty(), "{text}");
         }

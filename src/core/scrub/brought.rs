@@ -1,5 +1,5 @@
-//! Secrets that values bring along: charts make the objects that stand in `extraObjects` (OpenStack-Helm's `extra-manifests.yaml` takes a map or a
-//! list of manifests, each of them a map, or a text that is a template).
+//! Secrets in `extraObjects`: charts create the objects in it (OpenStack-Helm's `extra-manifests.yaml` takes a map or
+//! list of manifests; each is a map, or a text that is a template).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,22 +12,23 @@ use osdpl_values::{Path, Values};
 const OBJECTS: &str = "extraObjects";
 /// The parts of a Secret that are secret.
 const PARTS: [&str; 2] = ["data", "stringData"];
-/// What `kubectl apply` leaves on an object: the object once more.
+/// The annotation in which `kubectl apply` stores a copy of the object.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Where what is secret of them stands; no path goes into a list or a text, so that it leads to the whole of it.
+/// Returns the paths of the secrets. Paths can't lead into lists or texts, so the path of the whole list or text is
+/// returned.
 pub fn brought(values: &Values) -> Vec<Path> {
-    let at = Path::root().child(OBJECTS);
+    let root = Path::root().child(OBJECTS);
     match values.get(OBJECTS) {
         Some(Value::Object(objects)) => {
-            objects.iter().flat_map(|(name, object)| of_one(&at.child(name), object)).collect()
+            objects.iter().flat_map(|(name, object)| paths_of_object(&root.child(name), object)).collect()
         }
-        Some(whole) if holds(whole) => vec![at],
+        Some(whole) if has_secret(whole) => vec![root],
         _ => Vec::new(),
     }
 }
 
-/// What they say, as far as it can be read, also without their base64.
+/// Returns the secret texts, as far as they can be read, and their base64-decoded contents.
 pub fn brought_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {
@@ -41,30 +42,31 @@ pub fn brought_texts(values: &Values) -> Vec<String> {
     found
 }
 
-fn of_one(at: &Path, object: &Value) -> Vec<Path> {
+fn paths_of_object(path: &Path, object: &Value) -> Vec<Path> {
     match object {
         Value::Object(map) if is_secret(map) => {
-            let parts = PARTS.map(|part| at.child(part)).into_iter();
-            parts.chain([at.child("metadata").child("annotations").child(APPLIED)]).collect()
+            let parts = PARTS.map(|part| path.child(part)).into_iter();
+            parts.chain([path.child("metadata").child("annotations").child(APPLIED)]).collect()
         }
-        whole if holds(whole) => vec![at.clone()],
+        whole if has_secret(whole) => vec![path.clone()],
         _ => Vec::new(),
     }
 }
 
-fn holds(value: &Value) -> bool {
+fn has_secret(value: &Value) -> bool {
     match value {
         Value::String(text) => documents(text).any(|document| match document {
-            Ok(read) => !read.is_string() && holds(&read),
-            Err(text) => may_hold(text),
+            Ok(read) => !read.is_string() && has_secret(&read),
+            Err(text) => may_have_secret(text),
         }),
-        Value::Array(items) => items.iter().any(holds),
-        Value::Object(map) => is_secret(map) || map.get("items").is_some_and(holds),
+        Value::Array(items) => items.iter().any(has_secret),
+        Value::Object(map) => is_secret(map) || map.get("items").is_some_and(has_secret),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
-/// Layers are looked at one by one, and the kind may stand in another.
+/// Whether an object is a Secret. Without a kind it may be one, because layers are checked one by one and another layer
+/// may set the kind.
 fn is_secret(map: &Map<String, Value>) -> bool {
     match map.get("kind") {
         Some(Value::String(kind)) => kind == "Secret" || kind.contains("{{"),
@@ -73,12 +75,12 @@ fn is_secret(map: &Map<String, Value>) -> bool {
     }
 }
 
-/// The documents of a text: what can't be read, as a template most often can't, as it is.
+/// Splits a text into documents. A document that can't be parsed, such as most templates, is returned as text.
 fn documents(text: &str) -> impl Iterator<Item = Result<Value, &str>> {
     text.split("\n---").map(|document| yaml::parse(OBJECTS, document.trim_start_matches("---")).map_err(|_| document))
 }
 
-fn may_hold(text: &str) -> bool {
+fn may_have_secret(text: &str) -> bool {
     let names =
         |line: &str| line.split_once("kind").is_some_and(|(_, kind)| kind.contains("Secret") || kind.contains("{{"));
     text.contains("stringData") || text.lines().any(names)
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_in_a_map_in_a_list_and_in_a_text() {
+    fn finds_secrets_in_maps_lists_and_texts() {
         let secret = json!({"kind": "Secret", "metadata": {"name": "secretly"}, "stringData": {"config": "hunter2"}});
         let other = json!({"kind": "ConfigMap", "data": {"config": "open"}});
         let text = "kind: ConfigMap\ndata: {a: b}\n---\nkind: Secret\ndata: {config: aHVudGVyMg==}\n";
@@ -130,13 +132,13 @@ mod tests {
         assert_eq!(
             found(&json!({"one": {"stringData": {"config": "hunter2"}}})).0,
             parts,
-            "its kind is in another layer"
+            "the kind is in another layer"
         );
     }
 
     #[test]
-    fn a_template_that_may_be_one_is_taken_for_one_and_nothing_else_is() {
-        for (object, is) in [
+    fn takes_only_suspicious_templates_for_secrets() {
+        for (object, expected) in [
             ("{{ if .Values.x }}\nkind: Secret\nstringData: {a: {{ .Values.a }}}\n{{ end }}", true),
             ("kind: '{{ .Values.kind }}'\nstringData: {a: hunter2}", true),
             ("{{ if .Values.x }}\nkind: Job\n{{ end }}", false),
@@ -144,7 +146,7 @@ mod tests {
             ("hunter2", false),
             ("", false),
         ] {
-            assert_eq!(!found(&json!({ "one": object })).0.is_empty(), is, "{object}");
+            assert_eq!(!found(&json!({ "one": object })).0.is_empty(), expected, "{object}");
         }
         assert_eq!(found(&Value::Null), (Vec::new(), Vec::new()));
     }

@@ -1,4 +1,5 @@
-//! Which values must not be shown, nor stand in a spec that many may read, whatever their layer says of them.
+//! Detects values that must not be shown, nor be in a spec that many people can read, even if their layer does not mark
+//! them.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::assigned::assigned;
 use osdpl_values::Path;
 
-/// Words in a key whose value is to be hidden.
+/// Parts of keys whose values are secret.
 const WORDS: [&str; 21] = [
     "password",
     "passphrase",
@@ -32,14 +33,18 @@ const WORDS: [&str; 21] = [
     "sst_auth",
 ];
 
-/// Keys' last words below which nothing is a setting: whatever someone writes there, it is what the key names.
+/// Key suffixes below which everything is secret, because there are no settings below such keys.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
-/// A word that, alone or as a key's last, says that a number is to be hidden as well: too short to be looked for anywhere within a key.
+/// A key, or the last word of a key, whose value is secret even if it is a number. It is too short to search for within
+/// keys.
 const PIN: &str = "pin";
 
-/// Whether a value is taken for a secret: its key says so, or it holds a private key, an address with a password, or a key with one. A record knows
-/// no marks, so too much is hidden rather than too little; below the charts' own `secrets` there are the names of Secrets.
+/// Whether a value is taken for a secret, because of its key or because it contains a private key, a URL with a
+/// password, or an assignment to a secret key.
+///
+/// helm's records have no secret marks, so this rather hides too much. The charts' own top-level key `secrets` contains
+/// only names of Secrets.
 pub fn secretive(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
@@ -48,11 +53,13 @@ pub fn secretive(path: &Path, value: &Value) -> bool {
     if value.is_number() {
         return keys.last().is_some_and(|key| names_secret(key)) || is_below_password(keys, value);
     }
-    keys.iter().any(|key| sounds_secret(key)) || holds(value)
+    keys.iter().any(|key| sounds_secret(key)) || has_secret(value)
 }
 
-/// Whether what someone has written where it can be read is taken for a secret. A layer marks what it knows itself, so that this is less than
-/// [`secretive`]: below a key that only sounds like a secret (`token: {provider: fernet}`) there are settings.
+/// Whether a value that someone wrote in clear is taken for a secret.
+///
+/// Layers mark the secrets that they know, so this is stricter than [`secretive`]: below a key that only sounds secret
+/// (`token: {provider: fernet}`) there are settings.
 pub fn written(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
@@ -60,7 +67,7 @@ pub fn written(path: &Path, value: &Value) -> bool {
     !is_plain && (secretive(&own, value) || is_below_password(keys, value))
 }
 
-/// Whether a text, or a number too long for a setting, stands below a key that names a password.
+/// Whether a text, or a number too long for a setting, is below a key that names a password.
 fn is_below_password(keys: &[String], value: &Value) -> bool {
     let above = keys.split_last().map(|(_, above)| above).unwrap_or_default();
     let names = |key: &String| PASSWORDS.iter().any(|word| key.to_lowercase().ends_with(word));
@@ -77,19 +84,20 @@ pub(super) fn sounds_secret(name: &str) -> bool {
     WORDS.iter().any(|word| name.to_lowercase().contains(word))
 }
 
-/// Whether a key's last word names a secret: settings about one (`token.expiration`, `password_expires_days`) are numbers as well.
+/// Whether the last word of a key names a secret. Settings about secrets (`token.expiration`, `password_expires_days`)
+/// may be numbers too.
 pub fn names_secret(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }
 
-/// A container's environment variable with its value written out: one that comes from a Secret has `valueFrom`.
+/// Whether a map is a container's environment variable with a literal value; one from a Secret has `valueFrom`.
 fn is_variable(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.contains_key("value")
 }
 
-/// Whether a secret is written in it.
-fn holds(value: &Value) -> bool {
+/// Whether a value contains a secret in clear.
+fn has_secret(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("PRIVATE KEY-----") || has_login(text) || !assigned(text).is_empty(),
         Value::Array(items) => items.iter().any(|item| secretive(&Path::root(), item)),
@@ -101,7 +109,7 @@ fn holds(value: &Value) -> bool {
     }
 }
 
-/// `scheme://user:password@host`
+/// Whether a text contains `scheme://user:password@host`.
 fn has_login(text: &str) -> bool {
     text.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', ' ', '\n', '"']).next().unwrap_or_default();
@@ -109,10 +117,10 @@ fn has_login(text: &str) -> bool {
     })
 }
 
-/// Shorter numbers are no secrets, and would be taken out of every address.
+/// The maximum length of a port. Shorter numbers are no secrets, and would be redacted in every address.
 const LONGEST_PORT: usize = 5;
 
-/// All texts within a value that came out of a Secret, with the secrets that they say themselves, and long numbers.
+/// Returns all texts in a value from a Secret, the secrets that the texts contain, and long numbers.
 pub fn scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => [text.as_str()].into_iter().chain(assigned(text)).map(Cow::from).collect(),
@@ -126,10 +134,12 @@ pub fn scalars(value: &Value) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// From this exponent on Go's `%v` writes a float with it (`strconv`, format `g`, the shortest that says it).
+/// The exponent from which on Go's `%v` writes a float with an exponent (`strconv`, format `g`, shortest
+/// representation).
 const GO_EXPONENT: i32 = 6;
 
-/// A long number as templates print it, for which helm reads every number as a float: `12345678` is `1.2345678e+07`.
+/// Returns a long number as templates print it; helm reads all numbers as floats, so `12345678` becomes
+/// `1.2345678e+07`.
 fn printed(number: &Number) -> Option<String> {
     let text = format!("{:e}", number.as_f64()?);
     let (mantissa, exponent) = text.split_once('e')?;
@@ -144,8 +154,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_or_looks_like_a_secret_is_one() {
-        for (path, value, is) in [
+    fn detects_secrets_by_key_and_shape() {
+        for (path, value, expected) in [
             ("endpoints.identity.auth.admin.password", json!("x"), true),
             ("conf.nova.DEFAULT.transport_url", json!("x"), true),
             ("conf.nova.DEFAULT.connection", json!("mysql://nova:x@mariadb:3306/nova"), true),
@@ -173,13 +183,13 @@ mod tests {
             ("conf.ironic.glance.swift_temp_url_key", json!("x"), true),
             ("conf.swift.swift-hash.swift_hash_path_suffix", json!("x"), true),
         ] {
-            assert_eq!(secretive(&Path::parse(path).unwrap(), &value), is, "{path}");
+            assert_eq!(secretive(&Path::parse(path).unwrap(), &value), expected, "{path}");
         }
     }
 
     #[test]
-    fn what_someone_wrote_is_a_secret_by_its_own_key_or_below_one_that_names_a_password() {
-        for (path, value, is) in [
+    fn detects_written_secrets_by_own_key_or_password_parent() {
+        for (path, value, expected) in [
             ("conf.nova.neutron.password", json!("x"), true),
             ("conf.nova.neutron.password.x", json!("x"), true),
             ("conf.nova.neutron.password.x.y", json!(12_345_678), true),
@@ -191,18 +201,18 @@ mod tests {
             ("conf.nova.neutron.password", json!(null), false),
             ("password", json!("x"), true),
         ] {
-            assert_eq!(written(&Path::parse(path).unwrap(), &value), is, "{path}");
+            assert_eq!(written(&Path::parse(path).unwrap(), &value), expected, "{path}");
         }
         assert!(secretive(&Path::parse("conf.x.password.pin_of").unwrap(), &json!(12_345_678)));
     }
 
     #[test]
-    fn what_a_text_says_is_known_alone_as_well() {
+    fn secrets_within_texts_count_separately() {
         assert_eq!(scalars(&json!("user: nova\npassword: hunter2\n")), ["user: nova\npassword: hunter2\n", "hunter2"]);
     }
 
     #[test]
-    fn a_long_number_is_known_as_it_is_written_and_as_templates_print_it() {
+    fn long_numbers_count_as_written_and_as_printed() {
         let found = |value: &Value| scalars(value).into_iter().map(Cow::into_owned).collect::<Vec<_>>();
         assert_eq!(found(&json!({"pin": 12_345_678})), ["12345678", "1.2345678e+07"]);
         assert_eq!(found(&json!([1_000_000, 123_456, 3306])), ["1000000", "1e+06", "123456"]);

@@ -7,7 +7,7 @@ fn scrubbed(secrets: &[&str], text: &str) -> String {
 }
 
 #[test]
-fn a_secret_is_taken_out_in_every_form_that_scripts_and_errors_print_it() {
+fn removes_all_printed_forms_of_a_secret() {
     let secret = "p@ss/w\"rd ü?";
     for form in [
         "p@ss/w\"rd ü?",
@@ -23,7 +23,7 @@ fn a_secret_is_taken_out_in_every_form_that_scripts_and_errors_print_it() {
 }
 
 #[test]
-fn url_safe_base64_counts_as_well() {
+fn removes_url_safe_base64() {
     let secret = "\u{3f}\u{3e}>>??~~~";
     let form = URL_SAFE.encode(secret);
     assert_ne!(form, STANDARD.encode(secret));
@@ -31,7 +31,7 @@ fn url_safe_base64_counts_as_well() {
 }
 
 #[test]
-fn a_secret_inside_larger_base64_is_found_at_every_alignment() {
+fn finds_secrets_in_base64_at_every_alignment() {
     for before in ["", "x", "xy", "xyz"] {
         let text = STANDARD.encode(format!("{before}password=Zt7KqLw92mXs;rest"));
         let clean = scrubbed(&["Zt7KqLw92mXs"], &text);
@@ -40,7 +40,7 @@ fn a_secret_inside_larger_base64_is_found_at_every_alignment() {
 }
 
 #[test]
-fn credentials_in_urls_are_taken_out_unknown_as_they_are() {
+fn removes_unknown_passwords_of_urls() {
     for (text, expected) in [
         ("mysql+pymysql://nova:s3cret@mariadb:3306/nova", "mysql+pymysql://nova:[redacted]@mariadb:3306/nova"),
         ("rabbit://a:b@h1:5672,c:d@h2:5672/nova", "rabbit://a:[redacted]@h1:5672,c:[redacted]@h2:5672/nova"),
@@ -57,28 +57,28 @@ fn credentials_in_urls_are_taken_out_unknown_as_they_are() {
 }
 
 #[test]
-fn of_overlapping_secrets_nothing_is_left() {
+fn removes_overlapping_secrets_completely() {
     assert_eq!(scrubbed(&["password", "password-long", "long-tail"], "a password-long-tail b"), "a [redacted] b");
 }
 
 #[test]
-fn a_short_secret_would_riddle_every_text_and_is_left_out() {
+fn ignores_short_secrets() {
     assert_eq!(scrubbed(&["abc", "", "1"], "abc 1"), "abc 1");
 }
 
 #[test]
-fn a_final_newline_in_the_secret_does_not_hide_it() {
+fn ignores_a_final_newline_of_a_secret() {
     assert_eq!(scrubbed(&["hunter22\n"], "got hunter22!"), "got [redacted]!");
 }
 
 #[test]
-fn the_scrubber_itself_shows_nothing() {
+fn debug_output_hides_secrets() {
     let scrubber = Scrubber::new(["hunter22"]);
     assert!(!format!("{scrubber:?}").contains("hunter22"));
 }
 
 #[test]
-fn a_cut_leaves_no_half_of_a_url_with_a_password() {
+fn a_truncated_url_leaves_no_password() {
     let scrubber = Scrubber::default();
     assert_eq!(scrubber.scrub_beginning("see mysql://nova:s3cr"), "see ");
     assert_eq!(scrubber.scrub_end("cret@mariadb/nova then"), " then");
@@ -86,13 +86,13 @@ fn a_cut_leaves_no_half_of_a_url_with_a_password() {
 
 proptest! {
     #[test]
-    fn no_secret_survives_wherever_it_stands(secret in "[A-Za-z0-9+/@%ä]{4,24}", before in ".{0,12}", after in ".{0,12}") {
+    fn no_secret_survives(secret in "[A-Za-z0-9+/@%ä]{4,24}", before in ".{0,12}", after in ".{0,12}") {
         let text = format!("{before}{secret}{after}");
         prop_assert!(!scrubbed(&[&secret], &text).replace(REDACTED, "").contains(&secret));
     }
 
     #[test]
-    fn any_text_is_survived(secret in ".{0,10}", text in "(.|://|@|:|,){0,40}") {
+    fn arbitrary_texts_never_panic(secret in ".{0,10}", text in "(.|://|@|:|,){0,40}") {
         let scrubber = Scrubber::new([&secret]);
         let _ = (scrubber.scrub(&text), scrubber.scrub_beginning(&text), scrubber.scrub_end(&text));
     }

@@ -1,4 +1,4 @@
-//! `status.causes`: each root once, with what waits for it.
+//! `status.causes`: each root cause once, with the affected objects.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -6,48 +6,48 @@ use super::Report;
 use crate::api::CauseStatus;
 use crate::observed::Cause;
 
-/// How many causes are told; the rest is told once these are mended.
-const MOST: usize = 20;
+/// The number of causes in the status. The others follow once these are fixed.
+const MAX_CAUSES: usize = 20;
 
-/// How many victims of one cause are named.
-const MOST_VICTIMS: usize = 20;
+/// The number of affected objects per cause.
+const MAX_AFFECTED: usize = 20;
 
-/// How many victims a condition's message names.
-const GLANCE: usize = 3;
+/// The number of affected objects in a condition's message.
+const MAX_AFFECTED_IN_MESSAGE: usize = 3;
 
-/// The causes that concern the resource's releases, the gravest first.
-fn own<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
+/// The causes that concern the resource's releases, most severe first.
+fn own_causes<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
     let ours = |cause: &&Cause| report.plan.decisions.values().any(|decision| cause.releases.contains(&decision.key));
     report.observed.causes.iter().filter(ours)
 }
 
-/// What is to be mended. One that was there before keeps its time.
+/// The root causes. A known cause keeps its time.
 pub fn causes(before: &[CauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<CauseStatus> {
-    let told = own(report).take(MOST).map(|cause| {
+    let causes = own_causes(report).take(MAX_CAUSES).map(|cause| {
         let known = before.iter().find(|known| known.message == cause.message);
         CauseStatus {
             message: cause.message.clone(),
             objects: cause.objects.clone(),
-            victims: named(&cause.victims, MOST_VICTIMS),
+            victims: limit_names(&cause.victims, MAX_AFFECTED),
             since: known.map_or_else(|| format!("{now:.0}"), |known| known.since.clone()),
         }
     });
-    told.collect()
+    causes.collect()
 }
 
-/// A message that begins with the first cause, where there is one; `grave` leaves out what may come by itself.
-pub fn led(message: String, report: &Report<'_>, grave: bool) -> String {
-    let holds_up = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !grave);
-    let Some(first) = own(report).find(holds_up) else { return message };
+/// Prepends the first cause to a message. `grave` skips causes that may resolve by themselves.
+pub fn prepend_cause(message: String, report: &Report<'_>, grave: bool) -> String {
+    let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !grave);
+    let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);
-    // The same reason under another name adds nothing.
+    // Skip the prefix if the message contains the same reason already.
     let repeats = first.message.split_once(": ").is_some_and(|(_, why)| message.contains(why));
     if repeats || message.is_empty() { line } else { format!("{line}; {message}") }
 }
 
-/// The cause and who waits for it, in one line.
+/// Formats a cause with the affected objects in one line.
 fn line(cause: &Cause) -> String {
-    let victims = named(&cause.victims, GLANCE);
+    let victims = limit_names(&cause.victims, MAX_AFFECTED_IN_MESSAGE);
     if victims.is_empty() {
         cause.message.clone()
     } else {
@@ -55,12 +55,12 @@ fn line(cause: &Cause) -> String {
     }
 }
 
-fn named(all: &[String], most: usize) -> Vec<String> {
-    let mut named: Vec<String> = all.iter().take(most).cloned().collect();
+fn limit_names(all: &[String], most: usize) -> Vec<String> {
+    let mut names: Vec<String> = all.iter().take(most).cloned().collect();
     if all.len() > most {
-        named.push(format!("and {} more", all.len() - most));
+        names.push(format!("and {} more", all.len() - most));
     }
-    named
+    names
 }
 
 #[cfg(test)]

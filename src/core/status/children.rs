@@ -12,18 +12,18 @@ use crate::observed::BodySeen;
 use crate::plan::{Decision, Step, Wait};
 use crate::release::RECORD_LIMIT;
 
-/// From how much of [`RECORD_LIMIT`] on a record is warned of.
+/// The share of [`RECORD_LIMIT`] above which a warning is reported.
 const WARN_PERCENT: usize = 70;
 
-/// What is said of a release that the spec lets go.
-const LET_GO: &str = "let go: osdpl neither changes it nor looks after it (managed: false)";
+/// The message of a release that the spec does not manage.
+const UNMANAGED: &str = "unmanaged: osdpl does not change it or watch it for drift (managed: false)";
 
-/// Each release by its name in the catalogue.
+/// The status of each release by its catalogue name.
 pub fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, now: Timestamp) -> Children {
     let decisions = report.plan.decisions.iter();
     let all = decisions.map(|(name, decision)| {
         let mut child = child(name, decision, report);
-        drift::tell(&mut child, before.children.get(name), name, decision, report, now);
+        drift::report_drift(&mut child, before.children.get(name), name, decision, report, now);
         (name.clone(), child)
     });
     all.collect()
@@ -51,7 +51,7 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> ChildStatus {
         since: seen.and_then(|seen| seen.since).map(|since| format!("{since:.0}")),
         hook: body.and_then(|body| body.hook.as_ref()).filter(|hook| !hook.failed).map(|hook| hook.name.clone()),
         message: match desired {
-            Some(desired) if !desired.managed && decision.step == Step::Ready => LET_GO.to_owned(),
+            Some(desired) if !desired.managed && decision.step == Step::Ready => UNMANAGED.to_owned(),
             _ => with_size(message(&decision.step), body),
         },
         changes: report.changes.get(name).cloned().unwrap_or_default(),
@@ -68,13 +68,14 @@ fn message(step: &Step) -> String {
     }
 }
 
-/// A record that outgrows what a Secret holds makes every later helm fail, with all that was done undone: said while there is time.
+/// Appends a warning about the record's size. A record that exceeds the size limit of a Secret makes every later helm
+/// operation fail and roll back.
 fn with_size(message: String, body: Option<&BodySeen>) -> String {
     let Some(warning) = body.and_then(|body| size_warning(body.stored)) else { return message };
     if message.is_empty() { warning } else { format!("{message}; {warning}") }
 }
 
-/// What is to be said of a record of so many bytes.
+/// The warning for a record of this size, if any.
 pub fn size_warning(stored: usize) -> Option<String> {
     let percent = stored.saturating_mul(100) / RECORD_LIMIT;
     (percent >= WARN_PERCENT).then(|| {
@@ -84,7 +85,7 @@ pub fn size_warning(stored: usize) -> Option<String> {
     })
 }
 
-/// The first line, and how many more there are: status is for a glance, `osdpl status` has them all.
+/// Returns the first line and the number of further lines. `osdpl status` shows all of them.
 pub fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
@@ -93,7 +94,7 @@ pub fn first(lines: &[String]) -> String {
     }
 }
 
-/// The health of every component of the releases that are wanted, or still there.
+/// The health of all components of the releases that are desired or still exist.
 pub fn health(report: &Report<'_>) -> BTreeMap<String, BTreeMap<String, ComponentStatus>> {
     let mut all: BTreeMap<String, BTreeMap<String, ComponentStatus>> = BTreeMap::new();
     for (name, decision) in &report.plan.decisions {
@@ -124,11 +125,11 @@ fn unknown() -> ComponentStatus {
         status: ComponentVerdict::Unknown,
         generation: None,
         ready: "0/0".into(),
-        reason: "its workload is not there yet".into(),
+        reason: "its workload does not exist yet".into(),
     }
 }
 
-/// How many components are ready.
+/// The number of ready components.
 pub fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus>>) -> usize {
     health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentVerdict::Ready).count()
 }

@@ -1,4 +1,4 @@
-//! The conditions: metav1, each with its own observedGeneration, a closed set of types and reasons.
+//! The conditions, each with its own observedGeneration and a fixed set of types and reasons.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -11,25 +11,26 @@ use crate::ceph::{Declared, Unready};
 use crate::desired::{Finding, is_of_unknown_keys};
 use crate::plan::{Step, Wait};
 
-/// How many warnings a condition tells: it is no list to work off.
+/// The number of warnings in a condition's message.
 pub const WARNINGS: usize = 10;
 
-/// What each of them begins with, at the end of a message.
+/// The prefix of each warning at the end of a message.
 pub const WARNING: &str = "; warning: ";
 
-/// The warnings about the spec, those of single values last, of which one wrong map makes many: a condition and events tell the first of them.
-pub fn doubts<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
-    let mut doubts: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
+/// The warnings about the spec. Warnings about single values and unknown keys are last, because one wrong map causes
+/// many of them and only the first warnings are reported.
+pub fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
+    let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
-    doubts.sort_by_key(|finding| (is_of_unknown_keys(finding), is_of_a_value(&finding.field)));
-    doubts
+    warnings.sort_by_key(|finding| (is_of_unknown_keys(finding), is_of_a_value(&finding.field)));
+    warnings
 }
 
-/// What others changed, and the warnings about the spec, for the end of a message: they hold whatever else goes on.
+/// Drift and warnings about the spec, for the end of a message. They are independent of the rest of the status.
 pub fn warnings(report: &Report<'_>, children: &Children) -> String {
-    let warnings: Vec<String> = doubts(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
+    let warnings: Vec<String> = spec_warnings(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
-    let more = (more > 0).then(|| format!("; and {more} more warnings, which `osdpl plan` tells"));
+    let more = (more > 0).then(|| format!("; and {more} more warnings, see `osdpl plan`"));
     drift::summary(children)
         .into_iter()
         .chain(warnings.into_iter().take(WARNINGS))
@@ -38,22 +39,22 @@ pub fn warnings(report: &Report<'_>, children: &Children) -> String {
         .concat()
 }
 
-/// What a pause holds back, and how to go on.
-fn held(report: &Report<'_>) -> String {
+/// The releases that a pause holds back, and how to resume.
+fn describe_pause(report: &Report<'_>) -> String {
     let paused = |step: &Step| *step == Step::Wait(Wait::Paused);
-    let held = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
-    let names: Vec<_> = held.map(|(name, _)| name.as_str()).collect();
+    let paused_releases = report.plan.decisions.iter().filter(|(_, decision)| paused(&decision.step));
+    let names: Vec<_> = paused_releases.map(|(name, _)| name.as_str()).collect();
     let what = if names.is_empty() {
-        "nothing is held back now".to_owned()
+        "no release is held back".to_owned()
     } else {
         format!("held back: {}", names.join(", "))
     };
     format!("helm is not started; {what}; set spec.paused to false to go on")
 }
 
-/// Whether the declared Ceph can be used: a reason, and what is there or what to do.
+/// Whether the declared Ceph cluster is usable, with the reason and a message.
 fn ceph(declared: &Declared) -> (bool, (&'static str, String)) {
-    let Some(trouble) = declared.trouble() else { return (true, (reason::READY, written(declared))) };
+    let Some(trouble) = declared.trouble() else { return (true, (reason::READY, describe_ceph(declared))) };
     let reason = match trouble {
         Unready::Secret(_) => reason::CEPH_SECRET,
         Unready::Rook(_) => reason::CEPH_ROOK,
@@ -64,7 +65,7 @@ fn ceph(declared: &Declared) -> (bool, (&'static str, String)) {
     (false, (reason, trouble.to_string()))
 }
 
-fn written(declared: &Declared) -> String {
+fn describe_ceph(declared: &Declared) -> String {
     let Ok(ceph) = &declared.read else { return String::new() };
     let source = ceph.source();
     let health = declared.cluster.as_ref().map(|cluster| {
@@ -75,12 +76,12 @@ fn written(declared: &Declared) -> String {
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {
         return format!(
-            "{source} tells the monitors; ceph.conf and client.admin's key are written for the charts, which make pools and users themselves{health}"
+            "{source}: monitors; ceph.conf and the key of client.admin are written for the charts, which create pools and users themselves{health}"
         );
     }
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();
     let names = names.join(", ");
-    format!("{source} speaks for {names}; ceph.conf and their keys are written for the charts{health}")
+    format!("{source}: users for {names}; ceph.conf and their keys are written for the charts{health}")
 }
 
 pub fn conditions(
@@ -93,29 +94,29 @@ pub fn conditions(
     let none = || (reason::NONE, String::new());
     let ready = verdict.reason == reason::READY;
     let progressing = verdict.progressing && !verdict.stalled;
-    let said = || (verdict.reason, verdict.message.clone());
-    let led = || (verdict.reason, causes::led(verdict.message.clone(), report, false));
+    let details = || (verdict.reason, verdict.message.clone());
+    let with_cause = || (verdict.reason, causes::prepend_cause(verdict.message.clone(), report, false));
     let degraded = verdict.degraded.clone().map(|(reason, message)| match reason {
-        // It names all nodes at once, where each is a cause of its own.
+        // The message names all nodes, while each node is a cause of its own.
         reason::NODES => (reason, message),
-        // What failed for another reason is not led by what may come by itself.
-        _ => (reason, causes::led(message, report, reason != reason::UNHEALTHY)),
+        // Do not prepend causes that may resolve by themselves to other failures.
+        _ => (reason, causes::prepend_cause(message, report, reason != reason::UNHEALTHY)),
     });
-    let truths = [
+    let conditions = [
         (condition::READY, ready, (verdict.reason, format!("{}{}", verdict.message, warnings(report, children)))),
-        (condition::PROGRESSING, progressing, if progressing { led() } else { none() }),
+        (condition::PROGRESSING, progressing, if progressing { with_cause() } else { none() }),
         (condition::DEGRADED, degraded.is_some(), degraded.unwrap_or_else(none)),
         (
             condition::PAUSED,
             report.spec.paused,
-            if report.spec.paused { (reason::PAUSED, held(report)) } else { none() },
+            if report.spec.paused { (reason::PAUSED, describe_pause(report)) } else { none() },
         ),
-        // kstatus reads these two before Ready: exactly one of "at work", "stuck", "done" may be said.
-        (condition::RECONCILING, progressing, if progressing { led() } else { none() }),
-        (condition::STALLED, verdict.stalled, if verdict.stalled { said() } else { none() }),
+        // kstatus evaluates these two before Ready: at most one of them may be true.
+        (condition::RECONCILING, progressing, if progressing { with_cause() } else { none() }),
+        (condition::STALLED, verdict.stalled, if verdict.stalled { details() } else { none() }),
     ];
-    let ceph = report.ceph.map(ceph).map(|(holds, said)| (condition::CEPH_READY, holds, said));
-    let rolled = rollouts::condition(report.rollouts).map(|(holds, said)| (condition::ROLLED_OUT, holds, said));
+    let ceph = report.ceph.map(ceph).map(|(holds, details)| (condition::CEPH_READY, holds, details));
+    let rolled = rollouts::condition(report.rollouts).map(|(holds, details)| (condition::ROLLED_OUT, holds, details));
     let condition = |(type_, holds, (reason, message)): (&str, bool, (&str, String))| {
         let status = if holds { "True" } else { "False" };
         let known = before.iter().find(|condition| condition.type_ == type_ && condition.status == status);
@@ -128,5 +129,5 @@ pub fn conditions(
             message,
         }
     };
-    truths.into_iter().chain(ceph).chain(rolled).map(condition).collect()
+    conditions.into_iter().chain(ceph).chain(rolled).map(condition).collect()
 }

@@ -1,4 +1,4 @@
-//! `CronJobs` in the status: each a component of its own, none of them a reason to wait.
+//! `CronJobs` in the status: each is a component of its own, and no release waits for one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,7 +11,7 @@ use crate::api::{ComponentStatus, TestStatus};
 use crate::health::cron;
 use crate::observed::{CronSeen, Ended, Key};
 
-fn own<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a CronSeen> {
+fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a CronSeen> {
     let ours = |cron: &&CronSeen| {
         let mut keys = report.plan.decisions.values().map(|decision| &decision.key);
         keys.any(|key| key.namespace == cron.namespace && key.name == cron.release)
@@ -19,9 +19,9 @@ fn own<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a CronSeen> {
     report.observed.crons.iter().filter(ours)
 }
 
-/// Adds the verdicts on them. Where a workload has the same labels, the worse of the two is told.
+/// Adds the health of `CronJobs`. If a workload has the same labels, the worse result is kept.
 pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
-    for cron in own(report) {
+    for cron in own_cron_jobs(report) {
         let verdict = cron::verdict(cron);
         match health.entry(cron.component.application.clone()).or_default().entry(cron.component.component.clone()) {
             Entry::Vacant(slot) => drop(slot.insert(verdict)),
@@ -34,22 +34,22 @@ pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, rep
     }
 }
 
-/// How the last runs of tests ended: as it was told before, where their Jobs are gone by now.
+/// The results of the last test runs. A known result is kept after its Job was deleted.
 pub fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
-    let told = own(report).filter_map(|cron| {
+    let results = own_cron_jobs(report).filter_map(|cron| {
         let mut wanted = report.desired.releases.values();
         let release = wanted.find(|release| release.key == Key::new(&cron.namespace, &cron.release))?;
         let results = release.tests.get(&cron.component)?.clone();
         let name = cron.component.to_string();
-        let told = told(before.get(&name), cron, results);
-        Some((name, told))
+        let status = test_status(before.get(&name), cron, results);
+        Some((name, status))
     });
-    told.collect()
+    results.collect()
 }
 
-fn told(before: Option<&TestStatus>, cron: &CronSeen, results: String) -> TestStatus {
+fn test_status(before: Option<&TestStatus>, cron: &CronSeen, results: String) -> TestStatus {
     let known = before.cloned().unwrap_or_default();
-    // The Job of the run that was told is gone, and that of an older one is still there.
+    // The Job of the known result was deleted, while the Job of an older run still exists.
     let is_older = |run: &&Ended| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
     let Some(run) = cron.last.as_ref().filter(|run| !is_older(run)) else {
         return TestStatus { results, ..known };
@@ -63,10 +63,10 @@ fn told(before: Option<&TestStatus>, cron: &CronSeen, results: String) -> TestSt
     }
 }
 
-/// Those whose last runs were no success, in one line.
+/// Describes the `CronJobs` whose last run failed, in one line.
 pub fn failing(report: &Report<'_>) -> Option<String> {
-    let failing =
-        own(report).filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));
+    let failing = own_cron_jobs(report)
+        .filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));
     let lines: Vec<String> = failing.collect();
     (!lines.is_empty()).then(|| first(&lines))
 }
@@ -92,18 +92,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_run_of_a_test_is_told_even_when_its_job_is_gone() {
-        let said = |before: Option<&TestStatus>, last| told(before, &cron(last), "claim pvc-tempest".into());
-        assert_eq!(said(None, None), TestStatus { results: "claim pvc-tempest".into(), ..TestStatus::default() });
+    fn keeps_test_results_after_job_deletion() {
+        let status_of =
+            |before: Option<&TestStatus>, last| test_status(before, &cron(last), "claim pvc-tempest".into());
+        assert_eq!(status_of(None, None), TestStatus { results: "claim pvc-tempest".into(), ..TestStatus::default() });
         let at = "2026-11-21T03:12:00Z".parse().ok();
         let failed = Some(Ended { job: "t-1".into(), at, failure: Some("BackoffLimitExceeded".into()) });
-        let first = said(None, failed);
+        let first = status_of(None, failed);
         assert_eq!((first.passed, first.job.as_deref()), (Some(false), Some("openstack/t-1")));
         assert_eq!((first.time.clone(), first.reason.as_str()), (at.map(Time), "BackoffLimitExceeded"));
-        assert_eq!(said(Some(&first), None), first, "its Job was collected");
+        assert_eq!(status_of(Some(&first), None), first, "its Job was garbage collected");
         let before = Ended { job: "t-0".into(), at: "2026-11-20T03:12:00Z".parse().ok(), failure: None };
-        assert_eq!(said(Some(&first), Some(before)), first, "an older one is still there");
-        let passed = said(Some(&first), Some(Ended { job: "t-2".into(), at, failure: None }));
+        assert_eq!(status_of(Some(&first), Some(before)), first, "an older Job still exists");
+        let passed = status_of(Some(&first), Some(Ended { job: "t-2".into(), at, failure: None }));
         assert_eq!(
             (passed.passed, passed.job.as_deref(), passed.reason.as_str()),
             (Some(true), Some("openstack/t-2"), "")

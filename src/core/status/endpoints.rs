@@ -1,4 +1,4 @@
-//! The APIs of services in the status: each a component `endpoint` beside the workloads that answer.
+//! API probes in the status: each is a component `endpoint` next to the workloads that serve it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::Report;
 use crate::api::ComponentStatus;
 use crate::endpoint::{COMPONENT, verdict};
 
-/// Adds the verdicts on those that were asked and could be reached.
+/// Adds the results for the APIs that were probed and reachable.
 pub fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for decision in report.plan.decisions.values() {
         if let Some(seen) = report.observed.endpoints.get(&decision.key) {

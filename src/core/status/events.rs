@@ -1,11 +1,11 @@
-//! What people should hear of, once: the difference of two statuses. A restart repeats nothing, as the previous status is the stored one.
+//! Events from the difference of two statuses. A restart repeats none, because the previous status is stored.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Report;
-use super::conditions::{WARNINGS, doubts};
+use super::conditions::{WARNINGS, spec_warnings};
 use crate::api::{ChildStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
 use crate::credentials::Restored;
@@ -18,22 +18,22 @@ use crate::plan::{Step, Wait};
 pub struct Event {
     /// Whether it is a warning.
     pub warning: bool,
-    /// One word of a closed set.
+    /// The reason, one of a fixed set.
     pub reason: &'static str,
     /// One line, at most 1,000 bytes.
     pub note: String,
-    /// What it is about: events of one reason about several releases must not be folded into one.
+    /// The subject. It keeps events of the same reason about several releases from being aggregated.
     pub about: Option<About>,
 }
 
-/// What an event is about, beside the resource.
+/// The subject of an event besides the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
-    /// A release, by its name in the catalogue.
+    /// A release, by its catalogue name.
     Release(String),
     /// A Secret in the resource's namespace.
     Secret(String),
-    /// A field of the resource, as it is now.
+    /// A field of the resource.
     Field(String),
     /// An object of a release.
     Object {
@@ -44,49 +44,55 @@ pub enum About {
     },
 }
 
-/// That a Secret of ours was put back: told when it was written, whatever the status says.
+/// The event for a restored Secret. It is sent when the Secret was written, independent of the status.
 pub fn restored(restored: &Restored) -> Event {
     let about = Some(About::Secret(restored.secret.clone()));
     Event { about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
-/// That `count` new hosts of Nova's are mapped into a cell.
+/// The event for `count` new Nova hosts that are mapped into a cell.
 pub fn mapping<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
     let names = several(hosts, count);
     let about = Some(About::Object { kind: "Job".into(), name: job.into() });
-    Event { about, ..event(false, "MappingHosts", format!("Job {job} maps new computes into their cell: {names}")) }
-}
-
-/// That Nova and Neutron know the host of a node no more.
-pub fn forgotten(node: &str, found: &Forgotten) -> Event {
-    let Forgotten { host, agents } = found;
-    let words = format!("host {host} is forgotten: its nova-compute and {agents} of Neutron's agents");
     Event {
-        about: Some(About::Object { kind: "Node".into(), name: node.into() }),
-        ..event(false, "HostForgotten", words)
+        about,
+        ..event(false, "MappingHosts", format!("Job {job} maps new compute hosts into their cell: {names}"))
     }
 }
 
-/// That a person asked for it in vain, and why.
+/// The event for a node whose host was deleted from Nova and Neutron.
+pub fn forgotten(node: &str, found: &Forgotten) -> Event {
+    let Forgotten { host, agents } = found;
+    let note = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
+    Event {
+        about: Some(About::Object { kind: "Node".into(), name: node.into() }),
+        ..event(false, "HostForgotten", note)
+    }
+}
+
+/// The event for a host that could not be deleted from Nova and Neutron, with the reason.
 pub fn not_forgotten(node: &str, why: &str) -> Event {
     let about = Some(About::Object { kind: "Node".into(), name: node.into() });
-    Event { about, ..event(true, "HostNotForgotten", format!("{node} is not forgotten: {why}")) }
+    Event {
+        about,
+        ..event(true, "HostNotForgotten", format!("host of node {node} is not deleted from Nova and Neutron: {why}"))
+    }
 }
 
-/// That a cloud goes and leaves what it made, because releases stay whose pods may live on it.
+/// The event for a deleted cloud whose objects are kept, because pods of the remaining releases may need them.
 pub fn retained(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
-    let words = format!(
-        "not osdpl's and left as it is: {releases}; with it stays what its pods may live on: {kept}; what the README says of deleting removes it later"
+    let note = format!(
+        "unmanaged releases were kept: {releases}; their pods may need {kept}, which was kept too; to remove it later, see the README on deleting"
     );
-    event(false, "Retained", words)
+    event(false, "Retained", note)
 }
 
-/// The reason of an event about a failure.
+/// The reason of events about a failed release.
 const FAILED: &str = "Failed";
 
 impl Event {
-    /// The release whose failure it tells.
+    /// The release whose failure is reported.
     pub fn failure(&self) -> Option<&str> {
         match &self.about {
             Some(About::Release(name)) if self.reason == FAILED => Some(name),
@@ -99,19 +105,19 @@ pub fn events(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
     let mut events = Vec::new();
     for (name, child) in &now.children {
         let before = before.children.get(name);
-        let said = installing(name, before, child).into_iter().chain(release(name, before, child));
-        let said = said.chain(failed(name, child, report));
-        events.extend(said.map(|event| Event { about: Some(About::Release(name.clone())), ..event }));
+        let events_of = installing(name, before, child).into_iter().chain(release(name, before, child));
+        let events_of = events_of.chain(failed(name, child, report));
+        events.extend(events_of.map(|event| Event { about: Some(About::Release(name.clone())), ..event }));
         events.extend(super::drift::events(name, before, child));
     }
-    for name in gone(&before.children, &now.children).into_iter().filter(|name| !stands(name, report)) {
-        let gone = event(false, "Uninstalled", format!("release {name} is gone"));
-        events.push(Event { about: Some(About::Release(name.to_owned())), ..gone });
+    for name in removed(&before.children, &now.children).into_iter().filter(|name| !still_exists(name, report)) {
+        let event = event(false, "Uninstalled", format!("release {name} is removed"));
+        events.push(Event { about: Some(About::Release(name.to_owned())), ..event });
     }
     events.extend(super::rollouts::events(&before.rollouts, &now.rollouts));
-    events.extend(warned(before, report));
+    events.extend(new_warnings(before, report));
     events.extend(pulled_in(before, now, report));
-    events.extend(turned(before, now));
+    events.extend(ready_changed(before, now));
     events
 }
 
@@ -119,8 +125,8 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
     status.conditions.iter().find(|condition| condition.type_ == condition::READY)
 }
 
-/// Another answer of Ready. What is merely on its way is spoken of where it takes Ready, or a pause, away.
-pub fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
+/// An event for a change of Ready. Progress is only reported if it takes Ready or a pause away.
+pub fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
         return None;
@@ -129,24 +135,25 @@ pub fn turned(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatu
     let resumed = old.is_some_and(|old| old.reason == reason::PAUSED) && why != reason::DELETING;
     let lost = old.is_some_and(|old| old.status == "True");
     match (under_way, resumed) {
-        (true, true) => Some(event(false, "Resumed", format!("not paused any more: {message}"))),
+        (true, true) => Some(event(false, "Resumed", format!("resumed: {message}"))),
         (true, false) if !lost => None,
-        (true, false) => Some(event(false, spoken_reason(why), message.clone())),
+        (true, false) => Some(event(false, event_reason(why), message.clone())),
         (false, _) => {
             let calm = matches!(why.as_str(), reason::DELETING | reason::PAUSED | reason::APPROVAL);
-            Some(event(status == "False" && !calm, spoken_reason(why), message.clone()))
+            Some(event(status == "False" && !calm, event_reason(why), message.clone()))
         }
     }
 }
 
-/// Warnings about the spec that Ready's message tells and did not have yet, by field: what it never tells would be news each time.
-fn warned(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
+/// Events for warnings that are new in Ready's message, by field. Warnings beyond the message's limit would be new each
+/// time.
+fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
-    let warnings = doubts(report).into_iter().take(WARNINGS);
-    let mut news: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let warnings = spec_warnings(report).into_iter().take(WARNINGS);
+    let mut new_by_field: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (field, text) in warnings.map(|finding| (finding.field.as_str(), finding.to_string())) {
         if !known.contains(text.as_str()) {
-            news.entry(field).or_default().push(text);
+            new_by_field.entry(field).or_default().push(text);
         }
     }
     let about = |field: &str| Some(About::Field(field.to_owned()));
@@ -154,10 +161,10 @@ fn warned(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event>
         about: about(field),
         ..event(true, "SpecWarning", texts.join("; "))
     };
-    news.into_iter().map(warning).collect()
+    new_by_field.into_iter().map(warning).collect()
 }
 
-/// Services that others need, when they become part of the cloud.
+/// Events for services that others require, when they are added to the cloud.
 fn pulled_in<'a>(
     before: &'a OpenStackDeploymentStatus,
     now: &'a OpenStackDeploymentStatus,
@@ -172,7 +179,7 @@ fn pulled_in<'a>(
     })
 }
 
-fn gone<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, ChildStatus>) -> Vec<&'a str> {
+fn removed<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, ChildStatus>) -> Vec<&'a str> {
     before
         .iter()
         .filter(|(name, child)| child.revision.is_some() && !now.contains_key(*name))
@@ -180,9 +187,10 @@ fn gone<'a>(before: &'a BTreeMap<String, ChildStatus>, now: &BTreeMap<String, Ch
         .collect()
 }
 
-/// Whether a record of it stands, though nothing is decided of it any more: it is let go, or nobody's. What others call alike, anywhere in the cluster, is
-/// another release.
-fn stands(name: &str, report: &Report<'_>) -> bool {
+/// Whether a record of an unmanaged release still exists, though the plan has no decision for it.
+///
+/// Foreign releases of the same name in other namespaces do not count.
+fn still_exists(name: &str, report: &Report<'_>) -> bool {
     let mut seen = report.observed.releases.iter();
     seen.any(|(key, seen)| match seen.status.as_str() {
         "uninstalled" => false,
@@ -191,7 +199,7 @@ fn stands(name: &str, report: &Report<'_>) -> bool {
     })
 }
 
-/// Its first record, however it stands by now: a fast helm is done before anyone looked.
+/// The event for a first record, whatever its status: a fast helm may end before the next pass.
 fn installing(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Option<Event> {
     let known = before.is_some_and(|child| child.revision.is_some() || child.status == "unmanaged");
     let pending = now.status == "pending-install" && before.is_none_or(|child| child.status != now.status);
@@ -199,8 +207,9 @@ fn installing(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Op
     (!known && (recorded || pending)).then(|| event(false, "Installing", format!("helm installs release {name}")))
 }
 
-/// A failure in the words of its own outcome: a helm that was stopped on purpose has none. What follows it may be said in many ways, one after
-/// the other: that it was told is remembered with it.
+/// The event for a failed operation, with its own message. A helm that was stopped on purpose has none.
+///
+/// The failure stores that it was reported, because the step after it can change several times.
 fn failed(name: &str, now: &ChildStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
@@ -232,8 +241,8 @@ fn release(name: &str, before: Option<&ChildStatus>, now: &ChildStatus) -> Optio
     }
 }
 
-/// Reasons of events are a closed set as well: those of the conditions that are spoken of.
-fn spoken_reason(why: &str) -> &'static str {
+/// The event reason for a reason of Ready. Event reasons are a fixed set too.
+fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,
         reason::RELEASES,

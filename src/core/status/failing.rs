@@ -1,4 +1,4 @@
-//! The status where passes fail: what was found last, under the word that it is old.
+//! The status while reconcile passes fail: the last known state, marked as outdated.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -7,11 +7,12 @@ use super::conditions::WARNING;
 use super::{About, Event, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
-/// The end of every message of a failure, warnings aside.
-const AGAIN: &str = "until this works what else this status says is from before (it is tried again every few seconds)";
+/// The end of every failure message, before the warnings.
+const STALE: &str = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
 
-/// The status of before, not ready because of that problem, and the event where that is new. Nothing else of it is touched, the generation that it
-/// speaks of neither: what the pass found is not told. Nobody is asked for: it may work by itself, so that it is not stalled.
+/// The previous status, not ready because of the problem, and an event if that is new.
+///
+/// Everything else is kept, including observedGeneration. It is not stalled, because a retry may succeed.
 pub fn failing(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,
@@ -19,40 +20,40 @@ pub fn failing(
     now: Timestamp,
 ) -> (OpenStackDeploymentStatus, Vec<Event>) {
     let before = previous.cloned().unwrap_or_default();
-    let message = format!("{problem}; {AGAIN}");
+    let message = format!("{problem}; {STALE}");
     let mut status = before.clone();
     if status.phase != Some(Phase::Deleting) {
         status.phase = Some(Phase::Degraded);
     }
     status.message = shortened(&message);
-    let whole = format!("{message}{}", warnings(&before));
+    let ready_message = format!("{message}{}", warnings(&before));
     for (type_, holds) in [
         (condition::READY, false),
         (condition::PROGRESSING, true),
         (condition::RECONCILING, true),
         (condition::STALLED, false),
     ] {
-        let said = match type_ {
-            condition::READY => (reason::FAILING, whole.clone()),
+        let details = match type_ {
+            condition::READY => (reason::FAILING, ready_message.clone()),
             _ if holds => (reason::FAILING, message.clone()),
             _ => (reason::NONE, String::new()),
         };
-        set(&mut status.conditions, type_, holds, said, generation, now);
+        set(&mut status.conditions, type_, holds, details, generation, now);
     }
-    // What fails next may be another thing: its event is not to be folded into this one.
+    // The subject keeps events of different failures from being aggregated.
     let about = Some(About::Field("status.conditions".to_owned()));
-    let event = events::turned(&before, &status).map(|event| Event { about, ..event });
+    let event = events::ready_changed(&before, &status).map(|event| Event { about, ..event });
     (status, event.into_iter().collect())
 }
 
-/// The warnings about the spec that Ready's message told before: it keeps the account of those that were events, and they hold on.
+/// The warnings about the spec in Ready's previous message. They still apply and are needed to detect new ones.
 fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     let ready = before.conditions.iter().find(|condition| condition.type_ == condition::READY);
     let Some(Condition { reason, message, .. }) = ready else { return "" };
     if reason == reason::FAILING {
-        return message.split_once(AGAIN).map_or("", |(_, rest)| rest);
+        return message.split_once(STALE).map_or("", |(_, rest)| rest);
     }
-    message.find(WARNING).map_or("", |at| &message[at..])
+    message.find(WARNING).map_or("", |start| &message[start..])
 }
 
 fn set(
@@ -65,7 +66,7 @@ fn set(
 ) {
     let status = if holds { "True" } else { "False" };
     let known = conditions.iter().position(|condition| condition.type_ == type_);
-    let since = known.map(|at| &conditions[at]).filter(|known| known.status == status);
+    let since = known.map(|index| &conditions[index]).filter(|known| known.status == status);
     let condition = Condition {
         type_: type_.into(),
         status: status.into(),
@@ -75,7 +76,7 @@ fn set(
         message,
     };
     match known {
-        Some(at) => conditions[at] = condition,
+        Some(index) => conditions[index] = condition,
         None => conditions.push(condition),
     }
 }

@@ -30,7 +30,7 @@ fn reported(
     reported_of(previous, plan, &spec, &recorded("deployed"), &[], now)
 }
 
-/// The release, with a first record in this status.
+/// The release with a first record in this status.
 fn recorded(status: &str) -> Observed {
     let mut observed = Observed::default();
     let seen = ReleaseSeen { status: status.into(), revision: 1, ..ReleaseSeen::default() };
@@ -49,7 +49,7 @@ fn reported_of(
     reported_while(None, previous, plan, spec, observed, findings, now)
 }
 
-/// While it is being deleted, where that is said of it.
+/// Reports while the resource is being deleted, if `deleting` is set.
 fn reported_while(
     deleting: Option<&str>,
     previous: Option<&OpenStackDeploymentStatus>,
@@ -76,7 +76,7 @@ fn condition<'a>(status: &'a OpenStackDeploymentStatus, name: &str) -> (&'a str,
 }
 
 #[test]
-fn each_situation_has_one_truth() {
+fn maps_steps_to_phase_and_conditions() {
     let backoff = Wait::Backoff { until: NOW, count: 1, message: "boom".into() };
     for (step, phase, ready, reconciling, stalled) in [
         (Step::Ready, Phase::Ready, reason::READY, "False", "False"),
@@ -97,7 +97,7 @@ fn each_situation_has_one_truth() {
 }
 
 #[test]
-fn a_record_near_its_limit_is_warned_of_and_one_below_is_not() {
+fn warns_of_records_near_the_size_limit() {
     let limit = crate::release::RECORD_LIMIT;
     assert_eq!(super::children::size_warning(limit * 69 / 100), None);
     let warning = super::children::size_warning(limit * 71 / 100).unwrap();
@@ -105,18 +105,18 @@ fn a_record_near_its_limit_is_warned_of_and_one_below_is_not() {
 }
 
 #[test]
-fn a_foreign_revision_says_what_was_done_and_when() {
-    let said =
+fn foreign_revision_names_operation_and_time() {
+    let message =
         |description: &str, since| Wait::Foreign { revision: 4, description: description.into(), since }.to_string();
-    let rollback = said("Rollback to 1", Some(NOW));
+    let rollback = message("Rollback to 1", Some(NOW));
     let expected =
         format!("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at {NOW:.0}); change the spec");
     assert!(rollback.starts_with(&expected), "{rollback}");
-    assert!(said("", None).contains("(helm upgrade or rollback by hand)"));
+    assert!(message("", None).contains("(helm upgrade or rollback by hand)"));
 }
 
 #[test]
-fn nothing_changes_when_nothing_changed_and_events_are_said_once() {
+fn equal_inputs_give_equal_status_and_no_events() {
     let (first, events) = reported(None, &plan(&[("front", Step::Ready)]), NOW);
     let reasons: Vec<_> = events.iter().map(|event| event.reason).collect();
     assert_eq!(reasons, ["Deployed", "Ready"]);
@@ -125,7 +125,7 @@ fn nothing_changes_when_nothing_changed_and_events_are_said_once() {
 }
 
 #[test]
-fn a_transition_has_its_time_and_the_deployed_release_stays() {
+fn keeps_deployed_release_on_transitions() {
     let (first, _) = reported(None, &plan(&[("front", Step::Ready)]), NOW);
     let (second, _) = reported(Some(&first), &plan(&[("front", Step::Settle(vec!["x".into()]))]), LATER);
     let ready = second.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
@@ -133,7 +133,7 @@ fn a_transition_has_its_time_and_the_deployed_release_stays() {
     assert_eq!(second.openstack_release.deployed.as_deref(), Some("2026.1"));
 }
 
-fn told(events: &[Event]) -> Vec<&str> {
+fn event_reasons(events: &[Event]) -> Vec<&str> {
     events.iter().map(|event| event.reason).collect()
 }
 
@@ -146,22 +146,22 @@ fn helm(verb: &str) -> Plan {
 }
 
 #[test]
-fn a_fast_install_is_told_as_begun_and_done_and_a_slow_one_as_begun_once() {
+fn reports_start_of_fast_and_slow_installs_once() {
     let (starting, _) = reported_of(None, &helm("upgrade"), &spec(), &Observed::default(), &[], NOW);
     let (_, events) = reported(Some(&starting), &plan(&[("front", Step::Ready)]), NOW);
-    assert_eq!(told(&events), ["Installing", "Deployed", "Ready"]);
+    assert_eq!(event_reasons(&events), ["Installing", "Deployed", "Ready"]);
     let (pending, events) =
         reported_of(Some(&starting), &helm("upgrade"), &spec(), &recorded("pending-install"), &[], NOW);
-    assert_eq!(told(&events), ["Installing"]);
+    assert_eq!(event_reasons(&events), ["Installing"]);
     let (_, events) = reported(Some(&pending), &plan(&[("front", Step::Ready)]), NOW);
-    assert_eq!(told(&events), ["Deployed", "Ready"]);
+    assert_eq!(event_reasons(&events), ["Deployed", "Ready"]);
 }
 
 #[test]
-fn a_failure_is_told_in_its_own_words_and_a_stop_on_purpose_is_none() {
+fn reports_failures_but_not_requested_stops() {
     let (pending, _) = reported_of(None, &helm("upgrade"), &spec(), &recorded("pending-install"), &[], NOW);
     let (_, events) = reported_of(Some(&pending), &helm("uninstall"), &spec(), &recorded("failed"), &[], NOW);
-    assert_eq!(told(&events), [""; 0]);
+    assert_eq!(event_reasons(&events), [""; 0]);
     let mut observed = recorded("failed");
     let failure = crate::observed::Failed {
         verb: "upgrade".into(),
@@ -177,50 +177,50 @@ fn a_failure_is_told_in_its_own_words_and_a_stop_on_purpose_is_none() {
     let (failed, events) = reported_of(Some(&pending), &wait(NOW), &spec(), &observed, &[], NOW);
     let notes: Vec<_> = events.iter().map(|event| (event.reason, event.note.as_str())).collect();
     assert_eq!(notes[0], ("Failed", "release front failed, revision 1: boom"));
-    assert_eq!(told(&events), ["Failed", "ReleaseFailed"]);
+    assert_eq!(event_reasons(&events), ["Failed", "ReleaseFailed"]);
     assert_eq!(events[0].failure(), Some("front"));
     observed.failures.values_mut().for_each(|failure| failure.told = true);
-    // A repair that was asked for makes the wait another one.
+    // A repair request changes the backoff.
     for until in [NOW, LATER] {
-        assert_eq!(told(&reported_of(Some(&failed), &wait(until), &spec(), &observed, &[], NOW).1), [""; 0]);
+        assert_eq!(event_reasons(&reported_of(Some(&failed), &wait(until), &spec(), &observed, &[], NOW).1), [""; 0]);
     }
 }
 
 #[test]
-fn what_takes_ready_or_a_pause_away_is_told() {
+fn reports_loss_of_ready_and_of_pause() {
     let settling = plan(&[("front", Step::Settle(vec!["x".into()]))]);
     let (ready, _) = reported(None, &plan(&[("front", Step::Ready)]), NOW);
     let (lost, events) = reported(Some(&ready), &settling, NOW);
-    assert_eq!(told(&events), ["WorkloadsNotReady"]);
-    assert_eq!(told(&reported(Some(&lost), &settling, NOW).1), [""; 0]);
+    assert_eq!(event_reasons(&events), ["WorkloadsNotReady"]);
+    assert_eq!(event_reasons(&reported(Some(&lost), &settling, NOW).1), [""; 0]);
     let paused = OpenStackDeploymentSpec { paused: true, ..spec() };
     let held = plan(&[("front", Step::Wait(Wait::Paused))]);
-    let (stands, events) = reported_of(Some(&ready), &held, &paused, &recorded("failed"), &[], NOW);
-    assert_eq!(told(&events), ["Paused"]);
-    assert_eq!(condition(&stands, "Degraded"), ("True", reason::FAILED));
-    let message = &stands.conditions.iter().find(|condition| condition.type_ == "Paused").unwrap().message;
+    let (paused_status, events) = reported_of(Some(&ready), &held, &paused, &recorded("failed"), &[], NOW);
+    assert_eq!(event_reasons(&events), ["Paused"]);
+    assert_eq!(condition(&paused_status, "Degraded"), ("True", reason::FAILED));
+    let message = &paused_status.conditions.iter().find(|condition| condition.type_ == "Paused").unwrap().message;
     assert_eq!(message, "helm is not started; held back: front; set spec.paused to false to go on");
-    let resumed = reported_of(Some(&stands), &settling, &spec(), &recorded("failed"), &[], NOW);
-    assert_eq!(told(&resumed.1), ["Resumed"]);
+    let resumed = reported_of(Some(&paused_status), &settling, &spec(), &recorded("failed"), &[], NOW);
+    assert_eq!(event_reasons(&resumed.1), ["Resumed"]);
 }
 
 #[test]
-fn a_warning_is_an_event_once_and_stays_in_readys_message_and_the_column_is_short() {
+fn reports_warning_once_and_keeps_it_in_ready() {
     let warning = Finding { level: Level::Warning, field: "spec.a".into(), message: "spec.a is without effect".into() };
     let long = plan(&[("front", Step::Settle(vec!["word ".repeat(100)]))]);
     let observed = recorded("deployed");
     let (first, events) = reported_of(None, &long, &spec(), &observed, std::slice::from_ref(&warning), NOW);
-    assert_eq!(told(&events), ["Deployed", "SpecWarning"]);
+    assert_eq!(event_reasons(&events), ["Deployed", "SpecWarning"]);
     assert_eq!(events[1].note, "spec.a is without effect");
     let ready = &first.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().message;
     assert!(ready.len() > 500 && ready.ends_with("; warning: spec.a is without effect"), "{ready}");
     assert!(first.message.chars().count() <= 200 && first.message.ends_with("word…"), "{}", first.message);
     let (_, events) = reported_of(Some(&first), &long, &spec(), &observed, &[warning], NOW);
-    assert_eq!(told(&events), [""; 0]);
+    assert_eq!(event_reasons(&events), [""; 0]);
 }
 
 #[test]
-fn of_many_warnings_those_that_are_told_are_events_once() {
+fn reports_limited_warnings_once() {
     let warning = |number: usize| {
         let field = format!("spec.a[{number}]");
         Finding { level: Level::Warning, message: format!("{field} is without effect"), field }
@@ -234,7 +234,7 @@ fn of_many_warnings_those_that_are_told_are_events_once() {
     let (first, events) = report(None, &warnings);
     assert_eq!(events, 10);
     assert_eq!(report(Some(&first), &warnings).1, 0, "nothing is new");
-    assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last is told now");
+    assert_eq!(report(Some(&first), &warnings[1..]).1, 1, "the last one is within the limit now");
     let of_one_field = warnings[..2].iter().map(|finding| Finding { field: "spec.a".into(), ..finding.clone() });
     let of_one_field: Vec<_> = of_one_field.collect();
     let (_, events) = reported_of(None, &plan, &spec(), &recorded("deployed"), &of_one_field, NOW);
@@ -243,33 +243,33 @@ fn of_many_warnings_those_that_are_told_are_events_once() {
 }
 
 #[test]
-fn a_pass_that_fails_takes_ready_away_and_leaves_the_rest_and_the_next_that_works_gives_it_back() {
-    let all_is_well = plan(&[("front", Step::Ready)]);
-    let (ready, _) = reported(None, &all_is_well, NOW);
+fn failed_pass_clears_ready_until_the_next_success() {
+    let all_ready = plan(&[("front", Step::Ready)]);
+    let (ready, _) = reported(None, &all_ready, NOW);
     let why = "listing external services: services is forbidden";
     let (failed, events) = failing(Some(&ready), 3, why, LATER);
     assert_eq!(condition(&failed, "Ready"), ("False", "ReconcileError"));
     assert_eq!(condition(&failed, "Reconciling"), ("True", "ReconcileError"));
-    assert_eq!(condition(&failed, "Stalled"), ("False", "AsExpected"), "nobody is needed yet");
-    let told = "until this works what else this status says is from before (it is tried again every few seconds)";
-    assert_eq!(failed.message, format!("{why}; {told}"));
+    assert_eq!(condition(&failed, "Stalled"), ("False", "AsExpected"), "it may recover by itself");
+    let suffix = "the rest of this status is outdated until this succeeds (it is retried every few seconds)";
+    assert_eq!(failed.message, format!("{why}; {suffix}"));
     assert_eq!((failed.observed_generation, &failed.children), (ready.observed_generation, &ready.children));
     assert!(events.len() == 1 && events[0].warning && events[0].note.starts_with(why), "{events:?}");
-    let (again, events) = failing(Some(&failed), 3, why, LATER.checked_add(SignedDuration::from_secs(3)).unwrap());
-    assert_eq!((again, events), (failed.clone(), Vec::new()), "it is written once");
-    let (well, _) = reported(Some(&failed), &all_is_well, LATER);
+    let (repeated, events) = failing(Some(&failed), 3, why, LATER.checked_add(SignedDuration::from_secs(3)).unwrap());
+    assert_eq!((repeated, events), (failed.clone(), Vec::new()), "no further change");
+    let (well, _) = reported(Some(&failed), &all_ready, LATER);
     assert_eq!(condition(&well, "Ready"), ("True", "Ready"));
 }
 
 #[test]
-fn what_a_spec_was_warned_of_is_no_news_after_a_failure() {
+fn known_warnings_are_not_repeated_after_failures() {
     let warning = |at: usize| Finding {
         level: Level::Warning,
         field: "spec.a".into(),
         message: format!("spec.a[{at}] is without effect"),
     };
-    let (warnings, all_is_well) = ([warning(0), warning(1)], plan(&[("front", Step::Ready)]));
-    let report = |before: Option<&_>| reported_of(before, &all_is_well, &spec(), &recorded("deployed"), &warnings, NOW);
+    let (warnings, all_ready) = ([warning(0), warning(1)], plan(&[("front", Step::Ready)]));
+    let report = |before: Option<&_>| reported_of(before, &all_ready, &spec(), &recorded("deployed"), &warnings, NOW);
     let (ready, _) = report(None);
     let (failed, _) = failing(Some(&ready), 2, "no answer; warning: it is late", NOW);
     let (failed, _) = failing(Some(&failed), 2, "no answer yet", LATER);
@@ -278,5 +278,5 @@ fn what_a_spec_was_warned_of_is_no_news_after_a_failure() {
     assert!(message.starts_with("no answer yet; ") && message.ends_with(&format!(" few seconds){tail}")), "{message}");
     assert!(!failed.message.contains("warning"), "{}", failed.message);
     let (_, events) = report(Some(&failed));
-    assert_eq!(told(&events), ["Ready"]);
+    assert_eq!(event_reasons(&events), ["Ready"]);
 }

@@ -1,4 +1,4 @@
-//! The one answer for the whole cloud: an ordered list of small questions, the first that holds decides.
+//! The overall state of the cloud: the first check of an ordered list that applies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use crate::plan::{Action, Decision, Step, Wait, Why};
 
 type Health = BTreeMap<String, BTreeMap<String, ComponentStatus>>;
 
-/// What holds for the whole cloud.
+/// The overall state of the cloud.
 pub struct Verdict {
     pub phase: Phase,
     pub reason: &'static str,
     pub message: String,
-    /// Whether something is on its way.
+    /// Whether any operation is in progress.
     pub progressing: bool,
-    /// What is broken, where anything is.
+    /// The problem, if anything is broken.
     pub degraded: Option<(&'static str, String)>,
-    /// Whether it can't go on without a person.
+    /// Whether it needs a person to continue.
     pub stalled: bool,
 }
 
@@ -42,16 +42,14 @@ pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Ver
     let crons = crons::failing(report);
     let failing = || crons.clone().map(|message| (reason::CRON_JOBS, message));
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
-    let (phase, reason, message) =
-        QUESTIONS.iter().find_map(|question| question(report, health)).unwrap_or_else(|| {
-            let trouble =
-                lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-            // A rollout takes no availability away: the phase tells of it, Ready stays.
-            let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
-            let phase = trouble.as_ref().or(rollout.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
-            let more = trouble.into_iter().chain(rollout).map(|(_, told)| format!("; {told}"));
-            (phase, reason::READY, format!("{}{}", ready(report), more.collect::<String>()))
-        });
+    let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
+        let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
+        // A rollout does not affect availability: it changes the phase, while Ready stays true.
+        let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
+        let phase = trouble.as_ref().or(rollout.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
+        let more = trouble.into_iter().chain(rollout).map(|(_, message)| format!("; {message}"));
+        (phase, reason::READY, format!("{}{}", ready(report), more.collect::<String>()))
+    });
     let stalled = matches!(
         reason,
         reason::INVALID | reason::NOT_THE_ONE | reason::FOREIGN | reason::INPUTS | reason::CHART | reason::NO_NODES
@@ -59,10 +57,10 @@ pub fn verdict(report: &Report<'_>, health: &Health, children: &Children) -> Ver
     Verdict { phase, reason, message, progressing, degraded, stalled }
 }
 
-type Answer = Option<(Phase, &'static str, String)>;
+type Check = Option<(Phase, &'static str, String)>;
 
-/// The order is the order of what a person must hear first.
-const QUESTIONS: [fn(&Report<'_>, &Health) -> Answer; 9] =
+/// Ordered by what a person needs to know first.
+const CHECKS: [fn(&Report<'_>, &Health) -> Check; 9] =
     [not_the_one, deleting, invalid, paused, broken, problems, awaiting, in_progress, settling];
 
 fn ready(report: &Report<'_>) -> String {
@@ -70,18 +68,18 @@ fn ready(report: &Report<'_>) -> String {
     format!("{count} releases are in sync, their workloads are available and their Jobs complete")
 }
 
-fn not_the_one(report: &Report<'_>, _: &Health) -> Answer {
+fn not_the_one(report: &Report<'_>, _: &Health) -> Check {
     let other = report.not_the_one.as_ref()?;
     let message = format!(
-        "{other} is older and there is one deployment per cluster; delete one of the two, nothing is done for this one"
+        "{other} is older and only one deployment per cluster is supported, so this one is ignored; delete one of the two"
     );
     Some((Phase::Failed, reason::NOT_THE_ONE, message))
 }
 
-fn deleting(report: &Report<'_>, _: &Health) -> Answer {
+fn deleting(report: &Report<'_>, _: &Health) -> Check {
     let rest = report.deleting.as_ref()?;
     let waits = lines(report, |step| match step {
-        // To let go needs no time, so that it is something else that is waited for.
+        // Unmanaging takes no time, so the deletion waits for something else.
         Step::Do(Action::LetGo, _) | Step::Settle(_) | Step::Ready => None,
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),
@@ -90,22 +88,22 @@ fn deleting(report: &Report<'_>, _: &Health) -> Answer {
     Some((Phase::Deleting, reason::DELETING, message))
 }
 
-fn invalid(report: &Report<'_>, _: &Health) -> Answer {
+fn invalid(report: &Report<'_>, _: &Health) -> Check {
     let errors: Vec<_> =
         report.findings.iter().filter(|finding| finding.level == Level::Error).map(ToString::to_string).collect();
     (!errors.is_empty()).then(|| (Phase::Failed, reason::INVALID, first(&errors)))
 }
 
-fn paused(report: &Report<'_>, _: &Health) -> Answer {
+fn paused(report: &Report<'_>, _: &Health) -> Check {
     report.spec.paused.then(|| (Phase::Paused, reason::PAUSED, Wait::Paused.to_string()))
 }
 
-fn broken(report: &Report<'_>, _: &Health) -> Answer {
+fn broken(report: &Report<'_>, _: &Health) -> Check {
     let (_, reason, message) = broken_release(report)?;
     Some((Phase::Failed, reason, message))
 }
 
-/// The first release that can't go on, or that failed.
+/// The first release that failed or cannot continue.
 fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, String)> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let reason = match &decision.step {
@@ -119,7 +117,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
                 reason::FOREIGN => reason::FOREIGN,
                 _ => reason::CHART,
             },
-            // A hook that fails again and again is a failure, though helm still waits for it.
+            // A hook that fails repeatedly is a failure, although helm still waits for it.
             Step::Wait(Wait::Helm { .. }) if failing_hook(report, name) => reason::FAILED,
             _ => return None,
         };
@@ -140,12 +138,12 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     report.observed.jobs.iter().find(own).is_some_and(fails)
 }
 
-fn problems(report: &Report<'_>, _: &Health) -> Answer {
+fn problems(report: &Report<'_>, _: &Health) -> Check {
     let problem = report.problems.first()?;
     Some((Phase::Degraded, reason::INPUTS, problem.clone()))
 }
 
-fn awaiting(report: &Report<'_>, _: &Health) -> Answer {
+fn awaiting(report: &Report<'_>, _: &Health) -> Check {
     let waiting: Vec<_> = report.plan.awaiting().collect();
     let (_, why) = waiting.first()?;
     let names = waiting.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -154,16 +152,16 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Answer {
         _ => "upgraded",
     };
     let message = format!(
-        "{names} would be {what} because {why}; see `osdpl plan`, then let it go with `osdpl approve {}`",
+        "{names} would be {what} because {why}; see `osdpl plan`, then run `osdpl approve {}`",
         report.plan.hash
     );
     Some((Phase::AwaitingApproval, reason::APPROVAL, message))
 }
 
-fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
+fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        // A helm that is not ours ends, or is taken for dead: nobody has to do anything.
+        // A foreign helm process ends or its lock expires, without manual work.
         Step::Wait(
             Wait::Needs(_)
             | Wait::Record
@@ -181,13 +179,13 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Answer {
     let message = match (stuck(report), busy.as_slice()) {
         (Some(stuck), _) => stuck,
         (None, []) => first(&waits),
-        (None, busy) => format!("helm is at {}", busy.join(", ")),
+        (None, busy) => format!("helm is running for {}", busy.join(", ")),
     };
     let installed = report.observed.releases.values().any(|seen| seen.was_deployed && seen.revision > 1);
     Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
 }
 
-/// A workload of a wanted release that helm can wait for as long as it likes: says more than that helm waits.
+/// A stuck workload that helm may wait for: more specific than the fact that helm waits.
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;
@@ -200,7 +198,7 @@ fn stuck(report: &Report<'_>) -> Option<String> {
     })
 }
 
-fn settling(report: &Report<'_>, health: &Health) -> Answer {
+fn settling(report: &Report<'_>, health: &Health) -> Check {
     let nodeless = report.observed.workloads.iter().find(|workload| {
         workload.kind == WorkloadKind::DaemonSet
             && workload.desired == 0
@@ -220,7 +218,7 @@ fn settling(report: &Report<'_>, health: &Health) -> Answer {
     }
     if let Some(workload) = nodeless {
         let message = format!(
-            "{} of {}: {}; label nodes (see `kubectl -n {} get daemonset {}`) or leave its service out",
+            "{} of {}: {}; label nodes (see `kubectl -n {} get daemonset {}`) or disable its service",
             workload.component,
             workload.release,
             health::verdict(workload).reason,
@@ -232,7 +230,7 @@ fn settling(report: &Report<'_>, health: &Health) -> Answer {
     let unhealthy =
         health.values().flat_map(BTreeMap::values).any(|status| status.status == ComponentVerdict::Unhealthy);
     let phase = if unhealthy { Phase::Degraded } else { Phase::Updating };
-    let message = super::causes::led(first(&lines), report, false);
+    let message = super::causes::prepend_cause(first(&lines), report, false);
     Some((phase, if unhealthy { reason::UNHEALTHY } else { reason::WORKLOADS }, message))
 }
 
@@ -245,10 +243,10 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// `name: text` for every release whose step `text` has something to say of.
+/// Returns `name: text` for every release with a text for its step.
 fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
-    let said = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
-    said.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()
+    let lines = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
+    lines.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()
 }
 
 fn names<'a>(report: &'a Report<'_>, holds: impl Fn(&Step) -> bool) -> Vec<&'a str> {
@@ -270,7 +268,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
     unhealthy.or_else(|| Some((reason::NODES, lost_nodes(report, health)?)))
 }
 
-/// The nodes that are not there, and what runs everywhere but on them.
+/// The missing nodes, and the components that run everywhere else.
 fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     let all =
         health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));
@@ -282,13 +280,13 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }
 
-/// A release that had failed before everything was paused: a pause mends nothing.
+/// A release that failed before the pause. A pause does not fix failures.
 fn held_failure(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let seen = report.observed.releases.get(&decision.key)?;
         let held = decision.step == Step::Wait(Wait::Paused) && seen.status == "failed";
         let failure = report.observed.failures.get(&decision.key).map(|failed| failed.message.as_str());
-        let words = failure.or_else(|| seen.body.as_ref().map(|body| body.description.as_str())).unwrap_or_default();
-        held.then(|| format!("{name}: revision {} failed: {words}", seen.revision))
+        let text = failure.or_else(|| seen.body.as_ref().map(|body| body.description.as_str())).unwrap_or_default();
+        held.then(|| format!("{name}: revision {} failed: {text}", seen.revision))
     })
 }

@@ -1,4 +1,4 @@
-//! A small world for the plan's tests.
+//! Fixtures of the plan's tests.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::plan::{Plan, Policy, Step, plan};
 
 pub const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
-/// A world of two releases, `front` needing `store`, both absent.
+/// Two absent releases: `front` needs `store`.
 pub struct World {
     pub desired: Desired,
     pub observed: Observed,
@@ -123,7 +123,7 @@ impl World {
         plan(&self.desired, &self.observed, &self.catalog, &self.policy, NOW)
     }
 
-    pub fn says(&self, name: &str) -> String {
+    pub fn describe_step(&self, name: &str) -> String {
         match &self.plan().decisions[name].step {
             Step::Do(action, why) => format!("{action}, because {why}"),
             Step::Wait(wait) => wait.to_string(),

@@ -1,4 +1,4 @@
-//! A cloud with all its layers: what hazards and rules are judged by.
+//! A cloud with all its layers, the input of hazards and rules.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use osdpl_core::desired::{Facts, Layered, Selection, other_version};
 use osdpl_core::observed::Site;
 use osdpl_values::{Layer, Origin, Path, Values, trace};
 
-/// What a spec comes to, layer by layer.
+/// A resolved spec with its layers.
 pub struct Cloud<'a> {
     /// The spec.
     pub spec: &'a OpenStackDeploymentSpec,
     /// The catalogue.
     pub catalog: &'a Catalog,
-    /// What the spec selects.
+    /// The selection of the spec.
     pub selection: &'a Selection,
-    /// What is known from outside.
+    /// The facts from outside of the spec.
     facts: &'a Facts,
-    /// The layers of each release, low to high; none of one of which a layer can't be had.
+    /// The layers of each release, from low to high; without releases of which a layer is unavailable.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
-    /// Those that can be had of a release of which another can't: each says what it says by itself.
+    /// The available layers of releases of which another layer is unavailable; each is checked by itself.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
-    /// The final values of the releases in `layers`; secrets inside.
+    /// The final values of the releases in `layers`; they contain secrets.
     pub values: BTreeMap<&'a str, &'a Values>,
 }
 
 impl<'a> Cloud<'a> {
-    /// The cloud that a spec means, by these facts, and what it came to.
+    /// Combines a spec with its facts and its resolved layers.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         catalog: &'a Catalog,
@@ -40,52 +40,52 @@ impl<'a> Cloud<'a> {
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 
-    /// The cluster that it runs in, as far as it is known.
+    /// The cluster of the cloud, as far as it is known.
     pub fn site(&self) -> &Site {
         &self.facts.site
     }
 
-    /// The credential that has this text, by its service and name; `None` where several have it, as in clouds that took their passwords over.
+    /// Returns the service and name of the credential with this value; `None` if several have it, as in adopted clouds.
     pub fn credential(&self, text: &str) -> Option<(&str, &str)> {
         let all = self.facts.credentials.iter();
         let all = all.flat_map(|(service, own)| own.iter().map(move |(name, value)| (service, name, value)));
-        let mut alike = all.filter(|(_, _, value)| *value == text);
-        let (service, name, _) = alike.next()?;
-        alike.next().is_none().then_some((service.as_str(), name.as_str()))
+        let mut matches = all.filter(|(_, _, value)| *value == text);
+        let (service, name, _) = matches.next()?;
+        matches.next().is_none().then_some((service.as_str(), name.as_str()))
     }
 
-    /// What decides a value of a release, and whether that must not be shown; nothing where the chart's default holds.
+    /// Returns the origin of a value of a release, and whether it is secret; `None` if the chart's default holds.
     pub fn decided(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
         let traced = self.layers.get(release).map(|layers| trace(layers, path)).unwrap_or_default();
         traced.first().map_or((None, false), |trace| (Some(trace.origin), trace.secret))
     }
 
-    /// Where a layer stands whose words are judged: the user's own, or someone's who added to the catalogue.
+    /// Returns the location of a layer that is checked: the user's own, or an addition to the catalogue.
     pub fn spot(&self, origin: &Origin) -> Option<Spot> {
         if let Some(field) = place(origin) {
             return Some(Spot::of_field(field));
         }
         let Origin::File { file, .. } = origin else { return None };
-        Some(Spot { stands: Some(self.added(origin)?), field: taken_by(file) })
+        Some(Spot { location: Some(self.added(origin)?), field: taken_by(file) })
     }
 
-    /// Where a layer stands that someone added to the catalogue.
+    /// Describes the location of a layer that was added to the catalogue.
     fn added(&self, origin: &Origin) -> Option<String> {
         let Origin::File { file, field } = origin else { return None };
         Some(format!("{} ({field})", self.catalog.added.get(file)?))
     }
 
-    /// A layer for people.
+    /// Describes a layer.
     pub fn called(&self, origin: &Origin) -> String {
         self.added(origin).unwrap_or_else(|| origin.to_string())
     }
 
-    /// What decides a value of a release, where that is somebody's own word.
+    /// Returns the location that sets a value of a release, if it is the user's or an addition to the catalogue.
     pub fn spot_of(&self, release: &str, path: &Path) -> Option<Spot> {
         self.decided(release, path).0.and_then(|origin| self.spot(origin))
     }
 
-    /// What is said before a message about a value of a release: which value it is, where the field that is told does not say so itself.
+    /// Returns the prefix for a message about a value of a release: its path, where the field is not specific enough.
     pub fn before(&self, release: &str, path: &Path) -> String {
         match self.spot_of(release, path) {
             Some(spot) => spot.at(path).before(release),
@@ -93,7 +93,7 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// The field of the resource to look at for a value of a release: the user's own, or what brings the value about.
+    /// Returns the field of the resource that causes a value of a release.
     pub fn field(&self, release: &str, path: &Path) -> String {
         let origin = self.decided(release, path).0;
         if let Some(place) = origin.and_then(place) {
@@ -110,7 +110,7 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// The keys of a release's chart, where they are known: another version of the chart may know others.
+    /// Returns the keys of a release's chart; `None` if they are not known, for example for another chart version.
     pub fn tree(&self, release: &str) -> Option<&KeyTree> {
         let (_, entry) = self.catalog.release(release)?;
         let is_another = other_version(self.spec, self.catalog, release).is_some();
@@ -118,52 +118,54 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// Where something stands that is judged: a field of the resource, or a file that someone added to the catalogue.
+/// A location that is checked: a field of the resource, or a file that was added to the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
-    /// Where it is in what was added: `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None` where the field says it all. It is the
-    /// first, so that the user's own words are blamed before others.
-    stands: Option<String>,
-    /// The field of the resource: its own, or the one that takes in what was added.
+    /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
+    /// for a field of the resource.
+    ///
+    /// This is the first field, so that the user's own values sort before additions.
+    location: Option<String>,
+    /// The field of the resource, or the one that includes the addition.
     pub field: String,
 }
 
 impl Spot {
-    /// A field of the resource.
+    /// A location in the resource.
     pub fn of_field(field: String) -> Self {
-        Self { stands: None, field }
+        Self { location: None, field }
     }
 
-    /// Where it is in what was added to the catalogue; `None` in the resource itself.
+    /// The location in an addition to the catalogue; `None` for a field of the resource.
     pub fn stands(&self) -> Option<&str> {
-        self.stands.as_deref()
+        self.location.as_deref()
     }
 
-    /// What is at this path in it.
+    /// Returns the location of a path below this one.
     #[must_use]
     pub fn at(&self, path: &Path) -> Self {
-        match &self.stands {
+        match &self.location {
             None => Self::of_field(format!("{}.{path}", self.field)),
-            Some(stands) => Self { stands: Some(format!("{stands}, {path}")), field: self.field.clone() },
+            Some(location) => Self { location: Some(format!("{location}, {path}")), field: self.field.clone() },
         }
     }
 
-    /// The entry of `unset` that removes this path.
+    /// Returns the location of the entry of `unset` that removes this path.
     #[must_use]
     pub fn unset(&self, index: usize, path: &Path) -> Self {
-        match (&self.stands, self.field.strip_suffix(".values")) {
+        match (&self.location, self.field.strip_suffix(".values")) {
             (None, Some(above)) => Self::of_field(format!("{above}.unset[{index}]")),
             _ => self.at(path),
         }
     }
 
-    /// What is said before a message about it, of these releases: nothing where the field says it all.
+    /// Returns the prefix for a message about this location and these releases; empty for a field of the resource.
     pub fn before(&self, releases: &str) -> String {
-        self.stands.as_ref().map(|stands| format!("{stands} of {releases}: ")).unwrap_or_default()
+        self.location.as_ref().map(|location| format!("{location} of {releases}: ")).unwrap_or_default()
     }
 }
 
-/// The field of the resource that takes in a file of the catalogue; the whole resource for what is for all.
+/// Returns the field of the resource that includes a file of the catalogue; empty for files that all clouds include.
 pub fn taken_by(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {
@@ -175,7 +177,7 @@ pub fn taken_by(file: &str) -> String {
     }
 }
 
-/// Where a user's layer was written, as a field of the resource; `None` for what is not the user's own words.
+/// Returns the field of a user's layer; `None` for other layers.
 pub fn place(origin: &Origin) -> Option<String> {
     match origin {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {

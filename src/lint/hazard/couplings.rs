@@ -1,4 +1,4 @@
-//! What several charts must be told alike (`values/couplings.yaml`), and an override tells to some of them only.
+//! Reports overrides that set a value in some charts only, although several must agree on it (`values/couplings.yaml`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,35 +8,35 @@ use super::{Cloud, Hazard, Spot};
 use osdpl_core::catalog::{Coupling, entry_name};
 use osdpl_values::{Layer, Path, Values, get, trace};
 
-/// Something that a release is told.
-struct Told {
+/// A coupled value of a release.
+struct CoupledValue {
     release: String,
     path: Path,
     value: Value,
-    /// Where it is decided, where that is somebody's own word.
+    /// The location that sets it, if it is the user's or an addition.
     spot: Option<Spot>,
-    /// What decides it, for people.
+    /// The description of the layer that sets it.
     source: String,
     is_secret: bool,
 }
 
-/// Every contradiction that an override brings about.
-pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Hazard> {
-    // Where nobody says a word of their own, nobody contradicts.
+/// Returns all contradictions that overrides cause.
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Hazard> {
+    // Without layers to check there are no contradictions.
     if !cloud.layers.values().flatten().any(|layer| cloud.spot(&layer.origin).is_some()) {
         return Vec::new();
     }
     let scope = &cloud.selection.scope;
-    let judge = |coupling: &Coupling| {
+    let check_coupling = |coupling: &Coupling| {
         let expected = coupling.expected.as_ref().and_then(|expected| expected.evaluate(scope).ok());
         let servers: BTreeSet<&str> = cloud.layers.keys().map(|name| server_of(name, coupling, cloud)).collect();
-        let of = |server| contradictions(coupling, &told(coupling, server, cloud), expected.as_ref());
+        let of = |server| contradictions(coupling, &coupled_values(coupling, server, cloud), expected.as_ref());
         servers.into_iter().flat_map(of).collect::<Vec<_>>()
     };
-    cloud.catalog.judgements.couplings.iter().flat_map(judge).collect()
+    cloud.catalog.judgements.couplings.iter().flat_map(check_coupling).collect()
 }
 
-/// Whom a release is judged with: its own server where it has one, or is one, and else the one of all.
+/// Returns the server that a release is coupled with: its own if it has or is one, and otherwise the shared one.
 fn server_of<'a>(name: &str, coupling: &'a Coupling, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
@@ -46,34 +46,35 @@ fn server_of<'a>(name: &str, coupling: &'a Coupling, cloud: &'a Cloud<'_>) -> &'
     own.unwrap_or(shared)
 }
 
-/// Everything that is said to a server and those that it serves, and, where somebody says any of it in their own words, the defaults of those that nobody tells.
-fn told(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<Told> {
-    let mut told = Vec::new();
-    let mut silent = Vec::new();
-    for wanted in &coupling.places {
-        // What is said of the one of all is said of one's own.
+/// Returns the coupled values of a server and its clients. If any is overridden, the chart defaults of the others are
+/// included.
+fn coupled_values(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
+    let mut values_set = Vec::new();
+    let mut unset = Vec::new();
+    for place in &coupling.places {
+        // A coupling that names the shared server applies to a release's own server, too.
         let named =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
-        let wanted_of = wanted.release.as_deref().map(named);
-        let is_meant = |name: &str| {
-            wanted_of.as_ref().is_none_or(|release| release == name) && server_of(name, coupling, cloud) == server
+        let release_of = place.release.as_deref().map(named);
+        let is_coupled = |name: &str| {
+            release_of.as_ref().is_none_or(|release| release == name) && server_of(name, coupling, cloud) == server
         };
-        for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_meant(name)) {
+        for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_coupled(name)) {
             let values = cloud.values[name.as_str()];
-            for path in expanded(&wanted.path, values) {
-                match said(cloud, (name, layers), values, &path) {
-                    Some(said) => told.push(said),
-                    None => silent.push((name, path)),
+            for path in expanded(&place.path, values) {
+                match coupled_value(cloud, (name, layers), values, &path) {
+                    Some(value) => values_set.push(value),
+                    None => unset.push((name, path)),
                 }
             }
         }
     }
-    let Some(default) = coupling.default.as_ref().filter(|_| told.iter().any(|told| told.spot.is_some())) else {
-        return told;
+    let Some(default) = coupling.default.as_ref().filter(|_| values_set.iter().any(|coupled| coupled.spot.is_some()))
+    else {
+        return values_set;
     };
-    for (name, path) in silent.into_iter().filter(|(name, path)| cloud.tree(name).is_some_and(|tree| tree.knows(path)))
-    {
-        told.push(Told {
+    for (name, path) in unset.into_iter().filter(|(name, path)| cloud.tree(name).is_some_and(|tree| tree.knows(path))) {
+        values_set.push(CoupledValue {
             release: name.clone(),
             path,
             value: default.clone(),
@@ -82,13 +83,18 @@ fn told(coupling: &Coupling, server: &str, cloud: &Cloud<'_>) -> Vec<Told> {
             is_secret: false,
         });
     }
-    told
+    values_set
 }
 
-fn said(cloud: &Cloud<'_>, (name, layers): (&str, &[Layer]), values: &Values, path: &Path) -> Option<Told> {
+fn coupled_value(
+    cloud: &Cloud<'_>,
+    (name, layers): (&str, &[Layer]),
+    values: &Values,
+    path: &Path,
+) -> Option<CoupledValue> {
     let value = get(values, path).filter(|value| !value.is_null())?;
     let trace = trace(layers, path).into_iter().next()?;
-    Some(Told {
+    Some(CoupledValue {
         release: name.to_owned(),
         path: path.clone(),
         value: value.clone(),
@@ -98,7 +104,7 @@ fn said(cloud: &Cloud<'_>, (name, layers): (&str, &[Layer]), values: &Values, pa
     })
 }
 
-/// The paths that a pattern stands for in these values; itself where it has no `*`.
+/// Expands a pattern to the paths in these values; a pattern without `*` is a path.
 fn expanded(pattern: &Path, values: &Values) -> Vec<Path> {
     let Some(star) = pattern.keys().iter().position(|key| key == "*") else { return vec![pattern.clone()] };
     let above: Path = pattern.keys()[..star].iter().cloned().collect();
@@ -107,33 +113,34 @@ fn expanded(pattern: &Path, values: &Values) -> Vec<Path> {
     keys.map(path).filter(|path| get(values, path).is_some()).collect()
 }
 
-/// What of it is somebody's own word and agrees with nobody, each with one that it contradicts.
-fn contradictions(coupling: &Coupling, told: &[Told], expected: Option<&Value>) -> Vec<Hazard> {
+/// Returns overrides that contradict another value, each with one such value.
+fn contradictions(coupling: &Coupling, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Hazard> {
     let mut found: BTreeMap<(&Spot, &str), Hazard> = BTreeMap::new();
-    for own in told {
+    for own in values_set {
         let Some(spot) = &own.spot else { continue };
         let remedy = if coupling.remedy.is_empty() { "make them equal" } else { &coupling.remedy };
         let against = match expected {
-            Some(wanted) if *wanted != own.value => format!("is {} where the cloud says {wanted}", shown(own)),
+            Some(wanted) if *wanted != own.value => format!("is {} where the cloud has {wanted}", shown(own)),
             Some(_) => continue,
             None => {
-                // Where all are such words, one of them is blamed: the first, and the user's before another's.
-                let is_blamed =
-                    |other: &&Told| other.value != own.value && other.spot.as_ref().is_none_or(|theirs| theirs >= spot);
-                let Some(other) = told.iter().find(is_blamed) else { continue };
-                let Told { release, path, source, .. } = other;
+                // If all values are overrides, only the first is reported, and the user's before an addition's.
+                let is_contradicted = |other: &&CoupledValue| {
+                    other.value != own.value && other.spot.as_ref().is_none_or(|theirs| theirs >= spot)
+                };
+                let Some(other) = values_set.iter().find(is_contradicted) else { continue };
+                let CoupledValue { release, path, source, .. } = other;
                 format!("is {} here and {} in {path} of {release} ({source})", shown(own), shown(other))
             }
         };
         let before = spot.before(&own.release);
         let message = format!("{before}{} {against}, and both must agree: {}; {remedy}", coupling.what, coupling.why);
-        // One place in what was added may speak of several releases.
+        // One location in an addition may set values of several releases.
         let of = spot.stands().map_or("", |_| own.release.as_str());
         found.entry((spot, of)).or_insert_with(|| Hazard { kind: "contradiction", field: spot.field.clone(), message });
     }
     found.into_values().collect()
 }
 
-fn shown(told: &Told) -> String {
-    if told.is_secret { "a secret".into() } else { entry_name(&told.value) }
+fn shown(coupled: &CoupledValue) -> String {
+    if coupled.is_secret { "a secret".into() } else { entry_name(&coupled.value) }
 }

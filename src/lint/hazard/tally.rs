@@ -1,45 +1,45 @@
-//! What is said of one place of the resource by several releases is one hazard, or none.
+//! Combines the warnings of several releases about one location into one hazard, or none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Hazard, IDLE, Spot};
 
-/// What is said of one value of one release.
-pub struct Said {
+/// A warning about one value of one release.
+pub struct Warning {
     pub kind: &'static str,
     pub message: String,
 }
 
-/// All that is said.
+/// The warnings by location.
 #[derive(Default)]
-pub struct Tally(BTreeMap<Spot, Heard>);
+pub struct Tally(BTreeMap<Spot, Entry>);
 
 #[derive(Default)]
-struct Heard {
-    /// How many releases the value is for.
+struct Entry {
+    /// The releases that the value is for.
     releases: BTreeSet<String>,
-    /// What is said, by kind: the first message, and of which releases.
-    said: BTreeMap<&'static str, (String, Vec<String>)>,
+    /// The first message and the releases by kind.
+    warnings: BTreeMap<&'static str, (String, Vec<String>)>,
 }
 
 impl Tally {
-    /// Notes what the value at a place does to a release; `is_for` says whether it concerns it at all.
-    pub fn add(&mut self, spot: Spot, release: &str, is_for: bool, said: Option<Said>) {
+    /// Adds the result for a value of a release; `is_for` is whether the value concerns the release at all.
+    pub fn add(&mut self, spot: Spot, release: &str, is_for: bool, warning: Option<Warning>) {
         if !is_for {
             return;
         }
-        let heard = self.0.entry(spot).or_default();
-        heard.releases.insert(release.to_owned());
-        if let Some(Said { kind, message }) = said {
-            heard.said.entry(kind).or_insert_with(|| (message, Vec::new())).1.push(release.to_owned());
+        let entry = self.0.entry(spot).or_default();
+        entry.releases.insert(release.to_owned());
+        if let Some(Warning { kind, message }) = warning {
+            entry.warnings.entry(kind).or_insert_with(|| (message, Vec::new())).1.push(release.to_owned());
         }
     }
 
-    /// One hazard for each place and kind. What has an effect somewhere is not without one.
+    /// Returns one hazard for each location and kind. A value that has an effect somewhere is not reported as idle.
     pub fn hazards(self) -> Vec<Hazard> {
         let mut hazards = Vec::new();
-        for (spot, Heard { releases, said }) in self.0 {
-            for (kind, (message, of)) in said {
+        for (spot, Entry { releases, warnings }) in self.0 {
+            for (kind, (message, of)) in warnings {
                 let is_everywhere = of.len() == releases.len();
                 if !is_everywhere && IDLE.contains(&kind) {
                     continue;

@@ -18,18 +18,18 @@ const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [sto
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
 
-/// A preset that someone added, and where it stands.
+/// A preset that was added to the catalogue, and its location.
 const ADDED: &str = "presets/mine.yaml";
 const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";
 
-/// The hazards of a spec, as `kind field: message`.
-fn told(value: Value) -> Vec<String> {
-    told_with(value, &[])
+/// Returns the hazards of a spec as `kind field: message`.
+fn hazards_of(value: Value) -> Vec<String> {
+    hazards_with(value, &[])
 }
 
-/// The same by a catalogue with more files.
+/// Returns the hazards of a spec for a catalogue with more files.
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn told_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
+fn hazards_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let mut changes = vec![
         ("values/couplings.yaml", COUPLINGS),
         ("presets/small.yaml", PRESET),
@@ -54,18 +54,18 @@ fn told_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn of_front(values: Value) -> Vec<String> {
-    told(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}))
+    hazards_of(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}))
 }
 
 const OWN: &str = "spec.services.front.releases.front.values";
 
 #[test]
-fn what_changes_nothing_is_told_with_who_says_the_same() {
+fn reports_values_without_effect() {
     let cases = [
         (
             json!({"conf": {"region": "RegionOne"}}),
             format!(
-                "no-effect {OWN}.conf.region: changes nothing: values/services/front.yaml (releases.front.values) says the same; take it out"
+                "no-effect {OWN}.conf.region: changes nothing: values/services/front.yaml (releases.front.values) sets the same value; take it out"
             ),
         ),
         (
@@ -82,9 +82,9 @@ fn what_changes_nothing_is_told_with_who_says_the_same() {
 }
 
 #[test]
-fn what_a_later_layer_decides_is_told_unless_it_counts_elsewhere() {
+fn reports_values_overridden_by_a_later_layer() {
     let both = |common: Value| {
-        told(
+        hazards_of(
             json!({"common": common, "services": {"front": {"releases": {"front": {"values": {"conf": {"colour": "red"}}}}}}}),
         )
     };
@@ -95,67 +95,69 @@ fn what_a_later_layer_decides_is_told_unless_it_counts_elsewhere() {
         ]
     );
     let everywhere = json!({"values": {"auth": {"x": 1}}});
-    assert_eq!(both(everywhere), Vec::<String>::new(), "two releases take it");
+    assert_eq!(both(everywhere), Vec::<String>::new(), "two releases get it");
 }
 
 #[test]
-fn a_list_that_replaces_a_list_names_what_is_lost() {
+fn reports_entries_dropped_from_a_list() {
     assert_eq!(
         of_front(json!({"conf": {"hosts": ["b", "d"]}})),
         [format!(
-            "list-replaced {OWN}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]), because helm merges maps and never lists: lost is a, c; repeat here what shall stay"
+            "list-replaced {OWN}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]), because helm merges maps and never lists: this drops a, c; repeat here the entries to keep"
         )]
     );
     assert_eq!(of_front(json!({"conf": {"hosts": ["a", "b", "c", "d"]}})), Vec::<String>::new());
 }
 
 #[test]
-fn a_list_that_replaces_the_charts_own_names_what_is_lost() {
+fn reports_entries_dropped_from_a_chart_list() {
     let keys = ("values/keys/front.yaml", "conf: {hosts: list}\npaths: [/a, /b, '{\"name\":\"c\"}']\nempty: list\n");
-    let of_front =
-        |values: Value| told_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys]);
+    let of_front = |values: Value| {
+        hazards_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys])
+    };
     assert_eq!(
         of_front(json!({"paths": ["/b", {"name": "d"}], "empty": [1]})),
         [format!(
-            "list-replaced {OWN}.paths: replaces the list of the chart, because helm merges maps and never lists: lost is /a, {{\"name\":\"c\"}}; repeat here what shall stay"
+            "list-replaced {OWN}.paths: replaces the list of the chart, because helm merges maps and never lists: this drops /a, {{\"name\":\"c\"}}; repeat here the entries to keep"
         )]
     );
     assert_eq!(of_front(json!({"paths": [{"name": "c"}, "/a", "/b", "/z"]})), Vec::<String>::new());
 }
 
 #[test]
-fn what_the_chart_says_itself_changes_nothing() {
+fn reports_values_equal_to_chart_defaults() {
     let keys = (
         "values/keys/front.yaml",
         "conf: {hosts: list, debug: false, workers: 4, colour: '=red'}\nlog: {level: '=info'}\n",
     );
-    let of_front =
-        |values: Value| told_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys]);
+    let of_front = |values: Value| {
+        hazards_with(json!({"services": {"front": {"releases": {"front": {"values": values}}}}}), &[keys])
+    };
     let same = |key: &str| {
         format!(
-            "no-effect {OWN}.{key}: changes nothing: the chart's own values say the same; take it out, so that later versions of the chart may change it"
+            "no-effect {OWN}.{key}: changes nothing: the chart's own values are the same; take it out, so that later versions of the chart may change it"
         )
     };
     assert_eq!(of_front(json!({"conf": {"debug": false, "colour": "red"}})), [same("conf.colour"), same("conf.debug")]);
     let others = json!({"conf": {"debug": true, "colour": "blue", "workers": 5}, "log": {"level": "debug"}});
     assert_eq!(of_front(others), Vec::<String>::new());
-    assert_eq!(of_front(json!({"conf": {"workers": 4}})).len(), 1, "a preset says 4 as well, and is named");
+    assert_eq!(of_front(json!({"conf": {"workers": 4}})).len(), 1, "the preset sets 4 as well and is named");
 }
 
 #[test]
-fn a_null_over_a_map_of_the_charts_takes_it_away_whole() {
-    let said = |key: &str, names: &str| {
+fn reports_nulls_that_remove_chart_maps() {
+    let message = |key: &str, names: &str| {
         format!(
-            "null-map {OWN}.{key}: takes a whole map of the chart's away, with {names}, and a template that reads a key in it fails; remove single keys, or set them"
+            "null-map {OWN}.{key}: removes a whole map of the chart, with {names}, and templates that read a key in it fail; remove single keys, or set them"
         )
     };
-    assert_eq!(of_front(json!({"manifests": null})), [said("manifests", "job")]);
-    assert_eq!(of_front(json!({"auth": null})), [said("auth", "admin")]);
-    assert_eq!(of_front(json!({"manifests": {"job": null}, "conf": {"opts": null}})), [said("conf.opts", "a, b")]);
+    assert_eq!(of_front(json!({"manifests": null})), [message("manifests", "job")]);
+    assert_eq!(of_front(json!({"auth": null})), [message("auth", "admin")]);
+    assert_eq!(of_front(json!({"manifests": {"job": null}, "conf": {"opts": null}})), [message("conf.opts", "a, b")]);
 }
 
 #[test]
-fn a_value_of_another_kind_is_told_and_what_it_hides() {
+fn reports_changed_types_and_hidden_keys() {
     let cases = [
         (
             json!({"manifests": {"job": "false"}}),
@@ -192,20 +194,16 @@ fn a_value_of_another_kind_is_told_and_what_it_hides() {
     for (values, kind, expected) in cases {
         assert_eq!(of_front(values), [format!("{kind} {OWN}.{expected}")]);
     }
-    let sound = json!({"ports": {"api": "25%"}, "conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
-    assert_eq!(of_front(sound), Vec::<String>::new(), "a file's settings end as text");
-    assert_eq!(
-        of_front(json!({"ports": {"api": ""}})),
-        Vec::<String>::new(),
-        "this is how charts are told that there is none"
-    );
+    let valid = json!({"ports": {"api": "25%"}, "conf": {"debug": "True", "workers": "8", "colour": {"type": "multistring", "values": ["a"]}}});
+    assert_eq!(of_front(valid), Vec::<String>::new(), "settings of files end up as text");
+    assert_eq!(of_front(json!({"ports": {"api": ""}})), Vec::<String>::new(), "an empty text means unset");
 }
 
 #[test]
-fn a_removal_of_nothing_is_told_where_it_stands() {
+fn reports_removals_of_nothing() {
     let spec = json!({"services": {"front": {"releases": {"front": {"unset": ["conf.colour", "conf.front.debug"]}}}}});
     assert_eq!(
-        told(spec),
+        hazards_of(spec),
         [
             "null-nothing spec.services.front.releases.front.unset[1]: removes nothing: neither the chart nor a layer below has this key; correct the path, or take it out"
         ]
@@ -213,54 +211,54 @@ fn a_removal_of_nothing_is_told_where_it_stands() {
 }
 
 #[test]
-fn a_credential_that_one_chart_alone_is_told_otherwise_is_a_contradiction() {
+fn reports_credentials_replaced_in_one_chart() {
     let found = of_front(json!({"conf": {"password": "an0ther"}}));
     assert_eq!(
         found,
         [format!(
-            "contradiction {OWN}.conf.password: takes the place of the credential user of front here alone, and store (front.user) goes on with the one from before; name a \
+            "contradiction {OWN}.conf.password: replaces the credential user of front only here, and store (front.user) keeps using the original one; name a \
              Secret with it in `spec.services.front.credentials.user`, or take it out"
         )]
     );
     assert_eq!(of_front(json!({"conf": {"password": "mysql://u:p@db.example.org/x"}})), Vec::<String>::new());
     let alone = json!({"services": {"store": {"releases": {"store": {"values": {"auth": {"admin": "an0ther"}}}}}}});
-    assert_eq!(told(alone), Vec::<String>::new(), "nobody else is told this one");
+    assert_eq!(hazards_of(alone), Vec::<String>::new(), "no other chart uses this credential");
 }
 
 #[test]
-fn what_a_layer_sets_and_removes_is_told_where_it_is_set() {
+fn reports_values_removed_by_their_own_layer() {
     let both = |values: Value, unset: &str| {
-        told(json!({"services": {"front": {"releases": {"front": {"values": values, "unset": [unset]}}}}}))
+        hazards_of(json!({"services": {"front": {"releases": {"front": {"values": values, "unset": [unset]}}}}}))
     };
-    let said = |path: &str| {
+    let message = |path: &str| {
         [format!(
             "no-effect {OWN}.{path}: is never used: spec.services.front.releases.front.unset[0] removes it again; take one of the two out"
         )]
     };
-    assert_eq!(both(json!({"conf": {"front": {"debug": true}}}), "conf.front.debug"), said("conf.front.debug"));
-    assert_eq!(both(json!({"conf": {"colour": "red"}}), "conf.colour"), said("conf.colour"));
+    assert_eq!(both(json!({"conf": {"front": {"debug": true}}}), "conf.front.debug"), message("conf.front.debug"));
+    assert_eq!(both(json!({"conf": {"colour": "red"}}), "conf.colour"), message("conf.colour"));
 }
 
 #[test]
-fn what_one_chart_is_told_and_another_not_is_a_contradiction() {
+fn reports_contradictions_between_charts() {
     assert_eq!(
-        told(json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}}})),
+        hazards_of(json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}}})),
         [
             "contradiction spec.services.store.releases.store.values.pod.replicas: the number of servers is 3 here and 2 in conf.replicas of front (the chart's default), and both must agree: they are counted; make them equal"
         ]
     );
     let both = json!({"services": {"store": {"releases": {"store": {"values": {"pod": {"replicas": 3}}}}}, "front": {"releases": {"front": {"values": {"conf": {"replicas": 3}}}}}}});
-    assert_eq!(told(both), Vec::<String>::new());
+    assert_eq!(hazards_of(both), Vec::<String>::new());
     assert_eq!(
         of_front(json!({"auth": {"admin": {"region": "R2"}}})),
         [format!(
-            "contradiction {OWN}.auth.admin.region: the region is R2 where the cloud says \"RegionOne\", and both must agree: it is looked for; set spec.region instead"
+            "contradiction {OWN}.auth.admin.region: the region is R2 where the cloud has \"RegionOne\", and both must agree: it is looked for; set spec.region instead"
         )]
     );
 }
 
 #[test]
-fn a_server_of_ones_own_is_judged_with_those_that_it_serves() {
+fn compares_own_servers_with_their_clients() {
     let couplings = COUPLINGS.replace("  default: 2\n", "  default: 2\n  server: store\n");
     let own = "service: own\ndescription: Made up.\ngroup: infra\nreleases:\n  store-front: {chart: store}\n";
     let preset = PRESET.replace("services: [store, front]", "services: [store, front, own]");
@@ -276,7 +274,7 @@ fn a_server_of_ones_own_is_judged_with_those_that_it_serves() {
             ("values/services/own.yaml", own),
             ("presets/small.yaml", &preset),
         ];
-        told_with(json!({"services": services}), &more)
+        hazards_with(json!({"services": services}), &more)
     };
     assert_eq!(judged(1, 3, 3), Vec::<String>::new());
     let found = judged(3, 5, 3);
@@ -288,9 +286,9 @@ fn a_server_of_ones_own_is_judged_with_those_that_it_serves() {
 }
 
 #[test]
-fn the_modes_of_a_claim_are_a_choice() {
+fn allows_other_access_modes() {
     let keys = ("values/keys/front.yaml", "volume: {accessModes: [ReadWriteOnce], hosts: [a]}\n");
-    let found = told_with(
+    let found = hazards_with(
         json!({"services": {"front": {"releases": {"front": {"values": {"volume": {"accessModes": ["ReadWriteMany"], "hosts": ["b"]}}}}}}}),
         &[keys],
     );

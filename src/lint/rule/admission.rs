@@ -1,4 +1,4 @@
-//! What a validating webhook answers (`admission.k8s.io/v1` `AdmissionReview`).
+//! Responses of the validating webhook (`admission.k8s.io/v1` `AdmissionReview`).
 
 use serde_json::{Value, json};
 
@@ -7,27 +7,27 @@ use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{Finding, contradictions, lacks_names};
 
-/// How many warnings a client is shown; the API server cuts them all off at 4096 characters.
+/// The number of warnings in a response; the API server truncates all of them at 4096 characters in total.
 const WARNINGS: usize = 8;
 
-/// The rule that judges values, whoever sets them: what someone adds to the catalogue may set them, whether the spec names it or not.
+/// The rule about values: additions to the catalogue may set them, whether the spec names the addition or not.
 const OF_VALUES: &str = "values";
 
-/// The rule that judges by what the catalogue holds: a preset that is not known may set what is missing, and turn what is wrong into right.
+/// The rule about names of the catalogue: a preset that is not known yet may set what is missing.
 const OF_CATALOGUE: &str = "catalogue";
 
-/// The spec that a review asks about; `None` for one that is let through unjudged, or can't be read.
+/// The spec of a review; `None` if the review is allowed without validation, or if the spec can't be parsed.
 pub fn asked(review: &Value) -> Option<OpenStackDeploymentSpec> {
     let request = &review["request"];
-    is_judged(request).then(|| serde_json::from_value(request["object"]["spec"].clone()).ok()).flatten()
+    is_validated(request).then(|| serde_json::from_value(request["object"]["spec"].clone()).ok()).flatten()
 }
 
-fn is_judged(request: &Value) -> bool {
+fn is_validated(request: &Value) -> bool {
     let (object, old) = (&request["object"], &request["oldObject"]);
     object["metadata"]["deletionTimestamp"].is_null() && (old.is_null() || object["spec"] != old["spec"])
 }
 
-/// The fields of presets that can't be beside others: nothing that may be added to the catalogue mends that.
+/// Returns the fields of presets that exclude others: no addition to the catalogue resolves this.
 fn settled(presets: &Value, catalog: &Catalog) -> Vec<String> {
     let presets: Vec<String> = serde_json::from_value(presets.clone()).unwrap_or_default();
     let later = contradictions(&presets, catalog).into_iter().map(|(later, ..)| later);
@@ -35,34 +35,36 @@ fn settled(presets: &Value, catalog: &Catalog) -> Vec<String> {
 }
 
 impl Question<'_> {
-    /// The answer to a review: what is refused is refused with all its findings, what is doubtful is let through with a warning.
+    /// Returns the response to a review: errors refuse it with all findings, warnings allow it.
     ///
-    /// The API server has judged the schema and the CEL rules by then. What is being deleted, or keeps its spec, is let through: an operator that
-    /// learns a new rule must not lock what stands. Where the catalogue may hold more than is known of it (not `is_whole`), names that it is said to lack lock
-    /// nothing that stands either, nor does what may follow of one that is missing, nor values that come out of it: that has become warnings, the first of
-    /// them. Where it has all names that the spec says, what it refuses is wrong whatever is added to it.
+    /// The API server has already checked the schema and the CEL rules. An object that is being deleted, or whose spec
+    /// does not change, is allowed: new rules of an operator must not lock existing clouds.
+    ///
+    /// If the catalogue may be incomplete (not `is_whole`), existing clouds are not refused for unknown names, for
+    /// consequences of those, or for values that come from the catalogue. Such errors become the first warnings. If the
+    /// catalogue has all names of the spec, its errors stay errors: no addition can resolve them.
     pub fn admission(&self, review: &Value, is_whole: bool) -> Value {
         let request = &review["request"];
         let found = self.judged(request);
         let is_lenient = !is_whole && !request["oldObject"].is_null();
         let settled = settled(&request["object"]["spec"]["presets"], self.catalog);
-        let lacks = asked(review).is_some_and(|spec| lacks_names(&spec, self.catalog));
+        let has_unknown_names = asked(review).is_some_and(|spec| lacks_names(&spec, self.catalog));
         let is_open = |judged: &Judged| match judged.rule {
             OF_VALUES => true,
-            OF_CATALOGUE => lacks && !settled.contains(&judged.field),
+            OF_CATALOGUE => has_unknown_names && !settled.contains(&judged.field),
             _ => false,
         };
-        let is_spared = |judged: &&Judged| is_lenient && judged.level == Level::Error && is_open(judged);
-        let words = |judged: &Judged| Finding::from(judged.clone()).to_string();
-        let refused = found.iter().filter(|judged| judged.level == Level::Error && !is_spared(judged));
-        let errors: Vec<String> = refused.map(words).collect();
-        let spared = found.iter().filter(is_spared);
-        let doubtful = found.iter().filter(|judged| judged.level == Level::Warning);
-        let mut warnings: Vec<String> = spared.chain(doubtful).map(words).collect();
+        let is_downgraded = |judged: &&Judged| is_lenient && judged.level == Level::Error && is_open(judged);
+        let text = |judged: &Judged| Finding::from(judged.clone()).to_string();
+        let refused = found.iter().filter(|judged| judged.level == Level::Error && !is_downgraded(judged));
+        let errors: Vec<String> = refused.map(text).collect();
+        let downgraded = found.iter().filter(is_downgraded);
+        let warnings_found = found.iter().filter(|judged| judged.level == Level::Warning);
+        let mut warnings: Vec<String> = downgraded.chain(warnings_found).map(text).collect();
         if warnings.len() > WARNINGS {
             let more = warnings.len() - WARNINGS;
             warnings.truncate(WARNINGS);
-            warnings.push(format!("and {more} more, which `osdpl validate` tells"));
+            warnings.push(format!("and {more} more; `osdpl validate` shows all of them"));
         }
         let mut response = json!({ "uid": request["uid"], "allowed": errors.is_empty() });
         if !warnings.is_empty() {
@@ -76,7 +78,7 @@ impl Question<'_> {
 
     fn judged(&self, request: &Value) -> Vec<Judged> {
         let (object, old) = (&request["object"], &request["oldObject"]);
-        if !is_judged(request) {
+        if !is_validated(request) {
             return Vec::new();
         }
         let deployment: OpenStackDeployment = match serde_json::from_value(object.clone()) {
@@ -84,7 +86,7 @@ impl Question<'_> {
             Err(error) => {
                 let error = osdpl_values::yaml::without_literals(&error.to_string());
                 let message = format!(
-                    "the operator can't read the resource, so that it is not judged: {error}; apply the operator's CRD"
+                    "the operator can't parse the resource, so it is not validated: {error}; apply the operator's CRD"
                 );
                 return vec![Judged::warning("schema", "spec", message)];
             }
@@ -105,11 +107,11 @@ mod tests {
     use osdpl_core::catalog::Catalog;
     use osdpl_core::observed::Site;
 
-    fn answer(spec: &Value, more: &Value) -> Value {
-        answer_by(spec, more, true)
+    fn respond(spec: &Value, more: &Value) -> Value {
+        respond_with(spec, more, true)
     }
 
-    fn answer_by(spec: &Value, more: &Value, is_whole: bool) -> Value {
+    fn respond_with(spec: &Value, more: &Value, is_whole: bool) -> Value {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let question = Question {
             catalog: &catalog,
@@ -128,17 +130,17 @@ mod tests {
                 request[part]["metadata"][field] = value.clone();
             }
         }
-        let answer = question.admission(&json!({"request": request}), is_whole);
-        assert_eq!((&answer["kind"], &answer["response"]["uid"]), (&json!("AdmissionReview"), &json!("1-2")));
-        answer["response"].clone()
+        let response = question.admission(&json!({"request": request}), is_whole);
+        assert_eq!((&response["kind"], &response["response"]["uid"]), (&json!("AdmissionReview"), &json!("1-2")));
+        response["response"].clone()
     }
 
     #[test]
-    fn every_error_refuses_and_warnings_are_told() {
+    fn errors_refuse_and_warnings_allow() {
         let sound = json!({"openstackRelease": "2026.1", "presets": ["small"]});
-        assert_eq!(answer(&sound, &json!({})), json!({"uid": "1-2", "allowed": true}));
+        assert_eq!(respond(&sound, &json!({})), json!({"uid": "1-2", "allowed": true}));
         let wrong = json!({"openstackRelease": "2026.1", "presets": ["smal"], "features": {"color": {}}});
-        let refused = answer(&wrong, &json!({}));
+        let refused = respond(&wrong, &json!({}));
         let message = refused["status"]["message"].as_str().unwrap();
         assert_eq!((&refused["allowed"], refused["status"]["code"].as_u64()), (&json!(false), Some(422)));
         assert!(
@@ -146,37 +148,37 @@ mod tests {
                 && message.contains("spec.features.color: there is no feature"),
             "{message}"
         );
-        let doubtful = json!({"openstackRelease": "2026.1", "presets": ["small"], "publicDomain": "cloud"});
-        let told = answer(&doubtful, &json!({}));
-        assert_eq!(told["allowed"], true);
+        let warnings_found = json!({"openstackRelease": "2026.1", "presets": ["small"], "publicDomain": "cloud"});
+        let response = respond(&warnings_found, &json!({}));
+        assert_eq!(response["allowed"], true);
         assert!(
-            told["warnings"][0].as_str().unwrap().starts_with("spec.publicDomain: cloud is a single label"),
-            "{told}"
+            response["warnings"][0].as_str().unwrap().starts_with("spec.publicDomain: cloud is a single label"),
+            "{response}"
         );
     }
 
     #[test]
-    fn what_a_catalogue_that_is_not_whole_refuses_is_spared_where_a_name_is_missing_alone() {
-        let stands = json!({"oldObject": {"spec": {}}});
+    fn incomplete_catalogue_allows_unknown_names() {
+        let existing = json!({"oldObject": {"spec": {}}});
         let green = json!({"colour": {"name": "green"}});
         let known = json!({"openstackRelease": "2026.1", "presets": ["small"], "features": green});
-        let refused = answer_by(&known, &stands, false);
+        let refused = respond_with(&known, &existing, false);
         let message = refused["status"]["message"].as_str().unwrap();
         assert!(message.starts_with("spec.features.colour.name: \"green\" is not one of"), "{message}");
         let lacking = json!({"openstackRelease": "2026.1", "presets": ["small", "edge"], "features": green});
-        let spared = answer_by(&lacking, &stands, false);
-        assert_eq!((&spared["allowed"], spared["warnings"].as_array().map(Vec::len)), (&json!(true), Some(2)));
-        assert_eq!(answer_by(&lacking, &json!({}), false)["allowed"], false, "nothing stands yet");
+        let downgraded = respond_with(&lacking, &existing, false);
+        assert_eq!((&downgraded["allowed"], downgraded["warnings"].as_array().map(Vec::len)), (&json!(true), Some(2)));
+        assert_eq!(respond_with(&lacking, &json!({}), false)["allowed"], false, "a new object is refused");
     }
 
     #[test]
-    fn what_leaves_or_keeps_its_spec_is_let_through() {
+    fn allows_deleted_and_unchanged_objects() {
         let wrong = json!({"openstackRelease": "2026.1", "presets": ["smal"]});
-        let through = json!({"uid": "1-2", "allowed": true});
-        assert_eq!(answer(&wrong, &json!({"oldObject": {"spec": wrong}})), through);
-        assert_eq!(answer(&wrong, &json!({"object.deletionTimestamp": "2026-11-21T00:00:00Z"})), through);
+        let allowed = json!({"uid": "1-2", "allowed": true});
+        assert_eq!(respond(&wrong, &json!({"oldObject": {"spec": wrong}})), allowed);
+        assert_eq!(respond(&wrong, &json!({"object.deletionTimestamp": "2026-11-21T00:00:00Z"})), allowed);
         let moved = json!({"oldObject": {"spec": {}, "status": {"openstackRelease": {"deployed": "2025.2"}}}});
-        let refused = answer(&json!({"openstackRelease": "2026.1", "presets": ["small"]}), &moved);
+        let refused = respond(&json!({"openstackRelease": "2026.1", "presets": ["small"]}), &moved);
         assert_eq!(refused["allowed"], false, "{refused}");
     }
 }

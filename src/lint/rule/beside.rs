@@ -1,4 +1,4 @@
-//! What objects say that are applied beside a resource: the Secrets and `ConfigMaps` that it takes values from.
+//! Reads Secrets and `ConfigMap`s that are applied together with a resource and that it takes values from.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use osdpl_core::desired::Unavailable;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// What `valuesFrom` names, by kind, name and key.
+/// The values of `valuesFrom` sources by kind, name and key.
 type Known = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
-/// What the spec's `valuesFrom` says, as far as the objects are among these.
+/// Returns the values of the spec's `valuesFrom`, as far as the objects are given.
 pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Known {
     let releases = spec.services.values().flat_map(|service| service.releases.values());
     let mut known = Known::new();
@@ -33,13 +33,20 @@ pub(super) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, besid
     known
 }
 
-/// The objects that values are taken from and that are not among these, each with the field that names it.
+/// Describes the `valuesFrom` objects that are not given, each with the field that references it.
 pub fn unseen(spec: &OpenStackDeploymentSpec, namespace: &str, beside: &[Value]) -> Vec<String> {
-    let releases = spec.services.iter().flat_map(|(service, said)| {
-        said.releases.iter().map(move |(release, own)| (format!("spec.services.{service}.releases.{release}"), own))
+    let releases = spec.services.iter().flat_map(|(service, service_spec)| {
+        service_spec
+            .releases
+            .iter()
+            .map(move |(release, entry)| (format!("spec.services.{service}.releases.{release}"), entry))
     });
-    let sources = releases.flat_map(|(field, own)| {
-        own.values_from.iter().enumerate().map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
+    let sources = releases.flat_map(|(field, entry)| {
+        entry
+            .values_from
+            .iter()
+            .enumerate()
+            .map(move |(index, source)| (format!("{field}.valuesFrom[{index}]"), source))
     });
     let missing = sources.filter(|(_, source)| find(kind(source.kind), &source.name, namespace, beside).is_none());
     missing
@@ -57,27 +64,27 @@ fn kind(kind: ValuesKind) -> &'static str {
     }
 }
 
-/// The object of this kind and name beside a resource of this namespace, in the same.
+/// Returns the object of this kind and name in the namespace of the resource.
 pub(super) fn find<'a>(kind: &str, name: &str, namespace: &str, beside: &'a [Value]) -> Option<&'a Value> {
     find_in((kind, name), (namespace, namespace), beside)
 }
 
-/// The object of this kind and name, in a namespace; one that names none is in that of the resource that it is beside.
+/// Returns the object of this kind and name in a namespace; an object without a namespace is in that of the resource.
 pub(super) fn find_in<'a>(
     (kind, name): (&str, &str),
-    (namespace, usual): (&str, &str),
+    (namespace, default_namespace): (&str, &str),
     beside: &'a [Value],
 ) -> Option<&'a Value> {
     beside.iter().find(|object| {
-        let of = object["metadata"]["namespace"].as_str().unwrap_or(usual);
+        let of = object["metadata"]["namespace"].as_str().unwrap_or(default_namespace);
         object["kind"] == kind && object["apiVersion"] == "v1" && object["metadata"]["name"] == name && of == namespace
     })
 }
 
-/// The text under a key of a Secret or `ConfigMap`.
+/// Returns the text of a key of a Secret or `ConfigMap`.
 ///
 /// # Errors
-/// Where there is no such key, or what is there is no text.
+/// If there is no such key, or its value is not text.
 pub(super) fn text(object: &Value, key: &str) -> Result<String, Unavailable> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -97,6 +104,8 @@ pub(super) fn text(object: &Value, key: &str) -> Result<String, Unavailable> {
     let bytes = STANDARD.decode(data.split_whitespace().collect::<String>());
     let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.ok_or_else(|| {
-        Unavailable::Unusable(format!("Secret {name}, key {key}: is no text in base64; encode it, or use stringData"))
+        Unavailable::Unusable(format!(
+            "Secret {name}, key {key}: is not base64-encoded text; encode it, or use stringData"
+        ))
     })
 }

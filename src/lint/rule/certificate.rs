@@ -1,4 +1,4 @@
-//! Certificates: whether they belong to their key, speak for their hosts, were signed by who is trusted, and still count.
+//! Checks certificates: whether they match their key and hosts, are signed by a trusted CA, and are valid now.
 
 mod chain;
 
@@ -12,41 +12,45 @@ use osdpl_core::catalog::CertificateKeys;
 use osdpl_core::desired::Certificate;
 use osdpl_values::Path;
 
-/// The certificate, its key and its authorities in the values of upstream's charts (helm-toolkit's `manifests.secret_ingress_tls`).
+/// The keys of the certificate, its private key and its CA in the values of upstream's charts (helm-toolkit's
+/// `manifests.secret_ingress_tls`).
 const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 
-/// What a Secret holds, by key; without what is no text.
+/// The text entries of a Secret by key.
 pub type Held = BTreeMap<String, String>;
 
-/// What a certificate comes to, whenever it is asked.
+/// The result of checking a certificate, independent of the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
-    /// What is wrong with it at any time.
+    /// The problems that do not depend on the time.
     problems: Vec<String>,
-    /// Each time at which something begins to count, with the key that it stands under.
+    /// Each start of a validity period, with the Secret key of the certificate.
     from: Vec<(Timestamp, String)>,
-    /// Each time at which something ends to count.
+    /// Each end of a validity period, with the Secret key of the certificate.
     until: Vec<(Timestamp, String)>,
 }
 
 impl Examined {
-    /// What is wrong with it now, in the same words until that is something else: nobody is to be told again because time passes. Never says a word of
-    /// the key.
+    /// Returns the problems at this time. Never contains private key data.
+    ///
+    /// The messages do not depend on `now`, so that the passing of time does not report a known problem again.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
         let early = self.from.iter().filter(|(from, _)| now < *from);
         let early = early.map(|(from, key)| {
             format!(
-                "{key} counts from {from} on: until then clients refuse it; see to the clocks, or put in one that counts by now"
+                "{key} is not valid before {from}: clients refuse it until then; check the clocks, or use a certificate that is valid now"
             )
         });
         let late = self.until.iter().filter(|(until, _)| now > *until);
         let late = late.map(|(until, key)| {
-            format!("{key} ran out at {until}: clients refuse it; put in a new one, and make the pods anew that have the old one")
+            format!(
+                "{key} expired at {until}: clients refuse it; replace it, and restart the pods that use the old one"
+            )
         });
         self.problems.iter().cloned().chain(early).chain(late).collect()
     }
 
-    /// When that changes by itself.
+    /// Returns when the result of [`Self::problems`] changes next.
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
         let second = SignedDuration::from_secs(1);
         let ends = self.until.iter().filter_map(|(until, _)| until.checked_add(second).ok());
@@ -54,9 +58,9 @@ impl Examined {
     }
 }
 
-/// What is wrong with the certificates whose Secrets are `beside` a resource of this namespace; without a word of what has run out where it is not known
-/// what time it is.
-pub(super) fn judge(
+/// Checks the certificates whose Secrets are `beside` a resource of this namespace. Expiry is checked only if `now` is
+/// given.
+pub(super) fn check(
     certificates: &[Certificate],
     namespace: &str,
     beside: &[Value],
@@ -73,46 +77,46 @@ pub(super) fn judge(
         let held = keys.filter_map(|key| Some((key.clone(), beside::text(secret, key).ok()?))).collect();
         let examined = examine(certificate, &held);
         let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
-        let told = |problem: String| Judged::error("certificate", &certificate.field, told(certificate, &problem));
-        found.extend(problems.into_iter().map(told));
+        let finding = |problem: String| Judged::error("certificate", &certificate.field, told(certificate, &problem));
+        found.extend(problems.into_iter().map(finding));
     }
     found
 }
 
-/// What is wrong with the certificates that someone has written into values, in upstream's own place for those of an endpoint: never a word of them.
-pub(super) fn written(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Judged> {
+/// Checks the certificates in values, where upstream's charts have those of an endpoint. Never reports their content.
+pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Judged> {
     let mut found = BTreeSet::new();
     for (release, values) in &cloud.values {
         let endpoints = values.get("endpoints").and_then(Value::as_object).into_iter().flatten();
-        let named = endpoints.flat_map(|(endpoint, said)| {
-            let sides = said["host_fqdn_override"].as_object().into_iter().flatten();
+        let named = endpoints.flat_map(|(endpoint, entry)| {
+            let sides = entry["host_fqdn_override"].as_object().into_iter().flatten();
             sides.map(move |(side, named)| {
                 (["endpoints", endpoint.as_str(), "host_fqdn_override", side.as_str()], named)
             })
         });
         for (keys, named) in named {
-            found.extend(of_endpoint(cloud, release, &keys.into_iter().collect(), named, now));
+            found.extend(check_endpoint(cloud, release, &keys.into_iter().collect(), named, now));
         }
     }
     found
 }
 
-/// The same of one name of an endpoint, at this path.
-fn of_endpoint(cloud: &Cloud<'_>, release: &str, at: &Path, named: &Value, now: Option<Timestamp>) -> Vec<Judged> {
+/// Checks the certificate of one host name of an endpoint, at this path.
+fn check_endpoint(cloud: &Cloud<'_>, release: &str, path: &Path, named: &Value, now: Option<Timestamp>) -> Vec<Judged> {
     let tls = named["tls"].as_object().into_iter().flatten();
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let held: Held = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
     let holds = |key: &str| held.contains_key(key).then(|| key.to_owned());
-    // Both or none: charts make a Secret of them where they have the two, and leave a name without one alone.
+    // The charts create a Secret only if both the certificate and the key are set.
     let (certificate, key) = (holds(IN_VALUES[0]), holds(IN_VALUES[1]));
     let Some(first) = certificate.as_ref().or(key.as_ref()) else { return Vec::new() };
-    let path = at.child("tls").child(first);
-    if cloud.spot_of(release, &path).is_none() {
+    let tls_path = path.child("tls").child(first);
+    if cloud.spot_of(release, &tls_path).is_none() {
         return Vec::new();
     }
-    let is_shown = !cloud.decided(release, &at.child("host")).1;
+    let is_shown = !cloud.decided(release, &path.child("host")).1;
     let host = named["host"].as_str().filter(|host| is_shown && !host.is_empty());
-    let field = cloud.field(release, &path);
+    let field = cloud.field(release, &tls_path);
     let certificate = Certificate {
         field: field.clone(),
         namespace: String::new(),
@@ -127,19 +131,19 @@ fn of_endpoint(cloud: &Cloud<'_>, release: &str, at: &Path, named: &Value, now: 
     };
     let examined = examine(&certificate, &held);
     let problems = now.map_or_else(|| examined.problems.clone(), |now| examined.problems(now));
-    let before = cloud.before(release, &path);
+    let before = cloud.before(release, &tls_path);
     problems
         .into_iter()
         .map(|problem| Judged::warning("certificate", field.clone(), format!("{before}{problem}")))
         .collect()
 }
 
-/// What is wrong with a certificate, with the Secret that it is in.
+/// Prefixes a problem with the Secret of the certificate.
 pub fn told(certificate: &Certificate, problem: &str) -> String {
     format!("Secret {}/{}: {problem}", certificate.namespace, certificate.name)
 }
 
-/// What a certificate comes to whose Secret holds this.
+/// Checks a certificate whose Secret has these entries.
 pub fn examine(certificate: &Certificate, held: &Held) -> Examined {
     let mut examined = Examined::default();
     let keys = &certificate.keys;
@@ -151,20 +155,20 @@ pub fn examine(certificate: &Certificate, held: &Held) -> Examined {
             .and_then(|text| chain::read(key, text));
         read.map_err(|problem| examined.problems.push(problem)).ok()
     };
-    let (authorities, shown) = (read(&keys.authority), read(&keys.certificate));
-    if let (Some(key), Some(shown)) = (&keys.key, &shown) {
+    let (authorities, chain) = (read(&keys.authority), read(&keys.certificate));
+    if let (Some(key), Some(chain)) = (&keys.key, &chain) {
         match held.get(key) {
             None => examined.problems.push(format!("there is no {key} in it; add it")),
-            Some(text) => examined.problems.extend(shown.key_problem(key, text)),
+            Some(text) => examined.problems.extend(chain.key_problem(key, text)),
         }
     }
-    if let Some(shown) = &shown {
-        examined.problems.extend(shown.host_problem(&certificate.hosts));
-        examined.problems.extend(authorities.as_ref().and_then(|authorities| shown.trust_problem(authorities)));
+    if let Some(chain) = &chain {
+        examined.problems.extend(chain.host_problem(&certificate.hosts));
+        examined.problems.extend(authorities.as_ref().and_then(|authorities| chain.trust_problem(authorities)));
     }
-    // Of several authorities, such as an old one and its successor, one that counts is enough.
+    // One valid CA is enough, for example while an old one and its successor are both listed.
     let spans = authorities.iter().map(|authorities| (authorities.best(), &authorities.name));
-    for ((from, until), name) in spans.chain(shown.iter().map(|shown| (shown.whole(authorities.as_ref()), &shown.name)))
+    for ((from, until), name) in spans.chain(chain.iter().map(|chain| (chain.whole(authorities.as_ref()), &chain.name)))
     {
         examined.from.extend(from.map(|from| (from, name.clone())));
         examined.until.extend(until.map(|until| (until, name.clone())));

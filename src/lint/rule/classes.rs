@@ -1,4 +1,4 @@
-//! `StorageClass`es that are not there, or whose volumes can't be what claims ask of them.
+//! Checks that `StorageClass`es exist and support the access modes of the claims.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +10,38 @@ use osdpl_core::catalog::Shared;
 use osdpl_core::observed::Class;
 use osdpl_values::{Values, get, leaves_named};
 
-/// The keys under which charts name a class.
+/// The keys of charts whose value is a class.
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
-/// The class where `spec.storageClass` is unset: upstream's.
+/// Upstream's class, used if `spec.storageClass` is unset.
 const USUAL: &str = "general";
-/// What makes upstream's charts leave the class to the cluster: `{{ if ne .Values.volume.class_name "default" }}`.
+/// The value with which upstream's charts leave the class to the cluster: `{{ if ne .Values.volume.class_name "default"
+/// }}`.
 const LEFT_TO_CLUSTER: &str = "default";
 
-/// What the classes of the cluster are wrong for; nothing where nobody knows which there are.
-pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
+/// Checks the classes of a cloud; returns nothing if those of the cluster are not known.
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
     let Some(classes) = &cloud.site().classes else { return Vec::new() };
-    let missing = asked(cloud)
+    let missing = requested(cloud)
         .into_iter()
-        .filter_map(|(field, asked)| Some(Judged::warning("storage-class", field, missing(&asked, classes)?)));
+        .filter_map(|(field, requested)| Some(Judged::warning("storage-class", field, missing(&requested, classes)?)));
     missing.chain(unshared(cloud, classes)).collect()
 }
 
-/// A class that someone asks for.
-struct Asked {
+/// A requested class.
+struct Request {
     name: String,
-    /// Whether it came out of a Secret.
+    /// Whether the name comes from a Secret.
     is_secret: bool,
 }
 
-/// The classes that are asked for: the spec's, where it reaches a release that can make claims, and those that the user's values name.
-fn asked(cloud: &Cloud<'_>) -> BTreeMap<String, Asked> {
-    let mut asked = BTreeMap::new();
+/// Returns the requested classes by field: the spec's, if it reaches a release that can create claims, and those in the
+/// user's values.
+fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
+    let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
     let class = cloud.spec.storage_class.as_deref().unwrap_or(USUAL);
     if !is_local && reaches(cloud, class) {
-        asked.insert("spec.storageClass".to_owned(), Asked { name: class.to_owned(), is_secret: false });
+        requested.insert("spec.storageClass".to_owned(), Request { name: class.to_owned(), is_secret: false });
     }
     for (release, layers) in cloud.layers {
         for layer in layers {
@@ -48,15 +50,15 @@ fn asked(cloud: &Cloud<'_>) -> BTreeMap<String, Asked> {
             for (path, class) in named {
                 let (origin, is_secret) = cloud.decided(release, &path);
                 let class = class.as_str().filter(|class| !class.is_empty() && origin == Some(&layer.origin));
-                let asked_for = class.map(|name| Asked { name: name.to_owned(), is_secret });
-                asked.extend(asked_for.map(|class| (format!("{place}.{path}"), class)));
+                let request = class.map(|name| Request { name: name.to_owned(), is_secret });
+                requested.extend(request.map(|class| (format!("{place}.{path}"), class)));
             }
         }
     }
-    asked
+    requested
 }
 
-/// Whether the values of any release name the class of the spec, and not in the user's own words.
+/// Whether the values of any release use the class of the spec, other than in the user's own layers.
 fn reaches(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut named =
@@ -65,7 +67,7 @@ fn reaches(cloud: &Cloud<'_>, class: &str) -> bool {
     })
 }
 
-fn missing(Asked { name: class, is_secret }: &Asked, classes: &[Class]) -> Option<String> {
+fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> Option<String> {
     if classes.iter().any(|known| known.name == *class)
         || classes.iter().any(|known| known.is_default) && class == LEFT_TO_CLUSTER
     {
@@ -86,18 +88,18 @@ fn missing(Asked { name: class, is_secret }: &Asked, classes: &[Class]) -> Optio
     ))
 }
 
-/// Whether a release makes the claim, and shares it.
+/// Whether a release creates the claim and shares it.
 fn is_there(shared: &Shared, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // What it reads of values that nobody sets is the chart's own: not shared.
+    // Where it reads unset values, the chart's defaults apply: they do not share.
     when.holds(&scope).unwrap_or_default()
 }
 
-/// Claims that pods on several nodes share, of a class whose volumes one node alone can mount.
+/// Reports claims that pods on several nodes share, of a class whose volumes only one node can mount.
 fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Judged> + 'a {
     let tables = &cloud.catalog.judgements;
     tables.shared.iter().filter_map(move |shared| {

@@ -1,4 +1,4 @@
-//! One resource, judged whole.
+//! Validates one resource completely.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -12,20 +12,20 @@ use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{self, Finding};
 use osdpl_core::observed::Site;
 
-/// The one version of both kinds.
+/// The API version of both kinds.
 pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
 
-/// The kinds of resource that are judged.
+/// The kinds of resource that are validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A cloud.
     OpenStackDeployment,
-    /// A node that is taken out of it.
+    /// The maintenance of a node.
     NodeMaintenance,
 }
 
 impl Kind {
-    /// The kind of an object; `None` for one that is not ours.
+    /// Returns the kind of an object; `None` if it is not an osdpl resource.
     pub fn of(object: &Value) -> Option<Self> {
         let ours = object["apiVersion"].as_str().is_some_and(|version| version.starts_with("osdpl.dev/"));
         match object["kind"].as_str() {
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// As manifests write it.
+    /// The kind as written in manifests.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenStackDeployment => "OpenStackDeployment",
@@ -44,25 +44,25 @@ impl Kind {
     }
 }
 
-/// Whether an object is a cloud, or is most likely meant to be one: it names no version.
+/// Whether an object is a cloud, or most likely meant to be one (without an `apiVersion`).
 pub fn is_ours(object: &Value) -> bool {
-    let is_meant = object["apiVersion"].is_null() && object["kind"] == Kind::OpenStackDeployment.name();
-    is_meant || Kind::of(object) == Some(Kind::OpenStackDeployment)
+    let may_be_ours = object["apiVersion"].is_null() && object["kind"] == Kind::OpenStackDeployment.name();
+    may_be_ours || Kind::of(object) == Some(Kind::OpenStackDeployment)
 }
 
 /// The schemas of the custom resource definitions.
 pub struct Schemas {
     deployment: Value,
     maintenance: Value,
-    /// The OpenStack releases that there are.
+    /// The OpenStack releases of the catalogue.
     releases: Vec<String>,
 }
 
 impl Schemas {
-    /// Those of this catalogue.
+    /// Builds the schemas for a catalogue.
     ///
     /// # Errors
-    /// When a feature's schema is none.
+    /// If the schema of a feature is not valid.
     pub fn new(catalog: &Catalog) -> Result<Self, SchemaError> {
         let mut deployment = serde_json::to_value(api::crd(catalog)?)?;
         let mut maintenance = serde_json::to_value(api::maintenance_crd()?)?;
@@ -83,29 +83,29 @@ impl Schemas {
         }
     }
 
-    /// What the API server would refuse of an object: of its names, its fields and their values.
+    /// Returns what the API server would refuse of an object: its name, its fields and their values.
     pub fn judge(&self, kind: Kind, object: &Value) -> Vec<Judged> {
         self.served(kind, object).found
     }
 }
 
-/// What objects are judged by.
+/// The context in which objects are validated.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
     /// The catalogue.
     pub catalog: &'a Catalog,
-    /// Its schemas.
+    /// The schemas for the catalogue.
     pub schemas: &'a Schemas,
-    /// Objects that are applied beside: Secrets and `ConfigMaps` that are named.
+    /// Objects that are applied together with the resource: the Secrets and `ConfigMap`s that it references.
     pub beside: &'a [Value],
     /// The cluster, as far as it is known.
     pub site: &'a Site,
-    /// What time it is; where nobody says so, nothing is said of what has run out.
+    /// The current time; without it expiry is not checked.
     pub now: Option<Timestamp>,
 }
 
 impl Question<'_> {
-    /// Everything about one object of this kind, of which nothing is known but what it and those beside it say: offline.
+    /// Validates one object offline, only from its content and the objects beside it.
     pub fn document(&self, kind: Kind, object: &Value) -> Vec<Judged> {
         let Served { mut found, sound } = self.schemas.served(kind, object);
         let deployment = match kind {
@@ -121,15 +121,15 @@ impl Question<'_> {
         let lacking = Lacking::of(&sound, self.catalog);
         let beyond = beyond.filter(|judged| !lacking.explains(judged));
         for judged in beyond.filter_map(|judged| sound.judged(judged)) {
-            // The catalogue's own words help more than a schema's.
+            // The catalogue's message is more helpful than a schema's.
             let is_better = judged.level == Level::Error;
             found.retain(|known| {
                 known.field != judged.field || !is_better || !(known.rule == "schema" || is_release(known))
             });
-            let is_told = found
+            let is_reported = found
                 .iter()
                 .any(|known| known.field == judged.field && (known.rule == "field" || known.message == judged.message));
-            found.extend((!is_told).then_some(judged));
+            found.extend((!is_reported).then_some(judged));
         }
         found.sort();
         found.dedup();
@@ -137,13 +137,13 @@ impl Question<'_> {
     }
 }
 
-/// Whether it is the rule for the shape of releases' names: a release that the catalogue does not have is told of with those that it has.
+/// Whether this is the rule about the format of release names: the catalogue's finding lists the available releases.
 fn is_release(judged: &Judged) -> bool {
     judged.rule == "cel" && judged.field == "spec.openstackRelease"
 }
 
 impl Question<'_> {
-    /// The Secrets of certificates that an object of this kind looks for.
+    /// Returns the Secrets of certificates that an object of this kind uses.
     pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
         let sound = self.schemas.sound(kind, object);
         let deployment = typed::<OpenStackDeployment>(object, &sound, &mut Vec::new());
@@ -154,7 +154,7 @@ impl Question<'_> {
         selected.into_iter().flat_map(|selection| selection.certificates).map(|certificate| certificate.name).collect()
     }
 
-    /// What is wrong with the release of a resource where another one is deployed.
+    /// Checks a resource whose spec has another OpenStack release than the deployed one.
     pub(super) fn moved(&self, deployed: &str, deployment: &OpenStackDeployment) -> Vec<Judged> {
         let mut found = moved(deployed, &deployment.spec, self.catalog);
         if !found.is_empty() {
@@ -164,7 +164,8 @@ impl Question<'_> {
         found
     }
 
-    /// What goes beyond the API server's own judgement: the catalogue's findings, by made-up facts, and our rules.
+    /// Returns the findings beyond the API server's own checks: the catalogue's, based on placeholder facts, and those
+    /// of our rules.
     pub fn resource(&self, deployment: &OpenStackDeployment) -> Vec<Judged> {
         let (name, namespace) = named(deployment);
         let (spec, catalog) = (&deployment.spec, self.catalog);
@@ -175,23 +176,25 @@ impl Question<'_> {
         let mut found: Vec<Judged> =
             layered.desired.findings.iter().map(|finding| Judged::of("catalogue", finding.clone())).collect();
         if !selection.is_refused() {
-            found.extend(layered.problems.iter().map(|finding| Judged::of("catalogue", placed(spec, finding))));
+            found.extend(
+                layered.problems.iter().map(|finding| Judged::of("catalogue", with_credential_field(spec, finding))),
+            );
         }
         let cloud = Cloud::new(spec, catalog, &selection, &facts, &layered);
-        found.extend(certificate::judge(&selection.certificates, namespace, self.beside, self.now));
+        found.extend(certificate::check(&selection.certificates, namespace, self.beside, self.now));
         found.extend(super::judge(&cloud, self.now));
         found
     }
 }
 
-/// The name and the namespace of a resource, as those are taken that it does not say.
+/// Returns the name and the namespace of a resource, or their defaults.
 fn named(deployment: &OpenStackDeployment) -> (&str, &str) {
     let metadata = &deployment.metadata;
     (metadata.name.as_deref().unwrap_or("cloud"), metadata.namespace.as_deref().unwrap_or("openstack"))
 }
 
-/// A credential that the spec gives and that can't be used, with the field that gives it.
-fn placed(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
+/// Moves a problem with a credential of the spec to the field that references it.
+fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let mut finding = problem.clone();
     let credential = finding.field.strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     if let Some((service, name)) = credential

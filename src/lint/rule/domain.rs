@@ -1,15 +1,15 @@
-//! The public domain: whether names can be published in it at all.
+//! Checks that names can be published in the public domain.
 
 use super::Judged;
 use osdpl_core::api::OpenStackDeploymentSpec;
 
-/// Ends of names that resolvers do not ask any DNS for: RFC 6761, 6762 and 7686.
+/// Top-level names that resolvers do not look up in DNS: RFC 6761, 6762 and 7686.
 const PRIVATE: [&str; 4] = ["local", "localhost", "invalid", "onion"];
 
-/// What is wrong with `spec.publicDomain`, beyond its letters.
-pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
+/// Checks `spec.publicDomain` beyond its characters.
+pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
     let Some(domain) = &spec.public_domain else { return Vec::new() };
-    // What is no domain by its letters is told already, and nothing else is to be said of it.
+    // A CEL rule already reports invalid characters.
     if !domain.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter)) {
         return Vec::new();
     }
@@ -17,12 +17,12 @@ pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
     let field = "spec.publicDomain";
     let mut found = Vec::new();
     if let Some(long) = labels.iter().find(|label| label.len() > 63) {
-        let message = format!("{long:?} has more than 63 characters, which DNS does not take; choose a shorter name");
+        let message = format!("{long:?} has more than 63 characters, which DNS does not allow; choose a shorter name");
         found.push(Judged::error("domain", field, message));
     }
     if domain.ends_with("svc.cluster.local") || domain == "cluster.local" {
         let message = format!(
-            "{domain} is the cluster's own domain, which nobody outside can resolve; name one that your DNS answers for, such as cloud.example.org"
+            "{domain} is the cluster's own domain, which can't be resolved outside; name one that your DNS answers for, such as cloud.example.org"
         );
         found.push(Judged::error("domain", field, message));
     } else if ends_in_number(&labels) {
@@ -37,15 +37,17 @@ pub(super) fn judge(spec: &OpenStackDeploymentSpec) -> Vec<Judged> {
         found.push(Judged::warning("domain", field, message));
     } else if let Some(end) = labels.last().filter(|end| PRIVATE.contains(end)) {
         let message = format!(
-            "resolvers ask no DNS for names that end in {end}; name a domain that your users' DNS answers for, such as cloud.example.org"
+            "resolvers do not look up names in DNS that end in {end}; name a domain that your users' DNS answers for, such as cloud.example.org"
         );
         found.push(Judged::warning("domain", field, message));
     }
     found
 }
 
-/// Whether the last part is one of an IPv4 address, which browsers take the whole for then (the URL standard, "ends in a number"). An address is told of
-/// as no domain at all.
+/// Whether the last label is a number, so that browsers take the name for an IPv4 address (the URL standard, "ends in a
+/// number").
+///
+/// A real address is excluded: it is reported as not being a domain at all.
 fn ends_in_number(labels: &[&str]) -> bool {
     let is_number = |end: &&str| !end.is_empty() && end.chars().all(|letter| letter.is_ascii_digit());
     labels.last().is_some_and(is_number) && labels.join(".").parse::<std::net::Ipv4Addr>().is_err()

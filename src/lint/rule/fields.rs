@@ -1,4 +1,4 @@
-//! Fields of a resource that the CRD does not know: the API server would refuse or drop them.
+//! Reports fields of a resource that the CRD does not know: the API server would refuse or drop them.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use super::schema::below;
 use super::{Judged, keys_of, metadata};
 use osdpl_core::catalog::did_you_mean;
 
-/// What the API server reads of every resource, beside what its schema says.
+/// The fields of every resource, beside those of its schema.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Every field of `object` that `schema`, the whole resource's, does not know.
+/// Returns a finding for every field of `object` that `schema`, which is that of the whole resource, does not know.
 pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Judged> {
     let mut found = Vec::new();
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
@@ -28,7 +28,7 @@ fn unknown(field: String, hint: &str) -> Judged {
     Judged::error("field", field, format!("there is no such field{hint}; correct it, or take it out"))
 }
 
-/// Goes as far as the schema does: what it leaves open holds anything.
+/// Walks the value as far as the schema describes it.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Judged>) {
     let is_open = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -44,14 +44,14 @@ fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Judged>) {
             (None, _) => {
                 if let Some(properties) = properties.filter(|_| !is_open) {
                     let near = || did_you_mean(key, properties.keys().map(String::as_str));
-                    found.push(unknown(field, &reference(key, value, properties).unwrap_or_else(near)));
+                    found.push(unknown(field, &reference_hint(key, value, properties).unwrap_or_else(near)));
                 }
             }
         }
     }
 }
 
-/// How containers name a Secret or a `ConfigMap`, and the kind that each is for.
+/// The fields by which containers reference a Secret or `ConfigMap`, and the kind of each.
 const REFERENCES: [(&str, &str); 4] = [
     ("secretKeyRef", "Secret"),
     ("secretRef", "Secret"),
@@ -59,8 +59,8 @@ const REFERENCES: [(&str, &str); 4] = [
     ("configMapRef", "ConfigMap"),
 ];
 
-/// What is to stand in the place of a reference in the form of a container's, where the fields are those of a reference of ours.
-fn reference(key: &str, value: &Value, properties: &Map<String, Value>) -> Option<String> {
+/// Returns the hint for a reference in the form of a container's where the schema has osdpl's own form of reference.
+fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> Option<String> {
     let (_, kind) = REFERENCES.iter().find(|(name, _)| *name == key).filter(|_| properties.contains_key("name"))?;
     let own = |field: &str| value[field].as_str().map(|text| format!("{field}: {text}"));
     let kind = properties.contains_key("kind").then(|| format!("kind: {kind}"));
@@ -69,14 +69,14 @@ fn reference(key: &str, value: &Value, properties: &Map<String, Value>) -> Optio
     Some(format!(", did you mean {{{fields}}} without {key}?"))
 }
 
-/// Whether a field that is said to be lacking is one that stands below a reference in the form of a container's, which was told of.
-pub(super) fn stands_below(lacking: &Judged, told: &Judged) -> bool {
-    let (field, reference) = (keys_of(&lacking.field), keys_of(&told.field));
-    let (Some((field, above)), Some((reference, beside))) = (field.split_last(), reference.split_last()) else {
+/// Whether a missing field is explained by a sibling reference in the form of a container's, which is already reported.
+pub(super) fn stands_below(missing: &Judged, reported: &Judged) -> bool {
+    let (field, reference) = (keys_of(&missing.field), keys_of(&reported.field));
+    let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {
         return false;
     };
-    told.rule == "field"
-        && above == beside
+    reported.rule == "field"
+        && above == sibling
         && ["kind", "name", "key"].contains(&field.as_str())
         && REFERENCES.iter().any(|(name, _)| name == reference)
 }
@@ -89,7 +89,7 @@ mod tests {
     use osdpl_core::api::OpenStackDeployment;
 
     #[test]
-    fn fields_that_the_crd_does_not_know_are_named_and_free_form_ones_are_left_alone() {
+    fn reports_unknown_fields_but_not_free_form_ones() {
         let crd = serde_json::to_value(OpenStackDeployment::crd()).unwrap();
         let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         let object = serde_json::json!({"foo": 1, "kind": "OpenStackDeployment", "presets": [], "metadata": {"lables": {"a": "b"}}, "spec": {

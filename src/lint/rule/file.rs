@@ -1,86 +1,85 @@
-//! The documents of a file, with the lines that their fields stand on.
+//! Splits files into YAML documents and keeps the lines of their fields.
 
 use serde_json::Value;
 
 use super::place::keys_of;
 use osdpl_values::yaml::{self, Located};
 
-/// What marks a document as ours, even where it is no YAML.
+/// The text that marks a document as an osdpl resource, even if it is not valid YAML.
 const OURS: &str = "osdpl.dev/";
-/// What stands between documents.
+/// The marker between documents.
 const MARKER: &str = "---";
 
 /// One document of a file.
 pub struct Document {
-    /// As it was named.
+    /// The file's name as given.
     pub file: String,
-    /// The lines of the file before it.
+    /// The number of lines of the file before the document.
     pub before: u64,
-    /// Whether it is a resource of ours, by its text.
+    /// Whether the text looks like an osdpl resource.
     pub is_ours: bool,
-    /// Whether its file was named itself, and not a folder of it.
+    /// Whether the file was named itself, and not its folder.
     pub is_named: bool,
-    /// As it is written.
+    /// The text of the document.
     pub text: String,
-    /// What it is.
+    /// The parsed content.
     pub content: Content,
 }
 
-/// What a document is.
+/// The parsed content of a document.
 pub enum Content {
-    /// YAML.
+    /// Valid YAML.
     Object(Read),
-    /// It is no YAML.
+    /// Invalid YAML.
     Wrong(yaml::Error),
 }
 
-/// A document that could be read.
+/// A document that could be parsed.
 pub struct Read {
-    /// What it says.
+    /// The value.
     pub value: Value,
     located: Located,
 }
 
 impl Read {
-    /// The line in the document of a field, or of what is nearest above it.
+    /// Returns the line of a field in the document, or of its nearest parent that exists.
     pub fn line(&self, field: &str) -> u64 {
         self.nearest(keys_of(field).iter().map(String::as_str))
     }
 
-    /// The same of what stands below these keys.
+    /// Returns the line of the value at these keys, or of its nearest parent that exists.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.located.nearest(keys).line()
     }
 }
 
-/// The documents of one file that was named; those that hold nothing are left out.
+/// Splits a file into its documents; empty ones are left out.
 pub fn split(file: &str, text: &str) -> Vec<Document> {
     let mut found = Vec::new();
     let mut start = 0;
-    let mut at = 0;
+    let mut offset = 0;
     let mut before = 0;
     for (number, line) in (0_u64..).zip(text.split_inclusive('\n')) {
-        // A document's marker stands at the beginning of a line and alone in it, but for a comment.
+        // A marker starts at the beginning of a line and is followed only by a comment.
         let is_marker =
             line.strip_prefix(MARKER).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {
-            found.extend(document(file, before, &text[start..at]));
-            found.extend(behind(file, number, &line[MARKER.len()..]));
-            start = at + line.len();
+            found.extend(document(file, before, &text[start..offset]));
+            found.extend(after_marker(file, number, &line[MARKER.len()..]));
+            start = offset + line.len();
             before = number + 1;
         }
-        at += line.len();
+        offset += line.len();
     }
     found.extend(document(file, before, &text[start..]));
     found
 }
 
-/// What stands behind a marker in its line: kubectl refuses it, and others would not see it.
-fn behind(file: &str, before: u64, text: &str) -> Option<Document> {
+/// Reports text after a marker on its line: kubectl refuses it, and other tools would ignore it.
+fn after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
     let text = text.trim();
-    let problem = format!(
-        "something stands behind {MARKER}, where kubectl takes nothing but a comment: write it on the line below"
-    );
+    let problem =
+        format!("there is text after {MARKER}, where kubectl accepts only a comment: move it to the next line");
     let error = yaml::Error { place: file.to_owned(), line: 1, column: 1, problem };
     (!text.is_empty() && !text.starts_with('#')).then(|| Document {
         file: file.to_owned(),

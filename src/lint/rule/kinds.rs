@@ -1,4 +1,5 @@
-//! What a document holds, by its kind: objects that are judged, those that are read beside them, and those that are most likely meant to be ours.
+//! Classifies the objects of a document: those to validate, those that are read with them, and those that most likely
+//! are meant to be osdpl resources.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +9,10 @@ use super::document::VERSION;
 use super::{Judged, Kind};
 use osdpl_core::catalog::did_you_mean;
 
-/// The kinds that there are.
+/// The kinds of osdpl resources.
 const KINDS: [&str; 2] = ["OpenStackDeployment", "NodeMaintenance"];
 
-/// The objects of a document, each with the field that leads to it: of a list as kubectl prints it those in it.
+/// Returns the objects of a document with the field of each; a list as printed by kubectl is expanded.
 pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match value["items"].as_array() {
@@ -22,7 +23,7 @@ pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     }
 }
 
-/// What is wrong with an object that is none of ours, and is most likely meant to be one.
+/// Returns what is wrong with an object that is not an osdpl resource but most likely meant to be one.
 pub fn meant(object: &Value) -> Option<Judged> {
     let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
     if Kind::of(object).is_some() {
@@ -30,7 +31,7 @@ pub fn meant(object: &Value) -> Option<Judged> {
     }
     match (kind, version) {
         (Some(kind), None) if KINDS.contains(&kind) => {
-            let message = format!("there is none, so that nobody knows what this is; write apiVersion: {VERSION}");
+            let message = format!("it is missing; write apiVersion: {VERSION}");
             Some(Judged::error("resource", "apiVersion", message))
         }
         (kind, Some(version)) if version.starts_with("osdpl.dev/") => {
@@ -45,12 +46,12 @@ pub fn meant(object: &Value) -> Option<Judged> {
     }
 }
 
-/// Whether an object is a Secret or a `ConfigMap`: resources may name it.
+/// Whether an object is a Secret or a `ConfigMap`, which resources may reference.
 pub(super) fn serves(object: &Value) -> bool {
     object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
 }
 
-/// Every text that stands in a spec where the name of an object belongs: the objects that it may name.
+/// Collects every text of a spec that may be the name of an object.
 pub(super) fn named(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {

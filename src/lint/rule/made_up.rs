@@ -1,4 +1,4 @@
-//! Facts for a resource that no cluster is asked for.
+//! Placeholder facts for a resource that is validated or rendered without a cluster.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use osdpl_core::catalog::{Catalog, KeyTree};
 use osdpl_core::desired::{Blocked, ChartFact, Facts, Selection, other_version};
 use osdpl_core::placeholder;
 
-/// The images that the locked charts name themselves, which `spec.images` rewrites; nothing of a chart of another version.
+/// Returns the images of the locked charts, which `spec.images` rewrites; nothing for charts of another version.
 fn charts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -28,8 +28,10 @@ fn charts(
     selection.releases.keys().filter_map(fact).collect()
 }
 
-/// The same for a resource with objects beside it, as they would be applied together: its `valuesFrom` are what those say. Of Secrets that
-/// hold credentials, or that features name, only whether they can be used is asked: what is in them goes nowhere.
+/// Returns placeholder facts for a resource with the objects that are applied together with it.
+///
+/// `valuesFrom` is read from these objects. Secrets with credentials, or referenced by features, are only checked for
+/// usability: their content is not used.
 pub fn made_up_beside(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -50,8 +52,8 @@ pub fn made_up_beside(
             facts.secrets.insert((field.name.clone(), field.key.clone()), Err(problem));
         }
     }
-    for (service, said) in &spec.services {
-        for (name, given) in &said.credentials {
+    for (service, service_spec) in &spec.services {
+        for (name, given) in &service_spec.credentials {
             if let Some(problem) = problem(&given.name, &given.key) {
                 facts.credentials.entry(service.clone()).or_default().remove(name);
                 facts.missing.insert((service.clone(), name.clone()), problem.to_string());

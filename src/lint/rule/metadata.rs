@@ -1,4 +1,4 @@
-//! An object's metadata, which no schema of a custom resource judges, and the API server does all the same.
+//! Checks an object's metadata, which the schema of a custom resource does not cover.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::{Judged, schema::below};
 use osdpl_core::catalog::{LABEL, did_you_mean};
 use osdpl_values::yaml::without_literals;
 
-/// What the API server knows (`k8s.io/apimachinery` `ObjectMeta`).
+/// The fields that the API server knows (`k8s.io/apimachinery` `ObjectMeta`).
 const FIELDS: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -26,14 +26,14 @@ const FIELDS: [&str; 15] = [
     "uid",
 ];
 
-/// The fields of an object's metadata that nobody knows, each with a hint.
+/// Returns the unknown fields of an object's metadata, each with a hint.
 pub(super) fn unknown(object: &Value) -> impl Iterator<Item = (String, String)> {
     let keys = object["metadata"].as_object().into_iter().flat_map(|metadata| metadata.keys());
-    let strange = keys.filter(|key| !FIELDS.contains(&key.as_str()));
-    strange.map(|key| (below("metadata", key), did_you_mean(key, FIELDS)))
+    let unknown_keys = keys.filter(|key| !FIELDS.contains(&key.as_str()));
+    unknown_keys.map(|key| (below("metadata", key), did_you_mean(key, FIELDS)))
 }
 
-/// What the API server would say of an object's name, namespace, labels and annotations.
+/// Checks an object's name, namespace, labels and annotations as the API server does.
 pub(super) fn judge(object: &Value) -> Vec<Judged> {
     let metadata = &object["metadata"];
     if !metadata.is_null() && !metadata.is_object() {
@@ -45,8 +45,8 @@ pub(super) fn judge(object: &Value) -> Vec<Judged> {
         match &metadata[part] {
             Value::Null => {}
             Value::Object(entries) => {
-                let strange = entries.iter().filter(|(_, value)| !value.is_string());
-                found.extend(strange.map(|(key, _)| {
+                let unknown_keys = entries.iter().filter(|(_, value)| !value.is_string());
+                found.extend(unknown_keys.map(|(key, _)| {
                     wrong(&below(&field, key), "must be a text; put the value in quotes, or take the key out")
                 }));
             }
@@ -62,7 +62,7 @@ fn name(name: &Value) -> Option<Judged> {
         Value::String(name) if name.is_empty() => "is required; give the resource a name, such as cloud".to_owned(),
         Value::String(name) if name.len() <= 253 && name.split('.').all(is_label) => return None,
         Value::String(name) => format!(
-            "{name:?} is no name: lower case letters, digits, '-' and '.', with a letter or digit at both ends; choose another, such as cloud"
+            "{name:?} is not a valid name: lower case letters, digits, '-' and '.', with a letter or digit at both ends; choose another, such as cloud"
         ),
         _ => "must be a text; put it in quotes, or choose another, such as cloud".to_owned(),
     };
@@ -74,28 +74,28 @@ fn namespace(namespace: &Value) -> Option<Judged> {
         Value::Null => return None,
         Value::String(name) if name.len() <= 63 && is_label(name) => return None,
         Value::String(name) => format!(
-            "{name:?} is no namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; name one that is there, such as openstack"
+            "{name:?} is not a valid namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; name an existing one, such as openstack"
         ),
         _ => "must be a text; put it in quotes, or name another, such as openstack".to_owned(),
     };
     Some(wrong("metadata.namespace", message))
 }
 
-/// A part of a DNS name as objects may have it (`k8s.io/apimachinery/pkg/util/validation`, DNS-1123).
+/// Whether a text is a DNS-1123 label (`k8s.io/apimachinery/pkg/util/validation`).
 fn is_label(text: &str) -> bool {
     let is_end = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     let ends = [text.chars().next(), text.chars().next_back()];
     ends.into_iter().all(|end| end.is_some_and(is_end)) && text.chars().all(|letter| is_end(letter) || letter == '-')
 }
 
-/// What is wrong with a `ConfigMap` that is meant to add to the catalogue; nothing of any other object.
+/// Checks a `ConfigMap` that adds to the catalogue; returns nothing for other objects.
 pub(super) fn of_addition(object: &Value) -> Vec<Judged> {
     let label = &object["metadata"]["labels"][LABEL];
     if object["kind"] != "ConfigMap" || label.is_null() || label == "false" {
         return Vec::new();
     }
     if label != "true" {
-        let message = "must be \"true\", in quotes: as it is, nothing of this ConfigMap is added to the catalogue; correct it, or take the label out";
+        let message = "must be \"true\", in quotes: otherwise nothing of this ConfigMap is added to the catalogue; correct it, or take the label out";
         return vec![wrong(&below("metadata.labels", LABEL), message)];
     }
     let texts = object["data"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_string());
@@ -106,7 +106,7 @@ pub(super) fn of_addition(object: &Value) -> Vec<Judged> {
         && let Err(error) = serde_json::from_value::<ConfigMap>(object.clone())
     {
         let why = without_literals(&error.to_string());
-        found.push(wrong("", format!("this is no ConfigMap: {why}; correct it")));
+        found.push(wrong("", format!("this is not a valid ConfigMap: {why}; correct it")));
     }
     found
 }

@@ -1,12 +1,14 @@
-//! Nulls where they mean nothing: a key whose contents were commented out, most often.
+//! Reports nulls without a meaning, most often keys whose contents were commented out.
 
 use serde_json::Value;
 
 use super::Judged;
 use super::schema::below;
 
-/// Takes out of an object every null that the API server drops or refuses, and tells each; those in free-form values, which helm reads as "remove the
-/// chart's default", stay, and those in lists, which have a type of their own.
+/// Removes every null that the API server drops or refuses, and reports each.
+///
+/// Nulls in free-form values are kept, because helm reads them as "remove the chart's default". Nulls in lists are kept
+/// for the schema check.
 pub(super) fn take_out(schema: &Value, object: &mut Value) -> Vec<Judged> {
     let mut found = Vec::new();
     if let Some(spec) = object.get_mut("spec") {
@@ -24,7 +26,7 @@ fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Judged>)
                 let Some(schema) = known.and_then(|known| known.get(key)).or(entries) else { return true };
                 let field = below(field, key);
                 if value.is_null() {
-                    let message = "nothing stands here: the API server drops the key, or refuses it; write what is wanted below it, or take it out";
+                    let message = "the value is null: the API server drops or refuses the key; write a value, or take the key out";
                     found.push(Judged::error("schema", field, message));
                     return false;
                 }

@@ -1,10 +1,10 @@
-//! From a field as it is written to the keys that lead to it.
+//! Converts between fields as text and their keys.
 
 use serde_json::Value;
 
 use super::schema::below;
 
-/// A field that was written with a dot behind every key, with quotes around those keys of `object` that hold dots themselves.
+/// Quotes the keys of a field that contain dots, according to the keys of `object`.
 pub(super) fn quoted(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));
@@ -25,7 +25,7 @@ pub(super) fn quoted(object: &Value, field: &str) -> String {
     found
 }
 
-/// The first key of a field, and what follows it: the longest one that is there.
+/// Splits off the first key of a field: the longest one that exists.
 fn first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     if let Some(end) = field.find(']').filter(|_| field.starts_with('[')) {
         return field.split_at(end + 1);
@@ -39,7 +39,8 @@ fn first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     )
 }
 
-/// The keys of a field: `spec.presets[0]`, `spec.services[nova]`, `spec.common.values.labels."a.b"`; numbers are places in lists.
+/// Returns the keys of a field: `spec.presets[0]`, `spec.services[nova]`, `spec.common.values.labels."a.b"`; numbers
+/// are indexes of lists.
 pub fn keys_of(field: &str) -> Vec<String> {
     let mut keys = Vec::new();
     let mut rest = field;
@@ -54,7 +55,7 @@ pub fn keys_of(field: &str) -> Vec<String> {
         if !key.is_empty() {
             keys.push(key.to_owned());
         }
-        // What follows a blank is an explanation: `spec.services (release nova)`.
+        // Text after a blank is an explanation: `spec.services (release nova)`.
         if after.starts_with(' ') {
             break;
         }
@@ -70,10 +71,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_hold_dots_are_told_from_those_that_follow_each_other() {
+    fn quotes_keys_with_dots() {
         let object =
             json!({"spec": {"nodes": {"roles": {"gpu.nodes": {"names": []}, "gpu": {}}}, "list": [{"a.b": {"c": 1}}]}});
-        for (field, wanted) in [
+        for (field, expected) in [
             ("spec.nodes.roles.gpu.nodes", "spec.nodes.roles.\"gpu.nodes\""),
             (".spec.nodes.roles.gpu.nodes.names[0]", "spec.nodes.roles.\"gpu.nodes\".names[0]"),
             ("spec.nodes.roles.gpu", "spec.nodes.roles.gpu"),
@@ -81,12 +82,12 @@ mod tests {
             ("spec.nothing.of.it", "spec.nothing.of.it"),
             ("", ""),
         ] {
-            assert_eq!(quoted(&object, field), wanted);
+            assert_eq!(quoted(&object, field), expected);
         }
     }
 
     #[test]
-    fn every_form_of_a_field_leads_to_its_keys() {
+    fn parses_every_form_of_a_field() {
         let cases = [
             ("spec.presets[0]", vec!["spec", "presets", "0"]),
             ("spec.services[nova].external.host", vec!["spec", "services", "nova", "external", "host"]),

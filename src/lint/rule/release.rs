@@ -1,4 +1,4 @@
-//! Moves from one OpenStack release to another.
+//! Checks moves from one OpenStack release to another.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,24 @@ use osdpl_core::desired::Unavailable;
 use osdpl_values::{Values, get};
 
 const FIELD: &str = "spec.openstackRelease";
-/// How many tags one warning names.
+/// The number of image tags that one warning names.
 const NAMED: usize = 5;
 
-/// The OpenStack release that is deployed, where the spec of a resource moves to another.
+/// Returns the deployed OpenStack release if the spec moves to another one.
 pub fn moves_from(deployment: &OpenStackDeployment) -> Option<&str> {
     let deployed = deployment.status.as_ref()?.openstack_release.deployed.as_deref()?;
     Some(deployed).filter(|deployed| *deployed != deployment.spec.openstack_release)
 }
 
-/// What is wrong with a spec's release where another one is deployed: database migrations go one way, and the upgrade's order is not built yet.
+/// Checks a spec whose OpenStack release differs from the deployed one.
+///
+/// Database migrations only go forward, and ordered upgrades are not implemented yet.
 pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Judged> {
     let wanted = &spec.openstack_release;
     let Some(release) = catalog.openstack.get(wanted).filter(|_| deployed != wanted) else { return Vec::new() };
     let from = &release.upgrades_from;
     let way = if deployed > wanted.as_str() {
-        format!(" (and {wanted} is older: databases do not go back)")
+        format!(" (and {wanted} is older: databases can't be downgraded)")
     } else if from.is_empty() || from.iter().any(|known| known == deployed) {
         String::new()
     } else {
@@ -38,12 +40,13 @@ pub fn moved(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) 
         format!("{deployed} is deployed, and moving to {wanted} is not supported yet{way}; set it back to {deployed}"),
     )];
     found.extend(
-        pinned(spec).map(|(field, tags)| stays(field, &format!("the images of {tags} are"), (deployed, wanted))),
+        pinned(spec)
+            .map(|(field, tags)| pinned_warning(field, &format!("the images of {tags} are"), (deployed, wanted))),
     );
     found
 }
 
-/// The same of images that the objects of `valuesFrom` name, as far as it is known what these hold.
+/// Warns about images pinned in the objects of `valuesFrom`, as far as their content is known.
 pub fn pinned_beside(
     deployed: &str,
     spec: &OpenStackDeploymentSpec,
@@ -64,22 +67,22 @@ pub fn pinned_beside(
         let key = source.key.clone().unwrap_or_else(|| "values.yaml".into());
         known.get(&(source.kind, source.name.clone(), key))?.as_ref().ok()
     };
-    let told = sources.filter_map(|(field, source)| {
-        let tags = behind(held(source)?, wanted)?;
-        Some(stays(field, &format!("the images of {tags} in it are"), (deployed, wanted)))
+    let found = sources.filter_map(|(field, source)| {
+        let tags = outdated_tags(held(source)?, wanted)?;
+        Some(pinned_warning(field, &format!("the images of {tags} in it are"), (deployed, wanted)))
     });
-    told.collect()
+    found.collect()
 }
 
-fn stays(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Judged {
+fn pinned_warning(field: String, which: &str, (deployed, wanted): (&str, &str)) -> Judged {
     let message = format!(
-        "{which} named outright, so that they stay what they are when spec.openstackRelease moves from {deployed} to {wanted}; take them out, or name those of {wanted}"
+        "{which} pinned, so that they do not change when spec.openstackRelease moves from {deployed} to {wanted}; take them out, or name those of {wanted}"
     );
     Judged::warning("image-pinned", field, message)
 }
 
-/// The tags whose images are not those of the wanted release by their names.
-fn behind(values: &Values, wanted: &str) -> Option<String> {
+/// Returns the tags whose image names do not contain the wanted release.
+fn outdated_tags(values: &Values, wanted: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
     let is_behind = |image: &Value| image.as_str().is_some_and(|image| !image.contains(wanted));
     let names: Vec<&str> = tags.iter().filter(|(_, image)| is_behind(image)).map(|(tag, _)| tag.as_str()).collect();
@@ -92,7 +95,7 @@ fn behind(values: &Values, wanted: &str) -> Option<String> {
     }
 }
 
-/// The fields of the spec that name images of other releases, with the tags.
+/// Returns the fields of the spec that pin images of other releases, with the tags.
 fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, String)> {
     let common = [
         ("spec.common", &spec.common.all.values),
@@ -108,7 +111,7 @@ fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, Strin
     });
     let all = common.into_iter().chain(own);
     all.filter_map(|(field, values)| {
-        Some((format!("{field}.values.images.tags"), behind(values, &spec.openstack_release)?))
+        Some((format!("{field}.values.images.tags"), outdated_tags(values, &spec.openstack_release)?))
     })
 }
 
@@ -118,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn told(deployed: &str, spec: serde_json::Value) -> Vec<String> {
+    fn messages(deployed: &str, spec: serde_json::Value) -> Vec<String> {
         let newer = "openstackRelease: '2026.1'\ndescription: x\nupgradesFrom: ['2025.2', '2025.1']\n";
         let files = osdpl_core::testing::files(&[("values/openstack/2026.1.yaml", newer)]);
         let catalog = Catalog::load(&files).unwrap();
@@ -127,33 +130,36 @@ mod tests {
     }
 
     #[test]
-    fn a_move_is_refused_with_what_else_is_wrong_with_it() {
-        let said = "release-move spec.openstackRelease: 2025.2 is deployed, and moving to 2026.1 is not supported yet; set it back to 2025.2";
-        assert_eq!(told("2025.2", json!({"openstackRelease": "2026.1"})), [said]);
-        assert_eq!(told("2026.1", json!({"openstackRelease": "2026.1"})), Vec::<String>::new());
-        let skipped = told("2024.1", json!({"openstackRelease": "2026.1"}));
+    fn refuses_a_release_move() {
+        let expected = "release-move spec.openstackRelease: 2025.2 is deployed, and moving to 2026.1 is not supported yet; set it back to 2025.2";
+        assert_eq!(messages("2025.2", json!({"openstackRelease": "2026.1"})), [expected]);
+        assert_eq!(messages("2026.1", json!({"openstackRelease": "2026.1"})), Vec::<String>::new());
+        let skipped = messages("2024.1", json!({"openstackRelease": "2026.1"}));
         assert!(
             skipped[0]
                 .contains("(and 2026.1 is reached from 2025.2 or 2025.1 only: no release may be skipped); set it back"),
             "{skipped:?}"
         );
-        let back = told("2026.2", json!({"openstackRelease": "2026.1"}));
-        assert!(back[0].contains("(and 2026.1 is older: databases do not go back); set it back to 2026.2"), "{back:?}");
+        let back = messages("2026.2", json!({"openstackRelease": "2026.1"}));
+        assert!(
+            back[0].contains("(and 2026.1 is older: databases can't be downgraded); set it back to 2026.2"),
+            "{back:?}"
+        );
     }
 
     #[test]
-    fn images_that_are_named_outright_are_told_where_the_release_moves() {
+    fn warns_about_pinned_images_on_a_release_move() {
         let spec = json!({"openstackRelease": "2026.1", "services": {"front": {"releases": {"front": {"values": {"images": {"tags": {"front": "x:1"}}}}}}}});
-        let told = told("2025.2", spec);
+        let found = messages("2025.2", spec);
         assert_eq!(
-            told[1],
-            "image-pinned spec.services.front.releases.front.values.images.tags: the images of front are named outright, so that they stay what they are when \
+            found[1],
+            "image-pinned spec.services.front.releases.front.values.images.tags: the images of front are pinned, so that they do not change when \
              spec.openstackRelease moves from 2025.2 to 2026.1; take them out, or name those of 2026.1"
         );
     }
 
     #[test]
-    fn images_that_an_object_names_are_told_as_far_as_it_is_known() {
+    fn warns_about_pinned_images_in_values_from() {
         let from = |name: &str| json!({"kind": "ConfigMap", "name": name});
         let own = json!({"front": {"valuesFrom": [from("unread"), from("plain"), from("pins")]}});
         let spec = json!({"openstackRelease": "2026.1", "services": {"front": {"releases": own}}});
@@ -169,11 +175,11 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].field, "spec.services.front.releases.front.valuesFrom[2]");
         assert!(
-            found[0].message.starts_with("the images of front in it are named outright, so that they stay"),
+            found[0].message.starts_with("the images of front in it are pinned, so that they do not change"),
             "{found:?}"
         );
         assert_eq!(pinned_beside("2026.1", &spec, &known), []);
         let own = BTreeMap::from([(key("pins"), held(json!({"images": {"tags": {"front": "x:2026.1-noble"}}})))]);
-        assert_eq!(pinned_beside("2025.2", &spec, &own), [], "it moves along");
+        assert_eq!(pinned_beside("2025.2", &spec, &own), [], "the image is of the wanted release");
     }
 }

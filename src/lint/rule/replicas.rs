@@ -1,4 +1,4 @@
-//! Numbers of pods that are none: the API server refuses what is to run them, half way through the upgrade.
+//! Checks numbers of pods: the API server refuses an invalid one in the middle of an upgrade.
 
 use serde_json::Value;
 
@@ -7,34 +7,34 @@ use crate::hazard::TYPE_CHANGED;
 use osdpl_core::catalog::{KeyTree, KeyType};
 use osdpl_values::{Path, Values, get, leaves};
 
-/// A number of pods that is none.
+/// An invalid number of pods.
 pub(super) struct Count {
-    /// What stands before the message, where the field does not say it all.
+    /// The prefix of the message, if the field is not specific enough.
     before: String,
-    /// What is said of it.
+    /// The finding.
     pub judged: Judged,
 }
 
 impl Count {
-    /// Whether what is said of a value says again that this one is none.
+    /// Whether another finding reports the same value again.
     pub fn covers(&self, other: &Judged) -> bool {
         other.rule == TYPE_CHANGED && other.field == self.judged.field && other.message.starts_with(&self.before)
     }
 }
 
-/// What stands at `pod.replicas` of upstream's charts where they have a number, and is none of pods.
-pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Count> {
-    let of_release = |(release, values): (&&str, &&Values)| wrong(cloud, release, values);
+/// Checks the values below `pod.replicas` where upstream's charts have a number.
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Count> {
+    let of_release = |(release, values): (&&str, &&Values)| invalid_counts(cloud, release, values);
     cloud.values.iter().flat_map(of_release).collect()
 }
 
-fn wrong(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Count> {
-    let above: Path = ["pod", "replicas"].into_iter().collect();
-    let Some((tree, counts)) = cloud.tree(release).zip(get(values, &above).and_then(Value::as_object)) else {
+fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Count> {
+    let prefix: Path = ["pod", "replicas"].into_iter().collect();
+    let Some((tree, counts)) = cloud.tree(release).zip(get(values, &prefix).and_then(Value::as_object)) else {
         return Vec::new();
     };
-    let said = |(path, value): (Path, &Value)| {
-        let path: Path = above.keys().iter().chain(path.keys()).cloned().collect();
+    let finding = |(path, value): (Path, &Value)| {
+        let path: Path = prefix.keys().iter().chain(path.keys()).cloned().collect();
         let is_number = tree.find(path.keys()).and_then(KeyTree::kind) == Some(KeyType::Number);
         if !is_number || is_count(value) {
             return None;
@@ -42,14 +42,14 @@ fn wrong(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Count> {
         let shown = if cloud.decided(release, &path).1 { "this".to_owned() } else { value.to_string() };
         let before = cloud.before(release, &path);
         let message = format!(
-            "{before}{shown} is no number of pods, and the API server refuses what is to run them, half way through the upgrade of {release}; write a whole number, 0 or more"
+            "{before}{shown} is not a number of pods: the API server refuses the workload in the middle of the upgrade of {release}; write a whole number, 0 or more"
         );
         Some(Count { before, judged: Judged::error("values", cloud.field(release, &path), message) })
     };
-    leaves(counts).into_iter().filter_map(said).collect()
+    leaves(counts).into_iter().filter_map(finding).collect()
 }
 
-/// A null takes the chart's own number away; a text ends in a manifest as it stands.
+/// A null removes the chart's default, and a text is rendered as it is.
 fn is_count(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_pods_is_whole_and_not_below_none() {
+    fn accepts_only_whole_non_negative_counts() {
         for value in [json!(0), json!(3), json!(3.0), json!("3"), json!(null)] {
             assert!(is_count(&value), "{value}");
         }

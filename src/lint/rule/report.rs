@@ -1,4 +1,4 @@
-//! What is found in files, as `osdpl validate` prints it.
+//! Builds the report of `osdpl validate` about files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,27 +12,27 @@ use osdpl_core::catalog::{Catalog, LABEL, Level};
 use osdpl_core::observed::Site;
 use osdpl_values::yaml;
 
-/// What is printed. `-o json` is this form, which only grows.
+/// The report, printed as it is by `-o json`; fields are only ever added.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// By file and line.
+    /// The findings, sorted by file and line.
     pub findings: Vec<Finding>,
-    /// What was left out, and why.
+    /// What was not validated, and why.
     pub notes: Vec<String>,
-    /// How much there is of it.
+    /// The totals.
     pub summary: Summary,
 }
 
-/// How much was judged and found.
+/// The numbers of resources and findings.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Resources that were judged.
+    /// The number of validated resources.
     pub resources: usize,
-    /// What is refused.
+    /// The number of errors.
     pub errors: usize,
-    /// What should be known.
+    /// The number of warnings.
     pub warnings: usize,
 }
 
@@ -40,15 +40,15 @@ pub struct Summary {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// As it was named, `stdin` for standard input.
+    /// The file as it was named, `stdin` for standard input.
     pub file: String,
-    /// The line, from 1, of the field or of what is nearest above it.
+    /// The line, from 1, of the field or of its nearest parent.
     pub line: u64,
     /// `error`, `warning` or `note`.
     pub level: &'static str,
-    /// The rule's name; `osdpl validate -o sarif` says what each is about.
+    /// The rule's name; `osdpl validate -o sarif` describes each.
     pub rule: &'static str,
-    /// The kind and name of the resource; empty where the document could not be understood.
+    /// The kind and name of the resource; empty if the document could not be parsed.
     pub resource: String,
     /// The field; empty for the whole resource.
     pub field: String,
@@ -56,7 +56,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Judges all documents; each sees the others, as a cluster would that they are applied to.
+/// Validates all documents; each sees the others, as if all were applied to one cluster.
 pub fn report(
     documents: &[Document],
     catalog: &Catalog,
@@ -65,34 +65,34 @@ pub fn report(
     now: Option<Timestamp>,
 ) -> Report {
     let mut report = Report::default();
-    let beside: Vec<Value> = documents.iter().flat_map(held).map(|(_, object)| object.clone()).collect();
+    let beside: Vec<Value> = documents.iter().flat_map(objects_of).map(|(_, object)| object.clone()).collect();
     let question = Question { catalog, schemas, beside: &beside, site, now };
     let names = names(&question);
     let mut known = BTreeMap::new();
     for document in documents {
         if let Content::Wrong(error) = &document.content {
-            report.findings.push(finding(document, error.line + document.before, "", misread(document, error)));
+            report.findings.push(finding(document, error.line + document.before, "", yaml_finding(document, error)));
         }
         let Content::Object(read) = &document.content else { continue };
         for (at, object) in kinds::objects(&read.value) {
-            let place = Place { document, read, at };
-            place.again(object, &mut known, &mut report);
-            place.judge(object, &names, &question, &mut report);
+            let location = Location { document, read, at };
+            location.check_duplicate(object, &mut known, &mut report);
+            location.judge(object, &names, &question, &mut report);
         }
     }
     report.settle();
     report
 }
 
-/// The objects of a document.
-fn held(document: &Document) -> Vec<(String, &Value)> {
+/// Returns the objects of a document.
+fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     match &document.content {
         Content::Object(read) => kinds::objects(&read.value),
         Content::Wrong(_) => Vec::new(),
     }
 }
 
-/// What the resources among the objects name, and what their features look for by names of their own: certificates.
+/// Returns the names of all objects that the resources reference, including Secrets of certificates.
 fn names(question: &Question) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     if !question.beside.iter().any(kinds::serves) {
@@ -105,54 +105,55 @@ fn names(question: &Question) -> BTreeSet<String> {
     names
 }
 
-/// What is said of a document that is no YAML: in a folder there may be templates, and the like, that were never meant to be.
-fn misread(document: &Document, error: &yaml::Error) -> Judged {
+/// Returns the finding for a document that is not YAML: only a warning in a folder, which may contain templates.
+fn yaml_finding(document: &Document, error: &yaml::Error) -> Judged {
     let problem = &error.problem;
     if document.is_ours || document.is_named {
         return Judged::error("yaml", "", format!("{problem}; correct the YAML"));
     }
     let message = format!(
-        "{problem}; correct the YAML, or where it is none that is applied, keep it elsewhere: what it holds was not judged"
+        "{problem}; correct the YAML, or move the file elsewhere if it is not a manifest: its content was not validated"
     );
     Judged::warning("yaml", "", message)
 }
 
-/// Something that was named to be judged, with what was found in it.
+/// An argument of `osdpl validate`, with its documents.
 pub struct Named<'a> {
-    /// As it was named: a file, a folder, `stdin` for standard input.
+    /// The argument: a file, a folder, `stdin` for standard input.
     pub place: String,
-    /// Its documents.
+    /// The documents found in it.
     pub documents: &'a [Document],
     /// Whether it is a folder.
     pub is_folder: bool,
-    /// What of it can't be read, each with why and what to do.
+    /// The files that can't be read, each with the reason and what to do.
     pub unread: &'a [(String, String)],
 }
 
 impl Report {
-    /// Adds what is said of a place that was named in vain: one that holds no resource of ours, and whatever of it can't be read.
+    /// Adds findings about an argument without osdpl resources, and about its unreadable files.
     ///
-    /// Secrets and `ConfigMap`s are looked at by the resources beside them: a file of these alone is welcome where there is such a resource.
+    /// Secrets and `ConfigMap`s are read by the resources beside them: a file that contains only these is fine if there
+    /// is such a resource.
     pub fn visit(&mut self, named: &Named<'_>) {
         for (file, why) in named.unread {
-            self.findings.push(of_place(file, format!("it can't be read: {why}")));
+            self.findings.push(finding_without_line(file, format!("can't be read: {why}")));
         }
-        let kinds: Vec<&Value> = named.documents.iter().flat_map(held).map(|(_, object)| object).collect();
-        // What is wrong is an error already where it was named itself, or is meant to be ours.
-        let is_told = |document: &Document| {
+        let kinds: Vec<&Value> = named.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
+        // Invalid YAML is already an error if the file was named itself or looks like an osdpl resource.
+        let is_reported = |document: &Document| {
             matches!(document.content, Content::Wrong(_)) && (document.is_ours || document.is_named)
         };
-        let has_told = named.documents.iter().any(is_told);
+        let has_reported = named.documents.iter().any(is_reported);
         let is_beside =
             self.summary.resources > 0 && !kinds.is_empty() && kinds.iter().all(|value| kinds::serves(value));
         let is_judged = |value: &&Value| Kind::of(value).is_some() || kinds::meant(value).is_some();
-        if !kinds.iter().any(is_judged) && !has_told && !is_beside && named.unread.is_empty() {
-            self.findings.push(of_place(&named.place, nothing(named, &kinds)));
+        if !kinds.iter().any(is_judged) && !has_reported && !is_beside && named.unread.is_empty() {
+            self.findings.push(finding_without_line(&named.place, describe_missing(named, &kinds)));
         }
         self.settle();
     }
 
-    /// Puts findings into their order, each once, and counts them.
+    /// Sorts and deduplicates the findings, and counts them.
     pub(super) fn settle(&mut self) {
         self.findings.sort();
         self.findings.dedup();
@@ -161,33 +162,33 @@ impl Report {
     }
 }
 
-fn nothing(named: &Named<'_>, values: &[&Value]) -> String {
+fn describe_missing(named: &Named<'_>, values: &[&Value]) -> String {
     let there = match (values.is_empty(), named.is_folder) {
         (true, true) => "there is no .yaml, .yml or .json file with anything in it".to_owned(),
         _ => other_kinds(values),
     };
-    // Secrets and ConfigMaps mean nothing without the cloud that they are for.
+    // Secrets and ConfigMaps need the cloud that references them.
     let serves = !values.is_empty() && values.iter().all(|value| kinds::serves(value));
     let yours = if serves { "yours beside this one" } else { "yours" };
     format!(
-        "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so that nothing is judged: {there}; name the file, or the folder, \
-         that holds {yours}"
+        "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so that nothing is validated: {there}; name the file or the folder \
+         that contains {yours}"
     )
 }
 
-/// What is there instead of a resource of ours, for people.
+/// Describes the objects that are there instead of osdpl resources.
 pub fn other_kinds(values: &[&Value]) -> String {
     let mut kinds: Vec<String> = Vec::new();
-    for kind in values.iter().map(|value| described(value)) {
+    for kind in values.iter().map(|value| describe_kind(value)) {
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }
-    if kinds.is_empty() { "it is empty".to_owned() } else { format!("there is {} alone", kinds.join(", ")) }
+    if kinds.is_empty() { "it is empty".to_owned() } else { format!("there is only {}", kinds.join(", ")) }
 }
 
-/// The kind of an object with the version that it names.
-fn described(value: &Value) -> String {
+/// Describes the kind of an object with its `apiVersion`.
+fn describe_kind(value: &Value) -> String {
     match (value["kind"].as_str(), value["apiVersion"].as_str()) {
         (Some(kind), Some(version)) => format!("{kind} ({version})"),
         (Some(kind), None) => format!("{kind} without an apiVersion"),
@@ -195,84 +196,84 @@ fn described(value: &Value) -> String {
     }
 }
 
-fn of_place(file: &str, message: String) -> Finding {
+fn finding_without_line(file: &str, message: String) -> Finding {
     let (resource, field) = (String::new(), String::new());
     Finding { file: file.to_owned(), line: 1, level: Level::Error.word(), rule: "resource", resource, field, message }
 }
 
-/// Where an object stands.
-struct Place<'a> {
+/// The location of an object.
+struct Location<'a> {
     document: &'a Document,
     read: &'a Read,
-    /// The field of the document that leads to it; empty where it is the whole.
+    /// The field of the object in the document; empty if the document is the object.
     at: String,
 }
 
-impl Place<'_> {
+impl Location<'_> {
     fn line(&self, field: &str) -> u64 {
         let dot = if self.at.is_empty() || field.is_empty() { "" } else { "." };
         self.read.line(&format!("{}{dot}{field}", self.at)) + self.document.before
     }
 
-    /// Where it begins, for people.
-    fn place(&self) -> String {
+    /// Describes where the object begins.
+    fn location(&self) -> String {
         let line = if self.at.is_empty() { self.document.before + 1 } else { self.line("") };
         format!("{}:{line}", self.document.file)
     }
 
-    fn tell(&self, resource: &str, judged: Judged, report: &mut Report) {
+    fn report(&self, resource: &str, judged: Judged, report: &mut Report) {
         report.findings.push(finding(self.document, self.line(&judged.field), resource, judged));
     }
 
-    /// Tells of a resource that stands in the file already.
-    fn again(&self, object: &Value, known: &mut BTreeMap<String, u64>, report: &mut Report) {
+    /// Reports a resource that is already defined in the same file.
+    fn check_duplicate(&self, object: &Value, known: &mut BTreeMap<String, u64>, report: &mut Report) {
         let Some(kind) = Kind::of(object).filter(|_| object["metadata"]["name"].is_string()) else { return };
-        let name = described_by_name(kind, object);
+        let name = describe_resource(kind, object);
         let Some(first) = known.insert(format!("{}:{name}", self.document.file), self.line("metadata.name")) else {
             return;
         };
         let message = format!(
-            "{name} stands on line {first} already, and of two of one name the last that is applied stays; give this one another name, or take one of them out"
+            "{name} is already defined on line {first}, and the one that is applied last replaces the other; give this one another name, or take one of them out"
         );
-        self.tell(&name, Judged::error("resource", "metadata.name", message), report);
+        self.report(&name, Judged::error("resource", "metadata.name", message), report);
     }
 
     fn judge(&self, object: &Value, names: &BTreeSet<String>, question: &Question<'_>, report: &mut Report) {
-        // One without a version is judged as what it is most likely meant to be; that it has none is among what is said of it.
-        let meant = || is_ours(object).then_some(Kind::OpenStackDeployment);
-        let Some(kind) = Kind::of(object).or_else(meant) else {
-            self.other(object, names, report);
+        // An object without a version is validated as what it most likely is; the missing version is reported as well.
+        let assumed = || is_ours(object).then_some(Kind::OpenStackDeployment);
+        let Some(kind) = Kind::of(object).or_else(assumed) else {
+            self.check_other(object, names, report);
             return;
         };
         report.summary.resources += 1;
         for judged in question.document(kind, object) {
-            self.tell(&described_by_name(kind, object), judged, report);
+            self.report(&describe_resource(kind, object), judged, report);
         }
         let spec = read_spec(object);
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("openstack");
         for unseen in spec.iter().flat_map(|spec| beside::unseen(spec, namespace, question.beside)) {
-            report.notes.push(format!("{}: not seen: {unseen}: what it sets is not judged", self.place()));
+            report.notes.push(format!("{}: not validated: {unseen}: its values are unknown", self.location()));
         }
     }
 
-    /// What is said of an object that is none of ours.
-    fn other(&self, object: &Value, names: &BTreeSet<String>, report: &mut Report) {
+    /// Reports an object that is not an osdpl resource.
+    fn check_other(&self, object: &Value, names: &BTreeSet<String>, report: &mut Report) {
         let kind = object["kind"].as_str().unwrap_or("something without a kind");
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let wrong: Vec<Judged> = kinds::meant(object).into_iter().chain(metadata::of_addition(object)).collect();
-        // What a resource names was read with it.
+        // Objects that a resource references were read with it.
         let is_read = kinds::serves(object) && (names.contains(name) || !object["metadata"]["labels"][LABEL].is_null());
         if wrong.is_empty() && !is_read {
-            report.notes.push(format!("{}: {kind} is not judged", self.place()));
+            report.notes.push(format!("{}: {kind} is not validated", self.location()));
         }
         for judged in wrong {
-            self.tell(format!("{kind} {name}").trim_end(), judged, report);
+            self.report(format!("{kind} {name}").trim_end(), judged, report);
         }
     }
 }
 
-/// A resource by its kind and name.
-fn described_by_name(kind: Kind, object: &Value) -> String {
+/// Returns the kind and name of a resource.
+fn describe_resource(kind: Kind, object: &Value) -> String {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let namespace = object["metadata"]["namespace"].as_str().map(|name| format!("{name}/")).unwrap_or_default();
     format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()

@@ -1,4 +1,4 @@
-//! Keys that no chart knows, each by itself where it stands.
+//! Reports values whose keys do not exist in the chart.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use crate::hazard::Spot;
 use osdpl_core::desired::{self, by_node, says_to_each};
 use osdpl_values::{Layer, Path};
 
-/// Every such key; what is removed in vain is told as such.
-pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
+/// Returns all unknown keys, including those in `unset`.
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
     let mut found = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(name, _)| cloud.tree(name).is_some()) {
         let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
         let of_nodes = by_node(cloud.spec, name);
         let of_nodes = of_nodes.iter().map(|(_, layer)| (Spot::of_field(layer.origin.to_string()), layer));
         let own = layers.iter().filter_map(|layer| Some((cloud.spot(&layer.origin)?, layer)));
         for (spot, layer) in own.chain(of_nodes) {
-            // One for all charts that take it.
-            let is_told = |path: &Path| !says_to_each(layer) && told.contains(&place(&spot, layer, path));
-            for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog, is_told) {
+            // One finding covers all charts that get the value.
+            let is_reported = |path: &Path| !says_to_each(layer) && reported.contains(&place(&spot, layer, path));
+            for (path, finding) in desired::unknown_keys(layer, chart, cloud.catalog, is_reported) {
                 let judged = unknown_key(&spot, layer, &path, finding);
-                if told.insert(judged.field.clone()) || says_to_each(layer) && !found.contains(&judged) {
+                if reported.insert(judged.field.clone()) || says_to_each(layer) && !found.contains(&judged) {
                     found.push(judged);
                 }
             }
@@ -30,18 +30,19 @@ pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
     found
 }
 
-/// An unknown key at its place: the user's own field, or the one that takes in what someone added to the catalogue.
+/// Returns the finding for an unknown key: at the user's own field, or at the one that includes what was added to the
+/// catalogue.
 fn unknown_key(spot: &Spot, layer: &Layer, path: &Path, finding: desired::Finding) -> Judged {
-    if let Some(stands) = spot.stands() {
-        return Judged::warning("unknown-key", spot.field.clone(), format!("{stands}: {}", finding.message));
+    if let Some(location) = spot.stands() {
+        return Judged::warning("unknown-key", spot.field.clone(), format!("{location}: {}", finding.message));
     }
     Judged { field: place(spot, layer, path), ..Judged::of("unknown-key", finding) }
 }
 
-/// The user's own field.
+/// Returns the user's own field.
 fn place(spot: &Spot, layer: &Layer, path: &Path) -> String {
-    let at = layer.unset.iter().find(|(_, unset)| unset == path);
-    at.map_or_else(|| spot.at(path), |(index, _)| spot.unset(*index, path)).field
+    let removal = layer.unset.iter().find(|(_, unset)| unset == path);
+    removal.map_or_else(|| spot.at(path), |(index, _)| spot.unset(*index, path)).field
 }
 
 #[cfg(test)]
@@ -53,7 +54,7 @@ mod tests {
     use osdpl_core::testing::files;
 
     #[test]
-    fn names_are_looked_for_near_what_is_told_alone_however_many_charts_are_asked() {
+    fn searches_similar_names_once_per_finding() {
         let keys = [("values/keys/store.yaml", "{auth: {admin: string}, size: string}")];
         let catalog = Catalog::load(&files(&keys)).unwrap();
         let values = (0..20).map(|number| (format!("nothing{number}"), json!(1)));
@@ -63,8 +64,8 @@ mod tests {
         let selection = select("cloud", "openstack", &spec, &catalog);
         let before = LOOKED.get();
         let desired = crate::rule::resolve(&spec, &catalog, &selection, &Facts::default());
-        let told = desired.findings.iter().filter(|finding| finding.field.starts_with("spec.common.values.nothing"));
-        assert_eq!(told.count(), 20, "{:?}", desired.findings);
+        let found = desired.findings.iter().filter(|finding| finding.field.starts_with("spec.common.values.nothing"));
+        assert_eq!(found.count(), 20, "{:?}", desired.findings);
         assert_eq!(LOOKED.get() - before, 20, "one for each");
     }
 }

@@ -1,4 +1,5 @@
-//! The rules of `values/rules.yaml`: what must hold between the final values of releases, and how many servers decide by majority.
+//! Checks the rules of `values/rules.yaml` between the final values of releases, and the number of servers that decide
+//! by majority.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +10,16 @@ use osdpl_core::catalog::{Apart, Level, Rule};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, get};
 
-/// What the rules say of a cloud.
-pub(super) fn judge(cloud: &Cloud<'_>) -> Vec<Judged> {
+/// Returns the violated rules of a cloud.
+pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Judged> {
     let rules = &cloud.catalog.judgements.rules;
     let scope = scope(cloud, rules.iter().flat_map(|rule| &rule.releases).map(String::as_str));
-    let are_there = |rule: &&Rule| rule.releases.iter().all(|name| cloud.values.contains_key(name.as_str()));
-    let said = rules.iter().filter(are_there).filter_map(|rule| said(rule, cloud, &scope));
-    said.chain(cloud.values.keys().flat_map(|release| even(cloud, release))).collect()
+    let are_selected = |rule: &&Rule| rule.releases.iter().all(|name| cloud.values.contains_key(name.as_str()));
+    let found = rules.iter().filter(are_selected).filter_map(|rule| check_rule(rule, cloud, &scope));
+    found.chain(cloud.values.keys().flat_map(|release| even_counts(cloud, release))).collect()
 }
 
-/// What expressions of `values/rules.yaml` see: what all see, and the final values of these releases.
+/// Returns the scope for expressions of `values/rules.yaml`: the common scope and the final values of these releases.
 pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a str>) -> Scope<'a> {
     let named: BTreeSet<&str> = releases.collect();
     let values =
@@ -27,35 +28,35 @@ pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a
     cloud.selection.scope.inner(variables)
 }
 
-/// The servers of a release that decide by majority, where there is an even number of them.
-fn even(cloud: &Cloud<'_>, release: &str) -> Vec<Judged> {
+/// Reports servers of a release that decide by majority and have an even number.
+fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Judged> {
     let Some((_, entry)) = cloud.catalog.release(release) else { return Vec::new() };
     let of_chart = cloud.catalog.judgements.apart.iter().filter(|apart| apart.chart == entry.chart);
-    let even = of_chart.filter_map(|Apart { what, replicas, even, .. }| {
+    let found = of_chart.filter_map(|Apart { what, replicas, even, .. }| {
         let count = get(cloud.values.get(release)?, replicas)?.as_u64()?;
         let message = format!("an even number of {what} {even}; set an odd number");
-        (count > 0 && count % 2 == 0).then(|| told(cloud, release, replicas, (Level::Warning, &message)))
+        (count > 0 && count % 2 == 0).then(|| finding(cloud, release, replicas, (Level::Warning, &message)))
     });
-    even.collect()
+    found.collect()
 }
 
-fn said(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Judged> {
-    // Where something is not set, the chart's default holds, which is not known here.
+fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Judged> {
+    // If a value is unset, the chart's default holds, which is not known here.
     if !rule.when.holds(scope).unwrap_or_default() {
         return None;
     }
     let name = rule.releases.first()?;
-    Some(told(cloud, name, &rule.path, (rule.level, &rule.message)))
+    Some(finding(cloud, name, &rule.path, (rule.level, &rule.message)))
 }
 
-/// What is said of a value of a release, with the value where it may be shown.
-fn told(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Judged {
+/// Returns the finding for a value of a release, with the value itself unless it is secret.
+fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Judged {
     let (_, is_secret) = cloud.decided(release, path);
     let value = cloud.values.get(release).and_then(|values| get(values, path));
     let value = value.filter(|value| !is_secret && !value.is_object());
     let value = value.filter(|value| value.as_str().is_none_or(|text| !text.contains('\n')));
-    let now = value.map(|value| format!("{path} of {release} is {value}: ")).unwrap_or_default();
-    let stands =
+    let current = value.map(|value| format!("{path} of {release} is {value}: ")).unwrap_or_default();
+    let location =
         cloud.spot_of(release, path).and_then(|spot| Some(format!("{}: ", spot.stands()?))).unwrap_or_default();
-    Judged { level, ..Judged::warning("values", cloud.field(release, path), format!("{stands}{now}{message}")) }
+    Judged { level, ..Judged::warning("values", cloud.field(release, path), format!("{location}{current}{message}")) }
 }

@@ -49,7 +49,7 @@ pub struct Invalid {
 
 /// What stands above a written lock.
 const HEAD: &str = "\
-# The version of each chart to install; one whose content has another digest than the one here is refused.
+# The version of each chart to install. A chart whose content does not match its digest here is refused.
 # Written by `osdpl charts lock`.
 ";
 

@@ -1,4 +1,4 @@
-//! One step.
+//! Executes one action.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use osdpl_core::api::{NODE_MAINTENANCE, NodeMaintenance};
 use osdpl_core::maintenance::{Act, Setting};
 use osdpl_core::openstack::{self, Api, nova};
 
-/// Why a step can't be taken.
+/// The error of an action.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum ActError {
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
     #[error(transparent)]
@@ -26,10 +26,10 @@ impl Maintaining {
         act: &Act,
         setting: Option<&Setting>,
         refused: &mut BTreeMap<String, String>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ActError> {
         let (name, node) = (maintenance.name_any(), &maintenance.spec.node);
         let cluster = &self.context.cluster;
-        tracing::info!(maintenance = name, node, ?act, "a node's maintenance gets on");
+        tracing::info!(maintenance = name, node, ?act, "executing a maintenance action");
         match act {
             Act::Begin => cluster.hold_maintenance(maintenance, true).await?,
             Act::Disable { id, reason } => self.nova(setting, &nova::disable(id, reason)).await?,
@@ -37,7 +37,7 @@ impl Maintaining {
             Act::Migrate(ids) => {
                 for id in ids {
                     match self.nova(setting, &nova::live_migrate(id)).await {
-                        // What is no lasting refusal is tried again: nova may just be starting.
+                        // Other errors are retried: nova may just be starting.
                         Err(openstack::Error::Refused { answer, said, code: 400 | 403 | 404 | 409, .. }) => {
                             refused.insert(id.clone(), said.unwrap_or(answer));
                         }
@@ -53,7 +53,7 @@ impl Maintaining {
             Act::Uncordon => self.cordon(node, None).await?,
             Act::Finish => {
                 cluster.hold_maintenance(maintenance, false).await?;
-                self.poke.notify_one();
+                self.trigger.notify_one();
             }
         }
         Ok(())
@@ -69,7 +69,7 @@ impl Maintaining {
         let Some(node) = self.context.cluster.node(node).await? else { return Ok(()) };
         let marked = node.annotations().contains_key(NODE_MAINTENANCE);
         let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
-        // Someone else has cordoned it since it was looked at: it is theirs.
+        // Someone else cordoned it in the meantime, so it is not ours.
         if by.is_some() && cordoned && !marked {
             return Ok(());
         }

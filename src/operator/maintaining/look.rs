@@ -1,4 +1,4 @@
-//! What is.
+//! Observes the state of a maintenance.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use osdpl_core::maintenance::guard::{Budget, Members, refusals};
 use osdpl_core::maintenance::{Case, Compute, Facts, Host, NodeSeen, Rival, Setting, UNREAD, is_open};
 use osdpl_core::openstack::{self, Access, neutron, nova};
 
-/// Upstream's label on every pod of a release.
+/// Upstream's label on all pods of a release.
 const RELEASE_GROUP: &str = "release_group";
 
-/// What counts of a node.
+/// Reads the relevant properties of a node.
 pub(super) fn node(node: Option<&Node>, setting: Option<&Setting>) -> Option<NodeSeen> {
     let node = node?;
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -50,14 +50,15 @@ fn component(pod: &Pod) -> Option<Component> {
     Some(Component { application: label("application")?, component: label("component")? })
 }
 
-/// Whether `kubectl drain` evicts it: not what DaemonSets and the kubelet itself run, nor what has ended or goes already.
+/// Whether `kubectl drain` evicts the pod. It ignores pods of DaemonSets, static pods, and pods that finished or are
+/// being deleted.
 fn is_evicted(pod: &Pod) -> bool {
     let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
     !stays && !["Succeeded", "Failed"].contains(&phase(pod)) && pod.metadata.deletion_timestamp.is_none()
 }
 
 impl Maintaining {
-    /// Everything beside the node itself.
+    /// Reads everything except for the node itself.
     pub(super) async fn look(
         &self,
         maintenance: &NodeMaintenance,
@@ -68,7 +69,7 @@ impl Maintaining {
             facts.compute = Compute::Unknown(UNREAD.into());
             return Ok(());
         };
-        facts.apart = self.again;
+        facts.apart = self.requeue_delay;
         if (Case { facts, ..*case }).rests_until().is_some() {
             return Ok(());
         }
@@ -85,29 +86,30 @@ impl Maintaining {
             let away = facts.rivals.iter().filter(|rival| rival.begun).map(|rival| rival.node.clone()).collect();
             facts.refusals = self.refusals(node, &away, &pods, setting).await?;
         }
-        // The facts so far: nova is asked by those whose turn has come.
-        let may = case.is_returning() || Case { facts, ..*case }.has_its_turn();
-        if !may {
+        // Nova is only queried if the maintenance may start according to the facts so far.
+        let may_start = case.is_returning() || Case { facts, ..*case }.has_its_turn();
+        if !may_start {
             return Ok(());
         }
         if case.asks_nova() {
             let node = facts.node.as_ref();
-            let is_one = case.is_returning() || case.is_known_compute() || self.hosts(node, &pods, setting);
+            let is_compute =
+                case.is_returning() || case.is_known_compute() || self.may_host_instances(node, &pods, setting);
             facts.compute = match setting.nova() {
-                Ok(access) => match self.host(access, case, is_one).await {
-                    Err(error) if is_one => Compute::Unknown(error.to_string()),
+                Ok(access) => match self.host(access, case, is_compute).await {
+                    Err(error) if is_compute => Compute::Unknown(error.to_string()),
                     Err(_) => Compute::None,
                     Ok(compute) => compute,
                 },
-                Err(why) if is_one => Compute::Unknown(why.into()),
+                Err(why) if is_compute => Compute::Unknown(why.into()),
                 Err(_) => Compute::None,
             };
         }
         Ok(())
     }
 
-    /// Whether instances may run on a node, as far as the cluster tells.
-    fn hosts(&self, node: Option<&NodeSeen>, pods: &[Pod], setting: &Setting) -> bool {
+    /// Whether instances may run on the node, according to the cluster.
+    fn may_host_instances(&self, node: Option<&NodeSeen>, pods: &[Pod], setting: &Setting) -> bool {
         let Some(hosts) = &setting.hosts else { return false };
         let runs = pods.iter().any(|pod| component(pod).as_ref() == Some(hosts));
         let seen = self.context.tasks.observe();
@@ -119,25 +121,25 @@ impl Maintaining {
         runs || chosen
     }
 
-    /// What nova and neutron say of a node, as far as it is needed on the way.
-    async fn host(&self, access: &Access, case: &Case<'_>, is_one: bool) -> Result<Compute, openstack::Error> {
+    /// Queries nova and neutron about a node, as far as the step requires it.
+    async fn host(&self, access: &Access, case: &Case<'_>, is_compute: bool) -> Result<Compute, openstack::Error> {
         let services = self.cloud.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| case.status.compute.as_ref() == Some(&service.id));
         let Some(service) = own.or_else(|| nova::of_node(&services, &case.spec.node)).cloned() else {
-            // On the way back what is not listed is not disabled either.
-            return Ok(Compute::unlisted(&case.spec.node, &services, is_one && !case.is_returning()));
+            // On the way back an unlisted service is not disabled either.
+            return Ok(Compute::unlisted(&case.spec.node, &services, is_compute && !case.is_returning()));
         };
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // On the way there it is remembered who is alive.
+        // The way there stores which agents are alive.
         if access.network.is_some() && (case.is_returning() || host.service.is_enabled()) {
             host.agents = self.cloud.call(access, &neutron::agents(&name)).await?.agents;
         }
         if !case.is_returning() {
             host.servers = self.cloud.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // What arrives between these two is seen by the second look, of which `apart` speaks.
+                // An instance that arrives in between is found by the second check, see `Facts::apart`.
                 host.incoming = self.incoming(access, &name).await?;
             }
             host.migrations = self.cloud.call(access, &nova::migrations(&name)).await?.migrations;
@@ -145,7 +147,8 @@ impl Maintaining {
         Ok(Compute::Known(Box::new(host)))
     }
 
-    /// The instances on their way to a host. A record that a nova-compute has left behind when it died tells of none: its instance has no task.
+    /// The instances that are migrating to a host. Records left behind by a crashed nova-compute are skipped: their
+    /// instances have no task.
     async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
         let moves = self.cloud.call(access, &nova::moves(host)).await?.migrations;
         let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
@@ -168,12 +171,17 @@ impl Maintaining {
             let begun = other.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER);
             let node = seen.nodes().and_then(|nodes| nodes.get(&other.spec.node));
             let waits = other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, case.now);
-            let told = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| begun);
+            let roles_in_status = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| begun);
             Rival {
                 name: other.name_any(),
                 node: other.spec.node.clone(),
-                // Those of a node that is gone, or has lost its labels, are taken out still.
-                roles: node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten().chain(told).collect(),
+                // A deleted node, or one that lost its labels, still counts with the roles from the status.
+                roles: node
+                    .map(|node| setting.roles_of(&node.labels))
+                    .into_iter()
+                    .flatten()
+                    .chain(roles_in_status)
+                    .collect(),
                 begun,
                 first: !begun && waits && age(other) < age(own),
             }
@@ -202,8 +210,8 @@ impl Maintaining {
             let Some(replicas) = self.context.cluster.replicas_of(&namespace, set).await? else { continue };
             let all = self.context.cluster.pods_of(&namespace, &component).await?;
             let all = all.iter().filter(|pod| owner(pod, "StatefulSet") == Some(set));
-            let at = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-            let pods = all.map(|pod| (at(pod), is_ready(pod))).collect();
+            let node_of = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+            let pods = all.map(|pod| (node_of(pod), is_ready(pod))).collect();
             members.push(Members { set: format!("{namespace}/{set}"), replicas, pods });
         }
         let budgets = if evicted.is_empty() { Vec::new() } else { self.budgets(&evicted).await? };
@@ -217,7 +225,7 @@ impl Maintaining {
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
             let own: Vec<_> = pods.iter().filter(own).filter(|pod| phase(pod) != "Pending").collect();
             own.first()?;
-            // As the eviction API has it: one that was made or changed a moment ago allows nothing until it is counted.
+            // Like the eviction API: a budget that was just created or changed allows nothing until it is observed.
             let status = budget.status.clone().unwrap_or_default();
             let counted = status.observed_generation >= budget.metadata.generation;
             Some(Budget {

@@ -1,23 +1,24 @@
-//! What expressions can do beyond CEL's own functions.
+//! Functions of expressions beyond CEL's own.
 //!
-//! | call | gives |
+//! | call | result |
 //! |---|---|
-//! | `keyed(list, 'name')` | the map of a list's maps by what each says of `name`, each without it: providers, domains, pools |
-//! | `merge([a, b])` | the maps as one, by helm's rules: maps merge, all else is replaced, a null stays a null |
-//! | `list.join(',')` | the list's texts and whole numbers as one text, for charts that put it into a script or look for a word in it |
-//! | `text.split(',')` | the list of the texts between, each without spaces around it; what is empty is left out |
+//! | `keyed(list, 'name')` | a map of the list's maps by their field `name`, each without that field |
+//! | `merge([a, b])` | the maps merged by helm's rules: maps merge, everything else is replaced, nulls are kept |
+//! | `list.join(',')` | the strings and integers of the list joined into one string |
+//! | `text.split(',')` | the list of parts, trimmed; empty parts are dropped |
 //! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
-//! | `text.replace('a', 'b')` | the text with each `a` as `b`, as CEL's own extension of strings has it |
+//! | `text.replace('a', 'b')` | the text with each `a` replaced by `b`, as in CEL's string extension |
 //! | `text.isAddress()` | whether the text is an IP address |
-//! | `text.isOutside(network)` | whether the address is in another network than `10.0.0.0/24`; false where either is none |
-//! | `text.isAfter(address)` | whether the address comes after the other; false where either is none |
+//! | `text.isOutside(network)` | whether the address is not in the network, such as `10.0.0.0/24`; false if either is invalid |
+//! | `text.isAfter(address)` | whether the address is higher than the other; false if either is invalid |
 //! | `text.isJson()` | whether the text is one JSON document |
-//! | `text.isNumbers()` | whether the text is a list of numbers below 8192 such as `4-31,^8`, and names one |
-//! | `text.meets(other)` | whether two lists of numbers such as `4-31,^8` have one in common; false where either is none |
-//! | `sshKey(secret)` | an Ed25519 key pair whose seed is the text's SHA-256, as OpenSSH's files have it: a map of `private` and `public` |
-//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`, where `ref` stands at a place that a feature's schema marks as one |
+//! | `text.isNumbers()` | whether the text is a list of numbers below 8192, such as `4-31,^8`, with at least one number |
+//! | `text.meets(other)` | whether two lists of numbers, such as `4-31,^8`, have one in common; false if either is invalid |
+//! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from the text: a map of `private` and `public` |
+//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; the feature's schema must mark `ref` as a reference |
 //!
-//! A list that an expression makes of a map has no fixed order, and an order that changes restarts pods: let the spec have lists, and key them.
+//! A list that an expression makes from a map has no fixed order, and a change of the order restarts pods. So take
+//! lists from the spec, and make maps of them with `keyed`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use super::{from_json, network, numbers, to_json};
 /// The function that reads Secrets.
 pub const SECRET: &str = "secret";
 
-/// The functions of our own, beside those of CEL.
+/// The names of the functions beyond CEL's own.
 pub const FUNCTIONS: [&str; 14] = [
     "isAddress",
     "isAfter",
@@ -49,7 +50,7 @@ pub const FUNCTIONS: [&str; 14] = [
     "toMap",
 ];
 
-/// Texts out of Secrets, by the Secret's name and key.
+/// Texts from Secrets, by the Secret's name and key.
 pub type Secrets = BTreeMap<(String, String), String>;
 
 /// Adds the functions to a context.
@@ -68,16 +69,21 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("meets", |This(one): This<Arc<String>>, other: Arc<String>| numbers::meet(&one, &other));
     context.add_function("sshKey", |secret: Arc<String>| ssh_key(&secret));
     context.add_function("merge", |maps: Arc<Vec<Value>>| merge(&maps));
-    context.add_function(SECRET, |asked: &FunctionContext<'_, '_>, reference: Value| secret(asked.ptx, &reference));
+    context.add_function(SECRET, |call: &FunctionContext<'_, '_>, reference: Value| secret(call.ptx, &reference));
 }
 
-/// The variable that holds a text out of a Secret; no expression can name it.
+/// The variable that holds a text from a Secret. No expression can name it.
 pub(super) fn hidden(name: &str, key: &str) -> String {
     format!("@{SECRET} {name}/{key}")
 }
 
 fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
-    let failed = || ExecutionError::function_error("keyed", "an item is no map with that field, or two have the same");
+    let failed = || {
+        ExecutionError::function_error(
+            "keyed",
+            "an item is not a map with that field, or two items have the same value",
+        )
+    };
     let mut found: HashMap<String, Value> = HashMap::new();
     for item in items {
         let Value::Map(map) = item else { return Err(failed()) };
@@ -90,25 +96,25 @@ fn keyed(items: &[Value], field: &str) -> Result<Value, ExecutionError> {
     Ok(Value::Map(found.into()))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter passes it by value")]
 fn join(This(list): This<Arc<Vec<Value>>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
     let texts = list.iter().map(|item| match item {
         Value::String(text) => Ok(text.to_string()),
         Value::Int(number) => Ok(number.to_string()),
-        _ => Err(ExecutionError::function_error("join", "an item is neither a text nor a whole number")),
+        _ => Err(ExecutionError::function_error("join", "an item is neither a string nor an integer")),
     });
     Ok(Value::String(texts.collect::<Result<Vec<_>, _>>()?.join(separator.as_str()).into()))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
-#[expect(clippy::unnecessary_wraps, reason = "the interpreter asks for it")]
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter passes it by value")]
+#[expect(clippy::unnecessary_wraps, reason = "the interpreter requires it")]
 fn split(This(text): This<Arc<String>>, separator: Arc<String>) -> Result<Value, ExecutionError> {
     let parts = text.split(separator.as_str()).map(str::trim).filter(|part| !part.is_empty());
     Ok(Value::List(Arc::new(parts.map(|part| Value::String(part.to_owned().into())).collect())))
 }
 
 fn to_map(This(list): This<Arc<Vec<Value>>>) -> Result<Value, ExecutionError> {
-    let failed = || ExecutionError::function_error("toMap", "an item is no pair of a text and a value");
+    let failed = || ExecutionError::function_error("toMap", "an item is not a pair of a string and a value");
     let pairs = list.iter().map(|item| {
         let Value::List(pair) = item else { return Err(failed()) };
         let [Value::String(key), value] = pair.as_slice() else { return Err(failed()) };
@@ -117,7 +123,7 @@ fn to_map(This(list): This<Arc<Vec<Value>>>) -> Result<Value, ExecutionError> {
     Ok(Value::Map(pairs.collect::<Result<HashMap<String, Value>, _>>()?.into()))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the interpreter hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "the interpreter passes it by value")]
 fn replace(This(text): This<Arc<String>>, from: Arc<String>, to: Arc<String>) -> String {
     text.replace(from.as_str(), &to)
 }
@@ -127,7 +133,7 @@ fn is_json(text: &str) -> bool {
 }
 
 fn ssh_key(secret: &str) -> Result<Value, ExecutionError> {
-    let failed = || ExecutionError::function_error("sshKey", "no key can be made of it");
+    let failed = || ExecutionError::function_error("sshKey", "no key can be derived from it");
     let (private, public) = super::ssh::key_pair(secret).ok_or_else(failed)?;
     let pair = [("private", private), ("public", public)];
     let pair = pair.map(|(half, text)| (half.to_owned(), Value::String(text.into())));
@@ -135,7 +141,7 @@ fn ssh_key(secret: &str) -> Result<Value, ExecutionError> {
 }
 
 fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
-    let failed = || ExecutionError::function_error("merge", "an item is no map");
+    let failed = || ExecutionError::function_error("merge", "an item is not a map");
     let mut merged = serde_json::Map::new();
     for map in maps {
         let Some(serde_json::Value::Object(map)) = to_json(map.clone()) else { return Err(failed()) };
@@ -144,7 +150,7 @@ fn merge(maps: &[Value]) -> Result<Value, ExecutionError> {
     Ok(from_json(&merged.into()))
 }
 
-/// What is missing goes into the error by name: [`super::Error::Secret`] is made of it.
+/// Reads a text from a Secret. A missing one is reported by name, from which [`super::Error::Secret`] is made.
 fn secret(context: &Context<'_>, reference: &Value) -> Result<Value, ExecutionError> {
     let Value::Map(map) = reference else { return Err(ExecutionError::NoSuchOverload) };
     let text = |field: &str| match map.get(&Key::from(field)) {

@@ -1,4 +1,4 @@
-//! Addresses and networks, as people write them.
+//! IP addresses and networks in text form.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Reads an address with its prefix length; bits behind the prefix may be set, as in `10.0.0.7/24`.
+    /// Parses an address with its prefix length. Host bits may be set, as in `10.0.0.7/24`.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/')?;
         let prefix: u32 = prefix.parse().ok()?;
@@ -19,7 +19,7 @@ impl Network {
         (prefix <= whole.prefix).then_some(Self { prefix, ..whole })
     }
 
-    /// One address alone.
+    /// Returns the network of a single address.
     fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self { bits: u128::from(address.to_bits()) << 96, prefix: 32, is_v6: false },
@@ -27,7 +27,7 @@ impl Network {
         }
     }
 
-    /// Whether an address is in both.
+    /// Whether the networks have an address in common.
     pub fn overlaps(&self, other: &Self) -> bool {
         let common = self.prefix.min(other.prefix);
         let part = |bits: u128| bits.checked_shr(128 - common).unwrap_or_default();
@@ -35,18 +35,18 @@ impl Network {
     }
 }
 
-/// Whether a text is an address.
+/// Whether a text is an IP address.
 pub(super) fn is_address(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok()
 }
 
-/// Whether an address is in another network than this; `false` where either is none, because that is another mistake.
+/// Whether an address is not in this network; `false` if either is invalid, because another check reports that.
 pub(super) fn is_outside(address: &str, network: &str) -> bool {
     let both = address.parse().ok().map(Network::of).zip(Network::parse(network));
     both.is_some_and(|(address, network)| !network.overlaps(&address))
 }
 
-/// Whether an address comes after another of its kind; `false` where either is none.
+/// Whether an address is higher than another of the same family; `false` if either is invalid.
 pub(super) fn is_after(address: &str, other: &str) -> bool {
     let both = address.parse().ok().map(Network::of).zip(other.parse().ok().map(Network::of));
     both.is_some_and(|(one, other)| one.is_v6 == other.is_v6 && one.bits > other.bits)
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_overlap_where_one_holds_the_other() {
+    fn networks_overlap_if_one_contains_the_other() {
         let overlaps = |one: &str, other: &str| Network::parse(one).unwrap().overlaps(&Network::parse(other).unwrap());
         assert!(overlaps("10.0.0.0/8", "10.96.0.0/12") && overlaps("0.0.0.0/0", "192.0.2.0/24"));
         assert!(!overlaps("10.0.0.0/24", "10.0.1.0/24") && !overlaps("::/0", "0.0.0.0/0"));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_outside_of_a_network_or_after_another_where_both_are_what_they_seem() {
+    fn compares_addresses_and_ignores_invalid_ones() {
         assert!(is_outside("10.0.0.1", "203.0.113.0/24") && is_outside("fd00::1", "10.0.0.0/8"));
         assert!(!is_outside("203.0.113.9", "203.0.113.0/24") && !is_outside("fd00::1", "fd00::/64"));
         assert!(!is_outside("999.0.0.1", "10.0.0.0/8") && !is_outside("10.0.0.1", "10.0.0.0/40"));

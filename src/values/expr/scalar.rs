@@ -1,15 +1,16 @@
-//! Values with expressions in them: compiled once, evaluated per resolve.
+//! Values that contain expressions: compiled once, evaluated for each resolve.
 
 use serde_json::Value;
 
 use super::{Error, Expression, Scope};
 use crate::{Path, Values, leaves};
 
-/// A tree of values whose strings may hold expressions.
+/// A tree of values whose strings may contain expressions.
 #[derive(Debug, Default)]
 pub struct Template(Form);
 
-/// A map: what is plain in it, with a place for each of the rest, in order.
+/// A map, split into plain values and nodes with expressions. Each of these nodes has a placeholder in `plain`, which
+/// keeps the order.
 #[derive(Debug, Default)]
 struct Form {
     plain: Values,
@@ -26,7 +27,7 @@ enum Node {
 }
 
 impl Node {
-    /// Whether there is nothing to evaluate in it: such a tree is one node, and copied at once.
+    /// Whether the node has nothing to evaluate. Such a tree is one node, which is copied at once.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
@@ -46,12 +47,12 @@ impl Template {
     /// Compiles every expression in `values`.
     ///
     /// # Errors
-    /// For the first expression that is wrong, with the path at which it stands.
+    /// For the first wrong expression, with its path.
     pub fn compile(values: Values) -> Result<Self, (Path, Error)> {
         Ok(Self(compile_map(values, None)?))
     }
 
-    /// Evaluates every expression; returns the values and the paths that hold secrets.
+    /// Evaluates every expression. Returns the values and the paths that hold secrets.
     ///
     /// # Errors
     /// For the first expression that fails, with its path.
@@ -61,7 +62,7 @@ impl Template {
         Ok((values, evaluation.secret))
     }
 
-    /// Every expression that is the whole of a scalar, with its path; nothing is compiled.
+    /// Returns every expression that is a whole scalar, with its path. Compiles nothing.
     pub fn whole(values: &Values) -> Vec<(Path, String)> {
         let expression = |(path, value): (Path, &Value)| {
             let rest = value.as_str()?.strip_prefix("${")?;
@@ -71,7 +72,7 @@ impl Template {
         leaves(values).into_iter().filter_map(expression).collect()
     }
 
-    /// Every expression in `values`, wherever in a text or a list it stands; nothing is compiled.
+    /// Returns every expression in `values`, at any place in texts and lists. Compiles nothing.
     pub fn expressions(values: &Values) -> Vec<String> {
         fn walk(value: &Value, found: &mut Vec<String>) {
             match value {
@@ -127,14 +128,14 @@ fn compile(value: Value, trail: &Trail) -> Located<Node> {
     }
 }
 
-/// A stretch of a text.
+/// A part of a text.
 enum Part<'a> {
     Plain(String),
-    /// What stands between `${` and its `}`.
+    /// The source between `${` and its `}`.
     Expression(&'a str),
 }
 
-/// What a text is made of; no two plain parts beside each other, and none that is empty.
+/// Splits a text into parts. There are no empty plain parts, and no two plain parts in a row.
 fn parts(text: &str) -> Result<Vec<Part<'_>>, Error> {
     let mut parts = Vec::new();
     let mut plain = String::new();
@@ -175,7 +176,7 @@ fn scalar(text: &str) -> Result<Node, Error> {
     })
 }
 
-/// The brace that ends an expression: CEL has maps in braces and strings in quotes.
+/// Returns the index of the brace that closes an expression, skipping CEL's maps in braces and strings in quotes.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -192,7 +193,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Where a node stands; a path is made of it when somebody asks.
+/// The position of a node. The path is only built on demand.
 #[derive(Clone, Copy)]
 struct Trail<'a> {
     above: Option<&'a Self>,
@@ -205,11 +206,11 @@ impl Trail<'_> {
     }
 }
 
-/// What is evaluated in, and the paths of the secrets that were met.
+/// The state of an evaluation: the scope, and the paths of the secrets found.
 struct Evaluation<'a> {
     scope: &'a Scope<'a>,
     secret: Vec<Path>,
-    /// The outermost list that is being evaluated: a path never goes into one, so the whole list is secret where anything in it is.
+    /// The outermost list under evaluation. Paths never point into a list, so the whole list is secret if any item is.
     list: Option<Path>,
 }
 

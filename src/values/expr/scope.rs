@@ -1,4 +1,4 @@
-//! What expressions see.
+//! The variables that expressions see.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::functions::{self, Secrets};
 use super::{from_json, reader};
 
-/// The values of the variables, as they were given and as CEL takes them: most expressions only name one, and need no more than the former.
+/// The variables, both as given and converted for CEL. Most expressions only name a variable, and need no conversion.
 pub struct Scope<'outer> {
     context: Context<'outer>,
     variables: Map<String, Value>,
@@ -16,14 +16,14 @@ pub struct Scope<'outer> {
 }
 
 impl Scope<'static> {
-    /// A scope with these variables and no Secrets.
+    /// Creates a scope with these variables and no Secrets.
     pub fn new(variables: Map<String, Value>) -> Self {
         let mut context = Context::default();
         functions::add(&mut context);
         Self::filled(context, variables, None)
     }
 
-    /// Sets one variable anew.
+    /// Sets or replaces a variable.
     pub fn set(&mut self, name: &str, value: Value) {
         self.context.add_variable_from_value(name, from_json(&value));
         self.variables.insert(name.to_owned(), value);
@@ -38,12 +38,12 @@ impl<'outer> Scope<'outer> {
         Self { context, variables, outer }
     }
 
-    /// A scope with these variables before those of this one: what all have in common is made once.
+    /// Creates a scope with these variables on top of this one, so that common variables are converted only once.
     pub fn inner(&self, variables: Map<String, Value>) -> Scope<'_> {
         Scope::filled(self.context.new_inner_scope(), variables, Some(self))
     }
 
-    /// The same, with what `secret(…)` reads.
+    /// Adds the texts that `secret(…)` reads.
     #[must_use]
     pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
         for ((name, key), text) in secrets {
@@ -52,12 +52,12 @@ impl<'outer> Scope<'outer> {
         self
     }
 
-    /// A variable.
+    /// Returns a variable.
     pub fn variable(&self, name: &str) -> Option<&Value> {
         self.variables.get(name).or_else(|| self.outer?.variable(name))
     }
 
-    /// What stands where a chain of names leads; `None` where one of them is not there.
+    /// Returns the value at the end of a chain of field names; `None` if a field is missing.
     pub(super) fn named(&self, chain: &reader::Chain) -> Option<&Value> {
         let start = self.variable(&chain.variable);
         chain.fields.iter().try_fold(start?, |value, field| value.as_object()?.get(field))
@@ -68,7 +68,7 @@ impl<'outer> Scope<'outer> {
     }
 }
 
-/// Values may be secrets.
+/// Prints no values, because they may be secrets.
 impl fmt::Debug for Scope<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Scope(…)")

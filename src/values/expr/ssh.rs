@@ -1,6 +1,7 @@
-//! SSH's keys as OpenSSH has them in files: Ed25519, made of a secret text alone, so that the same text always gives the same bytes.
+//! Ed25519 SSH keys in OpenSSH's file format, derived only from a secret text, so that the same text gives the same
+//! key.
 //!
-//! Source: OpenSSH's `PROTOCOL.key` (the file's form) and RFC 8709 (`ssh-ed25519`).
+//! Sources: OpenSSH's `PROTOCOL.key` (file format) and RFC 8709 (`ssh-ed25519`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,19 +9,21 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use sha2::{Digest as _, Sha256};
 
 const KIND: &[u8] = b"ssh-ed25519";
-/// The length of a line of base64 in the files that `ssh-keygen` writes.
+/// The length of a base64 line in files of `ssh-keygen`.
 const LINE: usize = 70;
-/// What the private half is padded to: the block of the cipher `none`.
+/// The padding of the private section: the block size of cipher `none`.
 const BLOCK: usize = 8;
 
-/// The private key as the text of a file, and the public one as a line for `authorized_keys`. The seed is the text's SHA-256: it is as secret as the text is
-/// long. `None` never in practice: where the library takes no 32 bytes for a seed.
+/// Returns the private key as the text of a file, and the public key as a line for `authorized_keys`.
+///
+/// The seed is the SHA-256 of the text, so the key is as strong as the text. `None` only if the library rejects a seed
+/// of 32 bytes, which does not happen.
 pub fn key_pair(secret: &str) -> Option<(String, String)> {
     let seed: [u8; 32] = Sha256::digest(secret).into();
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
     let public = pair.public_key().as_ref();
     let blob = [field(KIND), field(public)].concat();
-    // Two equal numbers tell whoever decrypts a key that the passphrase was right; here any will do.
+    // Two equal numbers prove that the passphrase was right when a key is decrypted. Any value works here.
     let check = public.get(..4)?;
     let halves = [seed.as_slice(), public].concat();
     let mut private = [check, check, &field(KIND), &field(public), &field(&halves), &field(b"")].concat();
@@ -44,7 +47,7 @@ pub fn key_pair(secret: &str) -> Option<(String, String)> {
     ))
 }
 
-/// A field: its length in four bytes, the highest first, and what is in it.
+/// Encodes a field: its length in four bytes, big-endian, and its content.
 fn field(content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes(), content].concat()

@@ -191,7 +191,7 @@ mod tests {
             ("values.x == 1 &&\n  values.y = 2", "line 2, column 12: `=` compares nothing; write =="),
         ] {
             let said = compiled(text).unwrap_err();
-            let told = format!("`{text}` is no CEL expression: {told}");
+            let told = format!("`{text}` is not a valid CEL expression: {told}");
             assert!(said.starts_with(&told), "{said}\n{told}");
         }
     }

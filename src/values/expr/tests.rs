@@ -18,7 +18,7 @@ fn evaluated(values: Value) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn a_whole_scalar_keeps_its_type_and_text_around_makes_a_string() {
+fn whole_scalars_keep_their_type() {
     let (values, secret) = evaluated(json!({
         "whole": "${spec.replicas}", "text": "x-${spec.replicas}-${spec.region}", "list": ["${spec.presets}"],
         "plain": "$${spec.region} $HOME", "map": "${ {'a': 1}.a }", "when": "${features.network.backend == 'ovn' ? ['ovn'] : null}",
@@ -33,13 +33,13 @@ fn a_whole_scalar_keeps_its_type_and_text_around_makes_a_string() {
 }
 
 #[test]
-fn wrong_expressions_say_what_is_wrong() {
+fn reports_wrong_expressions() {
     for (text, start) in [
-        ("${spec.", "\"${spec.\" has a `${` without its `}`; write `$${` for a plain `${`"),
-        ("${spec +}", "`spec +` is no CEL expression: column 7: a value is lacking after `+`; write one, "),
+        ("${spec.", "\"${spec.\" has a `${` without its `}`; write `$${` for a literal `${`"),
+        ("${spec +}", "`spec +` is not a valid CEL expression: column 7: a value is lacking after `+`; write one, "),
         (
             "${feature.network}",
-            "`feature.network` uses `feature`, which does not exist; there are spec, features, openstack",
+            "`feature.network` uses `feature`, which does not exist; available are spec, features, openstack",
         ),
     ] {
         let (path, error) = Template::compile(map(json!({"a": {"b": text}}))).unwrap_err();
@@ -49,22 +49,22 @@ fn wrong_expressions_say_what_is_wrong() {
 }
 
 #[test]
-fn names_alone_come_to_what_cel_makes_of_them() {
-    let known = json!({"spec": {"none": null, "flag": true, "whole": 3, "part": 1.5, "text": "x", "list": [1, "a"], "map": {"a": {}}}});
-    let outer = Scope::new(map(json!({"features": known, "release": {"name": "outer"}})));
+fn field_chains_evaluate_like_cel() {
+    let values = json!({"spec": {"none": null, "flag": true, "whole": 3, "part": 1.5, "text": "x", "list": [1, "a"], "map": {"a": {}}}});
+    let outer = Scope::new(map(json!({"features": values, "release": {"name": "outer"}})));
     let scope = outer.inner(map(json!({"release": {"name": "inner"}})));
     let chains = ["none", "flag", "whole", "part", "text", "list", "map", "map.a", "map.b", "text.a.b", "none.a"];
     let chains = chains.map(|name| format!("features.spec.{name}"));
     for chain in chains.iter().map(String::as_str).chain(["features", "release.name", "release.other", "facts.a"]) {
         let evaluated = |text: &str| Expression::compile(text).unwrap().evaluate(&scope);
         let problem = |error: Error| error.to_string().split_once("can't").map(|(_, problem)| problem.to_owned());
-        let (own, theirs) = (evaluated(chain), evaluated(&format!("[{chain}][0]")));
-        assert_eq!(own.map_err(problem), theirs.map_err(problem), "{chain}");
+        let (direct, by_cel) = (evaluated(chain), evaluated(&format!("[{chain}][0]")));
+        assert_eq!(direct.map_err(problem), by_cel.map_err(problem), "{chain}");
     }
 }
 
 #[test]
-fn failures_never_print_values() {
+fn errors_never_print_values() {
     let scope = Scope::new(map(json!({"credentials": {"nova": {"database": "s3cret"}}})));
     for text in ["${credentials.nova.database + 1}", "${credentials.nova.missing}", "${int(credentials.nova.database)}"]
     {
@@ -75,7 +75,7 @@ fn failures_never_print_values() {
 }
 
 #[test]
-fn comprehension_variables_are_known() {
+fn accepts_comprehension_variables() {
     assert!(Expression::compile("spec.presets.exists(p, p == 'ha')").is_ok());
 }
 
@@ -84,7 +84,7 @@ fn failed(expression: &str, variables: Value) -> Error {
 }
 
 #[test]
-fn a_list_becomes_a_map_by_one_of_its_fields_and_maps_become_one() {
+fn keys_lists_and_merges_maps() {
     let (values, secret) = evaluated(json!({
         "keyed": "${keyed([{'name': 'a', 'size': 1}, {'name': 'b'}], 'name')}",
         "none": "${keyed([], 'name')}",
@@ -105,7 +105,7 @@ fn a_list_becomes_a_map_by_one_of_its_fields_and_maps_become_one() {
 }
 
 #[test]
-fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
+fn marks_values_from_secrets_as_secret() {
     let variables = map(
         json!({"features": {"identity": {"ldap": [{"name": "corp", "password": {"name": "ldap", "key": "bind"}}]}}}),
     );
@@ -120,7 +120,7 @@ fn a_secret_is_read_by_its_reference_and_whatever_touches_it_is_secret() {
 }
 
 #[test]
-fn a_list_with_a_secret_anywhere_in_it_is_secret_as_a_whole() {
+fn marks_whole_lists_as_secret() {
     let scope = Scope::new(map(json!({"credentials": {"a": {"b": "s3cret"}}, "spec": {"region": "R"}})));
     let secret = "${credentials.a.b}";
     let values =
@@ -132,7 +132,7 @@ fn a_list_with_a_secret_anywhere_in_it_is_secret_as_a_whole() {
 }
 
 #[test]
-fn a_secret_that_is_not_at_hand_is_named() {
+fn names_unavailable_secrets() {
     let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap", "key": "bind"}}}));
     let (name, key) = ("ldap".to_owned(), "bind".to_owned());
     assert_eq!(error, Error::Secret { expression: "secret(spec.ref)".into(), name, key });
@@ -141,12 +141,12 @@ fn a_secret_that_is_not_at_hand_is_named() {
 }
 
 #[test]
-fn every_unknown_variable_is_found_beside_those_of_comprehensions() {
+fn finds_unknown_variables_in_comprehensions() {
     assert!(Expression::compile("spec.presets.exists(a, a == zzz)").is_err());
 }
 
 #[test]
-fn lists_become_texts_pairs_become_maps_and_texts_have_parts_replaced() {
+fn joins_splits_and_replaces() {
     let (values, _) = evaluated(json!({
         "text": "${['a', 'b', 3].join(',')}", "empty": "${[].join(',')}", "map": "${[['b', 'x'], ['a', spec.replicas]].toMap()}",
         "list": "${' a, b:c,,'.split(',')}",
@@ -163,10 +163,10 @@ fn lists_become_texts_pairs_become_maps_and_texts_have_parts_replaced() {
 }
 
 #[test]
-fn a_secret_is_a_key_pair_that_openssh_reads() {
+fn derives_openssh_key_pairs() {
     let (values, _) =
         evaluated(json!({"private": "${sshKey('secret').private}", "public": "${sshKey('secret').public}"}));
-    // What `ssh-keygen -y` says of this file is this line.
+    // The expected public key is the output of `ssh-keygen -y` for this file.
     let public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIF0DaoWM6J+ERJF2LrieK/vVCkoKDaZY5LJiiyWxF64J\n";
     let private = [
         "-----BEGIN OPENSSH PRIVATE KEY-----",

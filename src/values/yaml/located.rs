@@ -1,4 +1,4 @@
-//! A tree of YAML of which every node knows its line: for provenance.
+//! A YAML tree in which every node knows its line, for provenance.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
-/// A node and the line of its key (of one without a key: on which it begins); what an alias stands for is where the alias is.
+/// A node with the line of its key, or the line of its start if it has no key. For an alias, the line of the alias.
 #[derive(Debug)]
 pub struct Located {
     line: u64,
@@ -21,12 +21,12 @@ enum Node {
 }
 
 impl Located {
-    /// The node below these keys (of a list: numbers from 0).
+    /// Returns the node below these keys. List items are addressed by index, from 0.
     pub fn find<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
     }
 
-    /// As [`Self::find`], but the last node on the way where one is missing.
+    /// As [`Self::find`], but returns the last existing node on the way if a key is missing.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &Self {
         let mut node = self;
         for key in keys {
@@ -36,12 +36,12 @@ impl Located {
         node
     }
 
-    /// The line, from 1; 0 where it is not known.
+    /// Returns the line, from 1; 0 if it is unknown.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// A scalar as it is written.
+    /// Returns the text of a scalar as written.
     pub fn text(&self) -> Option<&str> {
         match &self.node {
             Node::Leaf(text) => Some(text),
@@ -133,7 +133,7 @@ mod tests {
     const TEXT: &str = "why: x\nfragments:\n- why: one\n  releases: &a\n    nova: {values: {debug: true}}\n- when: spec.x > 1\n  releases: *a\n";
 
     #[test]
-    fn a_node_knows_its_line_and_a_scalar_its_text() {
+    fn finds_lines_and_scalar_texts() {
         let tree: Located = parse("x", TEXT).unwrap();
         let debug = ["fragments", "0", "releases", "nova", "values", "debug"];
         let found = tree.find(debug).unwrap();
@@ -143,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn where_a_key_is_missing_the_nearest_above_is_the_place() {
+    fn falls_back_to_the_nearest_parent() {
         let tree: Located = parse("x", TEXT).unwrap();
         assert_eq!(tree.nearest(["fragments", "0", "releases", "nova", "values", "other"]).line(), 5);
-        assert_eq!(tree.nearest(["fragments", "1", "releases"]).line(), 7, "where the alias is");
+        assert_eq!(tree.nearest(["fragments", "1", "releases"]).line(), 7, "the line of the alias");
     }
 }

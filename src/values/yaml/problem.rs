@@ -1,60 +1,62 @@
-//! What the YAML library says is wrong, for people: without its advice to programmers, and without what it read.
+//! Translates errors of the YAML library for users: without its advice to programmers, and without the content of the
+//! document.
 
-/// How many keys and values a text may have.
+/// The maximum number of keys and values of a document.
 pub(super) const NODES: usize = 250_000;
-/// How many levels it may have.
+/// The maximum depth of a document.
 pub(super) const DEPTH: usize = 64;
-/// What it says of a limit, and what that means: its own words help nobody who did not choose the limit.
+/// Messages for exceeded limits. The library's messages only help programmers who set the limits.
 const TOO_LARGE: &str =
-    "it is too large: a document may have 250000 keys and values, once every alias stands for what it names; split it";
+    "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
-/// What begins like this, and what is said instead.
-const WORDS: [(&str, &str); 10] = [
+/// Prefixes of library messages and their replacements.
+const TRANSLATIONS: [(&str, &str); 10] = [
     ("budget breached: Depth", TOO_DEEP),
     ("recursion limit exceeded", TOO_DEEP),
     ("budget breached: ", TOO_LARGE),
     ("alias replay limit exceeded", TOO_LARGE),
     ("alias expansion limit exceeded", TOO_LARGE),
-    ("cannot deserialize null into string", "nothing stands where a text is wanted"),
-    ("multiple YAML documents detected", "there is a second document (---) where one is wanted"),
-    ("expected mapping start", "something else stands where a map is wanted"),
-    (
-        "non-finite float",
-        "a number that is none (.nan, .inf) can't be given to anyone: write a number, or put a text in quotes",
-    ),
-    ("recursive references require", "an alias stands within what it names"),
+    ("cannot deserialize null into string", "expected a string, found null"),
+    ("multiple YAML documents detected", "expected one document, found a second one (---)"),
+    ("expected mapping start", "expected a map, found something else"),
+    ("non-finite float", ".nan and .inf are not allowed: write a number, or put the text in quotes"),
+    ("recursive references require", "an alias refers to a node that contains it"),
 ];
-/// Advice to programmers that may follow.
+/// Advice to programmers that the library may append.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
-/// The words of the library in ours.
-pub(super) fn told(said: &str) -> String {
-    let said = without_literals(said);
-    let said = said.split(" at line ").next().unwrap_or(&said);
-    let ours = WORDS.iter().find(|(begin, _)| said.starts_with(begin)).map(|(_, ours)| (*ours).to_owned());
-    ours.unwrap_or_else(|| ADVICE.iter().fold(said.to_owned(), |said, advice| said.replace(advice, "")))
+/// Translates a message of the library.
+pub(super) fn translate(message: &str) -> String {
+    let message = without_literals(message);
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    let translation = TRANSLATIONS
+        .iter()
+        .find(|(begin, _)| message.starts_with(begin))
+        .map(|(_, translation)| (*translation).to_owned());
+    translation.unwrap_or_else(|| ADVICE.iter().fold(message.to_owned(), |message, advice| message.replace(advice, "")))
 }
 
-/// What serde says of a value that does not fit, without the value: it may be a secret, or a whole block of them.
-pub fn without_literals(said: &str) -> String {
+/// Removes the value from serde's message about a type mismatch. The value may be a secret, or a whole block of them.
+pub fn without_literals(message: &str) -> String {
     for (begin, kinds) in [("invalid type: ", &KINDS[..]), ("invalid value: ", &KINDS), ("unknown variant ", &VARIANT)]
     {
-        let Some(at) = said.find(begin).map(|at| at + begin.len()) else { continue };
-        let Some((kind, quote)) = kinds.iter().find(|(kind, quote)| said[at..].starts_with(&format!("{kind}{quote}")))
+        let Some(start) = message.find(begin).map(|start| start + begin.len()) else { continue };
+        let Some((kind, quote)) =
+            kinds.iter().find(|(kind, quote)| message[start..].starts_with(&format!("{kind}{quote}")))
         else {
             continue;
         };
-        let behind = &said[at + kind.len() + quote.len()..];
-        // The last end counts: what is quoted may hold anything.
+        let after = &message[start + kind.len() + quote.len()..];
+        // Search for the last end marker, because the quoted value may contain anything.
         let end =
-            [", expected ", ", there are no "].iter().filter_map(|end| behind.rfind(&format!("{quote}{end}"))).max();
-        let rest = end.map_or("", |end| &behind[end + quote.len()..]);
-        return format!("{}{rest}", said[..at + kind.len()].trim_end());
+            [", expected ", ", there are no "].iter().filter_map(|end| after.rfind(&format!("{quote}{end}"))).max();
+        let rest = end.map_or("", |end| &after[end + quote.len()..]);
+        return format!("{}{rest}", message[..start + kind.len()].trim_end());
     }
-    said.to_owned()
+    message.to_owned()
 }
 
-/// How serde writes values (`serde::de::Unexpected`): the kind, and what it is quoted by.
+/// Notation of values in serde's messages (`serde::de::Unexpected`): the kind, and the quote around the value.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
 const VARIANT: [(&str, &str); 1] = [("", "`")];
@@ -64,8 +66,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_what_was_read_is_repeated() {
-        for (said, ours) in [
+    fn never_repeats_content() {
+        for (message, translation) in [
             (
                 r#"invalid type: string "a: hunter2\", expected b", expected a map"#,
                 "invalid type: string, expected a map",
@@ -78,24 +80,24 @@ mod tests {
             ("unknown variant `hunter2`, there are no variants", "unknown variant, there are no variants"),
             ("unknown field `nmae`, expected `name`", "unknown field `nmae`, expected `name`"),
         ] {
-            assert_eq!(told(said), ours);
+            assert_eq!(translate(message), translation);
         }
     }
 
     #[test]
-    fn limits_are_named_as_they_are() {
+    fn messages_name_the_limits() {
         assert!(TOO_LARGE.contains(&NODES.to_string()) && TOO_DEEP.contains(&DEPTH.to_string()));
     }
 
     #[test]
-    fn nobody_is_given_advice_for_programmers() {
+    fn drops_advice_for_programmers() {
         assert_eq!(
-            told("cannot deserialize null into string; use Option<String>"),
-            "nothing stands where a text is wanted"
+            translate("cannot deserialize null into string; use Option<String>"),
+            "expected a string, found null"
         );
-        assert_eq!(told("budget breached: Nodes { nodes: 250001 } at line 6, column 2"), TOO_LARGE);
+        assert_eq!(translate("budget breached: Nodes { nodes: 250001 } at line 6, column 2"), TOO_LARGE);
         assert_eq!(
-            told("duplicate mapping key: a, set DuplicateKeyPolicy in Options if acceptable"),
+            translate("duplicate mapping key: a, set DuplicateKeyPolicy in Options if acceptable"),
             "duplicate mapping key: a"
         );
     }

@@ -1,11 +1,11 @@
-//! YAML in. The script that runs before the library is built (`src/files/compile.rs`) reads the catalogue by it as well.
+//! Reading of YAML. The build script (`src/files/compile.rs`) includes this file to read the catalogue.
 
 #[path = "problem.rs"]
 pub mod problem;
 
 use serde::de::DeserializeOwned;
 
-/// Why a text is not the YAML it should be.
+/// The reason why a text is not valid YAML of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}:{line}:{column}: {problem}")]
 pub struct Error {
@@ -15,17 +15,18 @@ pub struct Error {
     pub line: u64,
     /// The column, from 1; 0 where unknown.
     pub column: u64,
-    /// What is wrong, without the text itself: it may be a secret.
+    /// The problem, without the text itself, which may be a secret.
     pub problem: String,
 }
 
-/// Reads YAML as helm does where the two differ: `0644` is octal (YAML 1.1). Duplicate keys are errors.
+/// Reads YAML as helm does where YAML versions differ: `0644` is octal (YAML 1.1). Duplicate keys are errors.
 ///
 /// # Errors
-/// With line and column, when the text is no YAML or not of the shape of `T`.
+/// If the text is not valid YAML or does not have the shape of `T`; with line and column.
 pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
-    // Comments are of no use here, and where they are read, 33 lines of them in one place are refused as an attack.
-    // Many aliases of few anchors are how the catalogue gives many releases the same; what they may grow to is bounded all the same.
+    // Comments are not needed, and the library rejects more than 32 lines of them in one place as an attack. The
+    // catalogue uses many aliases of few anchors to give many releases the same values, so their ratio is not limited.
+    // The size of the expanded document still is.
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         with_snippet: false,
@@ -38,7 +39,7 @@ pub fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, Error> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let (line, column) = error.location().map_or((0, 0), |place| (place.line(), place.column()));
-        let problem = problem::told(&error.without_snippet().to_string());
+        let problem = problem::translate(&error.without_snippet().to_string());
         Error { place: place.to_owned(), line, column, problem }
     })
 }

@@ -88,7 +88,7 @@ fn what_compute_can_t_be_is_refused_with_cause_and_remedy() {
         (
             compute(json!({"cpu": {"mode": "custom"}})),
             "spec.features.compute.cpu.models",
-            &["no processor is named", "name at least one"],
+            &["models is empty", "add at least one model"],
         ),
         (
             compute(json!({"cpu": {"mode": "host-model", "models": ["Nehalem"]}})),
@@ -98,17 +98,17 @@ fn what_compute_can_t_be_is_refused_with_cause_and_remedy() {
         (
             compute(json!({"cpu": {"mode": "none", "extraFlags": ["pcid"]}})),
             "spec.features.compute.cpu.extraFlags",
-            &["no processor to add", "choose another mode"],
+            &["no CPU model to add", "choose another mode"],
         ),
         (
             compute(json!({"disks": "ceph"})),
             "spec.features.compute.disks",
-            &["the cloud has none", "set spec.features.storage.backend to ceph"],
+            &["the cloud has no Ceph", "set spec.features.storage.backend to ceph"],
         ),
         (
             compute(json!({"liveMigration": move_over})),
             "spec.features.compute.liveMigration.tls",
-            &["commands every instance", "set tls"],
+            &["controls every instance", "set tls"],
         ),
         (
             json!({"features": {"compute": {"liveMigration": move_over}}, "services": {"libvirt": {"enabled": false}}}),

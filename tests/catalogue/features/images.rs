@@ -157,14 +157,14 @@ fn what_images_can_t_be_is_refused_with_cause_and_remedy() {
     says(&[
         (images(json!({"backends": [{"type": "pvc"}, {"type": "swift"}]})), field, &["exactly one", "set default"]),
         (images(json!({"backends": [default, {"type": "swift", "default": true}]})), field, &["exactly one"]),
-        (images(json!({"backends": [default, {"type": "pvc"}]})), field, &["named twice", "once"]),
+        (images(json!({"backends": [default, {"type": "pvc"}]})), field, &["listed twice", "once"]),
         (
             json!({"features": {"images": {"backends": [default, {"type": "ceph"}]},
                    "storage": {"backend": "ceph", "ceph": {"mode": "rook", "rook": {"access": "admin"}}}}}),
             field,
-            &["for storage rbd alone", "leastPrivilege"],
+            &["for storage rbd only", "leastPrivilege"],
         ),
-        (images(json!({"backends": [{"type": "ceph"}]})), field, &["the cloud has none", "storage.backend to ceph"]),
+        (images(json!({"backends": [{"type": "ceph"}]})), field, &["the cloud has no Ceph", "storage.backend to ceph"]),
         (
             json!({"features": {"images": {"backends": [{"type": "cinder"}]}}, "services": {"cinder": {"enabled": false}}}),
             field,

@@ -98,8 +98,8 @@ fn what_is_named_and_described_at_once_is_told() {
     };
     let size = json!({"flavor": "mine", "size": {"vcpus": 1, "ramMiB": 1024, "diskGiB": 3}});
     says(&[
-        (told(fetched()), "spec.features.loadBalancer.amphora.image", &["another project has one", "remove one"]),
-        (told(size), "spec.features.loadBalancer.amphora.size", &["flavor names one", "remove one"]),
+        (told(fetched()), "spec.features.loadBalancer.amphora.image", &["names another project", "remove one"]),
+        (told(size), "spec.features.loadBalancer.amphora.size", &["flavor names an existing flavor", "remove one"]),
         (
             told(json!({"networks": [ID], "subnet": "10.0.0.0/8"})),
             "spec.features.loadBalancer.amphora.subnet",

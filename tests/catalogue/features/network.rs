@@ -184,20 +184,24 @@ fn networks_that_can_t_be_are_refused_with_cause_and_remedy() {
         (
             network(json!({"backend": "ovn", "tenantNetworks": {"types": ["vxlan"]}})),
             types,
-            &["OVN's tunnels are Geneve", "name geneve or vlan"],
+            &["OVN's tunnels are Geneve", "use geneve or vlan"],
         ),
         (network(json!({"tenantNetworks": {"types": ["vlan"]}})), types, &["no physical network", "vlanRanges"]),
         (
             network(json!({"providerNetworks": [{"name": "external", "bridge": "br-x"}]})),
             networks,
-            &["there already", "choose another name"],
+            &["exists already", "choose another name"],
         ),
         (
             network(json!({"providerNetworks": [{"name": "a", "bridge": "br-int"}]})),
             networks,
             &["belong to the backend"],
         ),
-        (network(json!({"providerNetworks": [{"name": "a"}, {"name": "a"}]})), networks, &["the same name", "its own"]),
+        (
+            network(json!({"providerNetworks": [{"name": "a"}, {"name": "a"}]})),
+            networks,
+            &["the same name", "use different ones"],
+        ),
         (
             network(json!({"providerNetworks": [{"name": "a", "bridge": "b"}, {"name": "c", "bridge": "b"}]})),
             networks,
@@ -206,7 +210,7 @@ fn networks_that_can_t_be_are_refused_with_cause_and_remedy() {
         (
             network(json!({"providerNetworks": [{"name": "a", "interface": "eth1"}]})),
             networks,
-            &["no bridge", "name its"],
+            &["no bridge", "set its"],
         ),
         (
             network(json!({"sriov": sriov})),
@@ -216,7 +220,7 @@ fn networks_that_can_t_be_are_refused_with_cause_and_remedy() {
         (
             network(json!({"extensions": ["dynamicRouting"]})),
             "spec.features.network.bgpRouterId",
-            &["no identity", "set bgpRouterId"],
+            &["no router ID", "set bgpRouterId"],
         ),
         (
             network(json!({"bgpRouterId": "10.0.0.1"})),

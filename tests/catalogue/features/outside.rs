@@ -85,8 +85,8 @@ fn passwords_of_drivers_stand_in_no_values() {
     let nfs = json!({"name": "files", "type": "nfs", "host": "10.0.0.3", "path": "/v", "secret": "account"});
     let generic = json!({"name": "generic", "type": "generic", "image": "i", "flavor": "1", "secret": "account"});
     says(&[
-        (told("volumes", nfs), "spec.features.volumes.backends", &["belong to a place of type other", "remove them"]),
-        (told("shares", generic), "spec.features.shares.backends", &["belongs to a place of type other", "remove it"]),
+        (told("volumes", nfs), "spec.features.volumes.backends", &["for backends of type other", "remove them"]),
+        (told("shares", generic), "spec.features.shares.backends", &["for backends of type other", "remove it"]),
     ]);
 }
 
@@ -130,7 +130,7 @@ fn servers_outside_fetch_zones_from_where_they_reach_them() {
     let masters = json!([{"host": "192.0.2.9", "port": 53}, {"host": "2001:db8::1", "port": 5354}]);
     assert_eq!(pools[0]["targets"][0]["masters"], masters);
     let field = "spec.features.dnsService.bind.masters";
-    says(&[(spec(bind), field, &["only nodes of the cluster reach", "name in masters"])]);
+    says(&[(spec(bind), field, &["only nodes of the cluster can reach", "set masters"])]);
 }
 
 #[test]

@@ -169,12 +169,12 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             with("octavia", json!({"loadBalancer": {"providers": ["amphora"]}})),
             "spec.features.loadBalancer.amphora.image",
-            &["no image for them", "imageOwner"],
+            &["has no image", "imageOwner"],
         ),
         (
             with("octavia", json!({"loadBalancer": {"providers": ["ovn"]}, "network": {"backend": "ovn"}})),
             "spec.features.loadBalancer.providers",
-            &["built without ovn-octavia-provider", "neither the sockets", "name amphora"],
+            &["does not contain ovn-octavia-provider", "neither the sockets", "use amphora"],
         ),
         (
             with("octavia", json!({"loadBalancer": {"amphora": amphora()}})),
@@ -184,10 +184,14 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             with("octavia", json!({"loadBalancer": {"providers": ["ovn", "ovn"]}, "network": {"backend": "ovn"}})),
             "spec.features.loadBalancer.providers",
-            &["named twice", "once"],
+            &["listed twice", "once"],
         ),
         (without(shares(json!({"name": "generic", "type": "generic"}))), field, &["manila is not part", "enable"]),
-        (with("manila", shares(json!({"name": "x", "type": "cephfs"}))), field, &["called by their type", "rename it"]),
+        (
+            with("manila", shares(json!({"name": "x", "type": "cephfs"}))),
+            field,
+            &["named after their type", "rename it"],
+        ),
         (
             with("manila", shares(json!({"name": "cephfs", "type": "cephfs"}))),
             field,
@@ -196,13 +200,13 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             with("manila", shares(json!({"name": "generic", "type": "generic"}))),
             field,
-            &["no image or flavor", "name them"],
+            &["no image or flavor", "set them"],
         ),
-        (with("manila", shares(json!({"name": "x", "type": "other"}))), field, &["not enough", "options.share_driver"]),
+        (with("manila", shares(json!({"name": "x", "type": "other"}))), field, &["incomplete", "options.share_driver"]),
         (
             with("manila", json!({"shares": {"highlyAvailable": true}})),
             "spec.features.shares.highlyAvailable",
-            &["nothing to keep shares on", "name a place"],
+            &["no share backend", "set one"],
         ),
         (
             without(json!({"bareMetal": {"provisioning": network("external")}})),
@@ -212,7 +216,7 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             with("ironic", json!({"bareMetal": {"provisioning": network("metal")}})),
             "spec.features.bareMetal.provisioning.physicalNetwork",
-            &["knows no physical network", "add it"],
+            &["does not know this physical network", "add it"],
         ),
         (without(json!({"bareMetal": {"compute": true}})), "spec.features.bareMetal.compute", &["not part", "enable"]),
         (
@@ -228,7 +232,7 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             with("designate", json!({"dnsService": {"bind": {"servers": [{"host": "10.0.0.5"}], "secret": "rndc"}}})),
             "spec.features.dnsService.nameServers",
-            &["are not known", "list them"],
+            &["are not set", "list them"],
         ),
         (
             with("designate", json!({"dnsService": {"neutron": true}})),
@@ -243,7 +247,7 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             without(json!({"instanceHa": {"monitors": ["instance"]}})),
             "spec.features.instanceHa.monitors",
-            &["masakari, which they would tell", "enable"],
+            &["masakari, to which they report", "enable"],
         ),
         (
             with("masakari", json!({"instanceHa": {"hostDriver": "consul"}})),
@@ -253,7 +257,7 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             with("masakari", json!({"instanceHa": {"monitors": ["host"], "hostDriver": "consul"}})),
             "spec.features.instanceHa.consul",
-            &["where its agents are", "manage, tenant and storage"],
+            &["addresses of its agents", "manage, tenant and storage"],
         ),
         (
             with("masakari", json!({"instanceHa": {"monitors": ["host"], "consul": consul}})),
@@ -268,7 +272,7 @@ fn what_these_services_can_t_do_is_refused_with_cause_and_remedy() {
         (
             with("masakari", json!({"instanceHa": {"monitors": ["host"]}})),
             "spec.features.instanceHa.monitors",
-            &["lost with them", "put them on Ceph"],
+            &["lost with them", "keep the disks on Ceph"],
         ),
     ]);
 }

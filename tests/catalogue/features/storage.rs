@@ -86,19 +86,19 @@ fn what_volumes_can_t_be_is_refused_with_cause_and_remedy() {
     let field = "spec.features.volumes.backends";
     says(&[
         (volumes(json!({"backends": [nfs("a"), nfs("b")]})), field, &["exactly one", "set default"]),
-        (volumes(json!({"backends": [nfs("a"), nfs("a")]})), field, &["the same name", "name them apart"]),
-        (one(json!({"name": "mine", "type": "ceph"})), field, &["is called rbd1", "rename it"]),
-        (one(nfs("rbd1")), field, &["no other place is", "rename it"]),
-        (one(json!({"name": "rbd1", "type": "ceph"})), field, &["the cloud has none", "storage.backend to ceph"]),
+        (volumes(json!({"backends": [nfs("a"), nfs("a")]})), field, &["the same name", "use different names"]),
+        (one(json!({"name": "mine", "type": "ceph"})), field, &["must be named rbd1", "rename it"]),
+        (one(nfs("rbd1")), field, &["no other backend may use this name", "rename it"]),
+        (one(json!({"name": "rbd1", "type": "ceph"})), field, &["the cloud has no Ceph", "storage.backend to ceph"]),
         (one(json!({"name": "a", "type": "lvm"})), field, &["no volume group", "volumeGroup"]),
-        (one(json!({"name": "a", "type": "nfs"})), field, &["where it is", "set host and path"]),
+        (one(json!({"name": "a", "type": "nfs"})), field, &["no server or path", "set host and path"]),
         (one(json!({"name": "a", "type": "other"})), field, &["no driver", "options.volume_driver"]),
         (
             json!({"features": {"volumes": {"backends": [nfs("a")]}}, "services": {"cinder": {"enabled": false}}}),
             field,
             &["cinder is not part", "enable spec.services.cinder"],
         ),
-        (volumes(json!({"backup": {"type": "ceph"}})), "spec.features.volumes.backup.type", &["the cloud has none"]),
+        (volumes(json!({"backup": {"type": "ceph"}})), "spec.features.volumes.backup.type", &["the cloud has no Ceph"]),
         (
             volumes(json!({"backup": {"type": "s3"}})),
             "spec.features.volumes.backup",
@@ -107,7 +107,7 @@ fn what_volumes_can_t_be_is_refused_with_cause_and_remedy() {
         (
             volumes(json!({"backup": {"type": "nfs"}})),
             "spec.features.volumes.backup.share",
-            &["not named", "set share"],
+            &["no server", "set share"],
         ),
         (
             volumes(json!({"backup": {"type": "swift"}})),
@@ -117,18 +117,18 @@ fn what_volumes_can_t_be_is_refused_with_cause_and_remedy() {
         (
             volumes(json!({"highlyAvailable": true, "backends": [lvm]})),
             "spec.features.volumes.highlyAvailable",
-            &["of one node", "remove"],
+            &["belong to one node", "remove"],
         ),
         (
             json!({"presets": ["compute", "ha"], "features": {"volumes": {"backends": [{"name": "rbd1", "type": "ceph", "default": true}, lvm]},
                    "storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}}}),
             field,
-            &["preset `ha`", "of one node", "remove that place"],
+            &["preset `ha`", "belongs to one node", "remove that backend"],
         ),
         (
             volumes(json!({"highlyAvailable": true})),
             "spec.features.volumes.highlyAvailable",
-            &["nothing to keep volumes on", "name a place"],
+            &["no volume backend", "set one"],
         ),
     ]);
 }

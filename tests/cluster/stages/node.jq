@@ -1,4 +1,4 @@
-# What a simulated kubelet reports about its node: $NODE_ACTION in the stages.
+# The report of a simulated kubelet about its node: $NODE_ACTION in the stages.
 def steer($key):
   .metadata.annotations["kwok.osdpl.dev/" + $key] // .metadata.labels["kwok.osdpl.dev/" + $key] // "";
 def observed: [.status.conditions[]? | select(.type == "Ready") | .status][0] // "";

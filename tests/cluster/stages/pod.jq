@@ -1,7 +1,7 @@
-# What a simulated kubelet does next with a pod, and how long it takes. Joined to one line and put
-# into the stages' selectors and delays in place of $POD_ACTION and $POD_DELAY.
+# The next action of a simulated kubelet for a pod, and its delay. Joined to one line, it replaces $POD_ACTION and
+# $POD_DELAY in the stages' selectors and delays.
 
-# A steering word, from an annotation or else a label.
+# A setting of the simulation, from an annotation or else a label.
 def steer($key):
   .metadata.annotations["kwok.osdpl.dev/" + $key] // .metadata.labels["kwok.osdpl.dev/" + $key] // "";
 
@@ -9,7 +9,7 @@ def condition($type): [.status.conditions[]? | select(.type == $type) | .status]
 
 def restarts: [.status.containerStatuses[]?.restartCount] | max // 0;
 
-# Where the pod stands: ready, running (and not ready), the reason its first container waits for, or new.
+# The state of the pod: ready, running (but not ready), the reason why its first container waits, or new.
 def observed:
   .status.containerStatuses[0].state as $state
   | if condition("Ready") == "True" then "ready"
@@ -17,10 +17,10 @@ def observed:
     elif $state.waiting then $state.waiting.reason
     else "new" end;
 
-# Job pods end; all others stay.
+# Job pods end; all others keep running.
 def ends: (.spec.restartPolicy // "Always") != "Always";
 
-# Pods that are meant to work: started at once, or first running for as long as `delay` says.
+# Pods without a fault: started at once, or after running for `delay`.
 def works:
   observed as $at
   | if ends then
@@ -37,8 +37,8 @@ def action:
   observed as $at
   | steer("behaviour") as $behaviour
   | if .metadata.deletionTimestamp then
-      # Grace 0 means that the deletion is through, but for finalizers. To delete again would be by name, and
-      # could hit a StatefulSet's next pod.
+      # Grace 0 means that the deletion only waits for finalizers. A second delete would be by name, and could hit
+      # the next pod of a StatefulSet.
       (if .metadata.deletionGracePeriodSeconds == 0 then "none" else "delete" end)
     elif (.spec.nodeName // "") == "" or .status.phase == "Succeeded" or .status.phase == "Failed" then "none"
     elif steer("released") != "true" then

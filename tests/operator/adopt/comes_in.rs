@@ -29,13 +29,13 @@ impl World {
         for one in cloud {
             let line = said.lines().find(|line| line.starts_with(&format!("{} ", one.release()))).unwrap_or_default();
             let place = format!(" {}/{} ", one.namespace.as_ref().unwrap_or(&self.namespace), one.name);
-            assert!(line.contains(&place) && line.contains("taking it over changes nothing"), "{said}");
+            assert!(line.contains(&place) && line.contains("adopting it changes nothing"), "{said}");
         }
-        let all = format!("{0} of {0} releases come in with nothing changed.", cloud.len());
+        let all = format!("{0} of {0} releases can be adopted unchanged.", cloud.len());
         assert!(said.contains(&all), "{said}");
         let stranger = format!("{}/blog", self.namespace);
         let told = said.lines().find(|line| line.contains(&stranger)).unwrap_or_default();
-        assert!(told.ends_with("left alone: the catalogue has no release of chart blog"), "{said}");
+        assert!(told.ends_with("ignored: the catalogue has no release of chart blog"), "{said}");
         assert!(!said.contains("by-hand"), "{said}");
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         file
@@ -64,7 +64,7 @@ impl World {
             assert!(child.ready && child.revision == Some(1) && child.changes.is_empty(), "{}: {child:?}", one.name);
         }
         let again = self.osdpl(&["adopt", "--namespace", &self.namespace, "keystone"]);
-        assert_eq!(again, "osdpl's already, nothing to do: keystone (revision 1)\n");
+        assert_eq!(again, "already managed by osdpl, nothing to do: keystone (revision 1)\n");
     }
 
     /// The first upgrades by the operator, of releases with passwords: what is asked for changes, and no more.

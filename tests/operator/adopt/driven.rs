@@ -27,9 +27,9 @@ fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_wai
         says("it would change conf.memcached.memory").await;
         sets.patch(name, &PatchParams::default(), &labelled(json!("caches"))).await.unwrap();
         let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "memcached"]);
-        assert!(refused.starts_with("osdpl: memcached can't be taken over: Flux drives it"), "{refused}");
+        assert!(refused.starts_with("osdpl: memcached can't be adopted: Flux manages it"), "{refused}");
         let refused = world.osdpl_fails(&["adopt", "--namespace", &world.namespace, "--all"]);
-        assert!(refused.starts_with("osdpl: memcached can't be taken over: Flux drives it"), "{refused}");
+        assert!(refused.starts_with("osdpl: memcached can't be adopted: Flux manages it"), "{refused}");
         let asked = world.deployments().get(NAME).await.unwrap();
         assert_eq!(asked.annotations().get(ADOPT), None, "nobody takes it over later by an old word");
         world.annotate(ADOPT, json!("memcached")).await;
@@ -47,7 +47,7 @@ fn a_release_that_flux_or_argo_drives_is_not_taken_over_and_one_that_differs_wai
         let none = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": null}}});
         sets.patch(name, &PatchParams::default(), &Patch::Merge(none)).await.unwrap();
 
-        let waits = says("it was taken over as others made it, which is not as it is wanted: waits for approval").await;
+        let waits = says("it was adopted and differs from the desired state: waits for approval").await;
         assert!(waits.child("memcached").changes.contains(&"conf.memcached.memory".to_owned()), "{waits:?}");
         assert_eq!(world.helm_runs(), []);
         world.osdpl(&["approve"]);

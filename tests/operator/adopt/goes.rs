@@ -16,7 +16,8 @@ impl World {
         let (cache, keystone) = (one("memcached"), one("keystone"));
         // One release goes, and helm goes on with it while the rest stays.
         self.osdpl(&["detach", "--namespace", &self.namespace, "memcached"]);
-        let gone = |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("let go").then_some(());
+        let gone =
+            |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
         self.until("memcached is let go", gone).await;
         self.goes_on(setting, cache, "conf.memcached.memory=77");
         let seen = |cloud: &OpenStackDeployment| {
@@ -45,7 +46,7 @@ impl World {
         let plan = self.osdpl(&["plan"]);
         for one in cloud.iter().filter(|one| one.release() != "memcached") {
             let line = plan.lines().find(|line| line.starts_with(one.release())).unwrap_or_default();
-            assert!(line.contains("take our labels from its records"), "{}: {plan}", one.name);
+            assert!(line.contains("remove our labels from its records"), "{}: {plan}", one.name);
         }
         let _operator = self.operator().charts(&setting.charts).start().await;
         self.until_gone().await;

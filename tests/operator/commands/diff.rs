@@ -31,7 +31,7 @@ fn a_file_is_compared_with_what_runs_and_no_secret_shows() {
         let reader = world.reader("differ", &ALL).await;
         let file = world.file(&spec).display().to_string();
         let (said, code) = world.diff(&reader, &["-f", &file, "--manifests"]);
-        assert_eq!((said.lines().next(), code), (Some("2 as wanted."), Some(0)), "{said}");
+        assert_eq!((said.lines().next(), code), (Some("2 as desired."), Some(0)), "{said}");
 
         let password = json!({"endpoints": {"oslo_db": {"auth": {"admin": {"password": "rotated-by-hand"}}}}});
         let mut next = with_values(services(&["mariadb", "memcached", "rabbitmq"]), "mariadb", password);
@@ -43,7 +43,7 @@ fn a_file_is_compared_with_what_runs_and_no_secret_shows() {
         assert!(lines.contains(&format!("memcached ({namespace}/memcached) would be uninstalled").as_str()), "{said}");
         assert!(lines.contains(&format!("rabbitmq ({namespace}/rabbitmq) would be installed").as_str()), "{said}");
         assert!(lines.contains(&"  endpoints.oslo_db.auth.admin.password: changed, not shown"), "{said}");
-        assert!(lines.contains(&"1 would be changed, 1 installed, 1 uninstalled, 0 as wanted."), "{said}");
+        assert!(lines.contains(&"1 would be changed, 1 installed, 1 uninstalled, 0 as desired."), "{said}");
         assert_eq!(code, Some(1), "{said}");
 
         let given = world.helm_values("mariadb");

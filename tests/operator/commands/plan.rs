@@ -76,7 +76,7 @@ fn a_change_is_judged_before_it_is_applied_by_one_who_may_only_read() {
         let why = World::run_as(&reader, &["why", "-n", &world.namespace, "memcached"]);
         assert_eq!(String::from_utf8(why.stdout).unwrap(), "release memcached is ready\n");
         assert!(
-            String::from_utf8(why.stderr).unwrap().contains("not seen: which nodes are there, and play which role: ")
+            String::from_utf8(why.stderr).unwrap().contains("unknown: which nodes are there, and play which role: ")
         );
         let less = world.reader("less", &ALL[..6]).await;
         let ready = world.plan_as(&less, &[]);
@@ -143,7 +143,7 @@ fn refused_reads_and_another_operators_catalogue_are_named() {
         let newer = crate::approval::newer_catalogue(world);
         let plan = world.osdpl(&["plan", "--catalog", newer.to_str().unwrap()]);
         assert!(plan.contains("the operator or its catalogue changed: waits for approval"), "{plan}");
-        assert!(plan.contains("note: the operator says that nothing waits for approval"), "{plan}");
+        assert!(plan.contains("note: the operator reports that nothing waits for approval"), "{plan}");
         let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
         let cache = world.folder.path().join("own");
         let own = ["plan", "--charts", charts.to_str().unwrap(), "--cache", cache.to_str().unwrap()];

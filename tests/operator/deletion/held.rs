@@ -69,7 +69,7 @@ async fn comes_up(world: &World, node: &str) {
     world.until_ready().await;
     spec["services"]["memcached"]["releases"] = json!({"memcached": {"managed": false}});
     world.apply(&spec).await;
-    let let_go = |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("let go").then_some(());
+    let let_go = |cloud: &OpenStackDeployment| cloud.child("memcached").message.starts_with("unmanaged:").then_some(());
     world.until("a release is let go", let_go).await;
     let held: Value = json!({"metadata": {"finalizers": [FINALIZER, THEIRS]}});
     world.deployments().patch(NAME, &PatchParams::default(), &Patch::Merge(held)).await.unwrap();

@@ -165,16 +165,18 @@ async fn told_when_nova_is_away_or_too_old(world: &World, server: &StandIn, node
     let newest = world.apply(&spec).await.metadata.generation;
     world.until("the spec is read", |cloud| (cloud.status().observed_generation == newest).then_some(())).await;
     world.maintain("away", json!({"node": node})).await;
-    world.until_says("away", "nova can't be asked before the password of the cloud's administrator is known").await;
+    world
+        .until_says("away", "nova cannot be queried: the password of the cloud's administrator is not known yet")
+        .await;
     server.answers("nova-api", Manner::Badly);
     world.apply(&whole).await;
     let status = world.until_says("away", "503 Service Unavailable").await;
-    let begins = format!("whether there are instances on {node} is not known: GET http://nova-api.");
+    let begins = format!("cannot check for instances on {node}: GET http://nova-api.");
     assert!(status.message.starts_with(&begins), "{}", status.message);
     server.answers("nova-api", Manner::Well);
     server.nova.speaks(52);
     server.nova.expire();
-    world.until_says("away", "nova speaks version 2.52 of its API at most, and 2.53 is needed").await;
+    world.until_says("away", "nova supports API version 2.52 at most, but 2.53 is required").await;
     assert_eq!((world.cordon_of(node).await, server.nova.changes().len()), ((false, None), before));
     let leave = Patch::Merge(json!({"spec": {"instances": "Leave"}}));
     world.maintenances().patch(&world.own("away"), &PatchParams::default(), &leave).await.unwrap();
@@ -203,13 +205,13 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         world.maintain("held", json!({"node": node})).await;
         let set = format!("{}/mariadb-server", world.namespace);
         let quorum = format!(
-            "StatefulSet {set} would keep 1 of 3 pods ready without this node, and needs 2 for its quorum; have its other pods ready"
+            "StatefulSet {set} would keep 1 of 3 pods ready without this node but needs 2 for its quorum; make its other pods ready"
         );
         let status = world.until_says("held", &quorum).await;
         assert_eq!(step(&status, MaintenanceStep::Turn).0, StepState::Waiting);
         world.allow_evictions(0).await;
         world.set_ready(&member, true).await;
-        let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, and 3 must be");
+        let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, but 3 must be");
         world.until_says("held", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
         // What a budget keeps is pods that are ready: the one of the node that fails may go.
@@ -217,7 +219,7 @@ fn a_node_stays_while_a_quorum_or_a_budget_needs_its_pods_and_comes_back_when_it
         world.set_ready(&own, false).await;
         world.allow_evictions(1).await;
         let status = world.until_ready_to_drain("held").await;
-        assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is no compute"));
+        assert_eq!(step(&status, MaintenanceStep::Instances), (StepState::Skipped, "the node is not a compute node"));
         assert_eq!(world.cordon_of(node).await, (true, Some(world.own("held"))));
 
         // Pods on a node that is taken out count as gone.

@@ -1,4 +1,4 @@
-//! How a release of the cloud stands to being taken over.
+//! Checks whether a release of the cloud can be adopted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use osdpl_core::observed::Key;
 use osdpl_core::release::{Maker, Meta, Status};
 use osdpl_operator::cluster::Reader;
 
-/// What can be done.
-pub enum Standing {
-    /// Someone else made it: it can be taken over.
+/// Whether a release can be adopted.
+pub enum Adoptability {
+    /// Another tool created it, and it can be adopted.
     Open,
-    /// It is osdpl's, whoever made this newest revision of it.
+    /// osdpl manages it already, whoever created this newest revision.
     Ours(u32),
-    /// It can't, and why.
+    /// It can't be adopted, and why.
     Refused(String),
-    /// There is none, and why.
+    /// It does not exist, and why.
     Absent(String),
 }
 
-/// Where it is looked.
-pub struct Look<'a> {
+/// The data for the check.
+pub struct AdoptionCheck<'a> {
     cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
     selection: &'a Selection,
@@ -29,8 +29,8 @@ pub struct Look<'a> {
     records: BTreeMap<Key, Meta>,
 }
 
-impl<'a> Look<'a> {
-    /// Looks at what helm has recorded.
+impl<'a> AdoptionCheck<'a> {
+    /// Reads helm's records.
     pub async fn new(
         cluster: &'a Reader,
         deployment: &'a OpenStackDeployment,
@@ -45,51 +45,51 @@ impl<'a> Look<'a> {
         Ok(Self { cluster, deployment, selection, records })
     }
 
-    /// How the release of this name stands, by the catalogue.
-    pub async fn standing(&self, name: &str) -> anyhow::Result<Standing> {
+    /// Returns whether the release of this name can be adopted.
+    pub async fn adoptability(&self, name: &str) -> anyhow::Result<Adoptability> {
         let Some(key) = self.selection.releases.get(name) else {
-            return Ok(Standing::Absent(format!(
-                "{} does not want it; enable its service in the resource, with the release's name and namespace where they differ",
+            return Ok(Adoptability::Absent(format!(
+                "it is not part of {}; enable its service in the resource, with the release's name and namespace if they differ",
                 self.selection.name
             )));
         };
         let Some(newest) = self.records.get(key) else {
-            return Ok(Standing::Absent(format!(
-                "helm has no release {key}; where it runs under another name or in another namespace, say so in the resource (`osdpl adopt` finds both)"
+            return Ok(Adoptability::Absent(format!(
+                "helm has no release {key}; if it has another name or namespace, set these in the resource (`osdpl adopt` finds both)"
             )));
         };
-        if self.is_let_go(name) {
-            return Ok(Standing::Refused(
-                "the resource lets it go (managed: false); take that out, and where nothing differs it is in sync"
+        if self.is_unmanaged(name) {
+            return Ok(Adoptability::Refused(
+                "it is unmanaged in the resource (managed: false); take that out, and it is in sync if nothing differs"
                     .into(),
             ));
         }
         self.of_record(key, newest).await
     }
 
-    fn is_let_go(&self, name: &str) -> bool {
+    fn is_unmanaged(&self, name: &str) -> bool {
         let own = self.deployment.spec.services.values().find_map(|service| service.releases.get(name));
         own.is_some_and(|own| own.managed == Some(false))
     }
 
-    async fn of_record(&self, key: &Key, newest: &Meta) -> anyhow::Result<Standing> {
+    async fn of_record(&self, key: &Key, newest: &Meta) -> anyhow::Result<Adoptability> {
         match (&newest.maker, &newest.status) {
-            (Maker::Ours(_) | Maker::Inherited(_), _) => return Ok(Standing::Ours(newest.revision)),
+            (Maker::Ours(_) | Maker::Inherited(_), _) => return Ok(Adoptability::Ours(newest.revision)),
             (Maker::Foreign, Status::Deployed) => {}
             (Maker::Foreign, status) => {
-                return Ok(Standing::Refused(format!(
-                    "revision {} of {key} is {status}, and only what helm has deployed is taken over; bring it there with helm first",
+                return Ok(Adoptability::Refused(format!(
+                    "revision {} of {key} is {status}, and only deployed releases can be adopted; repair it with helm first",
                     newest.revision
                 )));
             }
         }
         let objects = match self.cluster.recorded_source(key, newest.revision.into()).await? {
             Ok((_, objects)) => objects,
-            Err(problem) => return Ok(Standing::Refused(problem)),
+            Err(problem) => return Ok(Adoptability::Refused(problem)),
         };
         Ok(match self.cluster.other_owner(key, &objects).await? {
-            Some(owner) => Standing::Refused(owner),
-            None => Standing::Open,
+            Some(owner) => Adoptability::Refused(owner),
+            None => Adoptability::Open,
         })
     }
 }

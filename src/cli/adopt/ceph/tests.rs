@@ -16,32 +16,32 @@ fn uses() -> Uses {
 }
 
 #[test]
-fn what_declares_it_and_what_to_check_is_said() {
+fn describes_the_declared_ceph() {
     let secret = ("cloud-adopted-ceph".to_owned(), BTreeMap::from([("fsid".to_owned(), Content::Open("f".into()))]));
     let declared_ceph = Declared::of(Ok(example()));
     let mut storage = Storage { feature: json!({}), secret, declared: declared_ceph, guessed: None };
     let mut answers = Answers::default();
-    let said = declared(&uses(), &answers, &storage);
+    let note = declared(&uses(), &answers, &storage);
     assert_eq!(
-        said,
-        "note: this cloud uses a Ceph (cinder, nova): Secret cloud-adopted-ceph of the file describes it, after ConfigMap openstack/ceph-etc and the keys \
-         that run, and features.storage.ceph names that. What is there stays as it is, pools, users and objects."
+        note,
+        "note: this cloud uses a Ceph (cinder, nova): Secret cloud-adopted-ceph of the file describes it, from ConfigMap openstack/ceph-etc and the keys \
+         in use, and features.storage.ceph references it. Existing pools, users and objects stay as they are."
     );
     storage.guessed = Some("rook-ceph/main".into());
     answers.clusters.insert("rook-ceph/main".into(), None);
-    let said = declared(&uses(), &answers, &storage);
-    assert!(said.contains("check the one of CephCluster rook-ceph/main with `ceph fsid`. Mode rook is for"), "{said}");
+    let note = declared(&uses(), &answers, &storage);
+    assert!(note.contains("compare that of CephCluster rook-ceph/main with `ceph fsid`. Mode rook is for"), "{note}");
 }
 
 #[test]
-fn what_is_lacking_and_what_to_write_is_said() {
-    let lacking = ["nothing here tells its fsid".to_owned(), "Secret openstack/a has no key".to_owned()];
-    let said = undeclared(&uses(), "openstack", &lacking);
+fn describes_what_is_missing() {
+    let missing = ["nothing here tells its fsid".to_owned(), "Secret openstack/a has no key".to_owned()];
+    let note = undeclared(&uses(), "openstack", &missing);
     for part in [
-        "the file does not declare it, for nothing here tells its fsid; Secret openstack/a has no key. What its releases",
+        "the file does not declare it: nothing here tells its fsid; Secret openstack/a has no key. The settings",
         "a Secret in namespace openstack with mon_host, fsid, cinder.key, cinder.pool, cinder.user, nova.pool, declare",
         "{backend: ceph, ceph: {mode: external, secret: {name: THAT-SECRET}}}",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(note.contains(part), "{part}: {note}");
     }
 }

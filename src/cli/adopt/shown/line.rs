@@ -1,14 +1,14 @@
-//! One release that can be taken over.
+//! The report about one release.
 
 use serde::Serialize;
 
-use super::Seen;
+use super::Observations;
 use crate::adopt::effects::Effects;
-use crate::adopt::look::ChartSaid;
+use crate::adopt::look::ChartState;
 use osdpl_core::adopt::{Description, Found};
 use osdpl_core::observed::Verdict;
 
-/// What is told of it.
+/// The report about one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
@@ -16,19 +16,19 @@ pub struct Line {
     pub release: String,
     pub chart: String,
     pub revision: u32,
-    /// Values that the spec overrides for it alone.
+    /// The number of values that the spec overrides for this release only.
     pub overrides: usize,
-    /// What its upgrade would change beside values and objects.
+    /// Changes of its upgrade other than values and objects.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
-    /// Who else drives it, and what to do.
+    /// Another tool that manages it, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
 impl Line {
-    pub fn new(name: &str, found: &Found, described: &Description, seen: &mut Seen) -> Self {
+    pub fn new(name: &str, found: &Found, described: &Description, seen: &mut Observations) -> Self {
         let chart = &found.source.chart;
         Self {
             name: name.to_owned(),
@@ -42,8 +42,8 @@ impl Line {
         }
     }
 
-    /// Whether carrying out what is wanted of it would change nothing.
-    pub fn is_nothing(&self) -> bool {
+    /// Whether adopting it would change nothing.
+    pub fn is_unchanged(&self) -> bool {
         let Effects { values, objects, unrendered } = &self.effects;
         self.changes.is_empty() && values.is_empty() && objects.is_empty() && unrendered.is_none()
     }
@@ -55,29 +55,29 @@ impl Line {
             count => format!(" ({count} values of its own)"),
         };
         if let Some(owner) = &self.owner {
-            return format!("can't be taken over: {owner}");
+            return format!("can't be adopted: {owner}");
         }
-        if self.is_nothing() {
-            return format!("taking it over changes nothing{own}");
+        if self.is_unchanged() {
+            return format!("adopting it changes nothing{own}");
         }
         let Effects { values, objects, unrendered } = &self.effects;
         let counted = |count: usize, what: &str| {
             (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
         };
-        let mut told = self.changes.clone();
-        told.extend(counted(values.len(), "value"));
-        told.extend(counted(objects.len(), "object"));
-        let told = if told.is_empty() { "no value".to_owned() } else { told.join(", ") };
-        let unrendered = unrendered.as_ref().map(|why| format!("; objects not told: {why}")).unwrap_or_default();
-        format!("taking it over would change {told}{own}{unrendered}")
+        let mut parts = self.changes.clone();
+        parts.extend(counted(values.len(), "value"));
+        parts.extend(counted(objects.len(), "object"));
+        let parts = if parts.is_empty() { "no value".to_owned() } else { parts.join(", ") };
+        let unrendered = unrendered.as_ref().map(|why| format!("; objects not compared: {why}")).unwrap_or_default();
+        format!("adopting it would change {parts}{own}{unrendered}")
     }
 
-    /// Each value and each object, one to a line.
+    /// Returns one line for each value and each object.
     pub fn details(&self) -> Vec<String> {
         if self.owner.is_some() {
             return Vec::new();
         }
-        let values = self.effects.values.iter().map(crate::plan::change::Change::told);
+        let values = self.effects.values.iter().map(crate::plan::change::Change::describe);
         values.chain(self.effects.objects.iter().map(ToString::to_string)).collect()
     }
 }
@@ -87,18 +87,18 @@ fn overrides(name: &str, described: &Description) -> usize {
     own.map_or(0, |own| osdpl_values::leaves(&own.overrides.values).len() + own.overrides.unset.len())
 }
 
-/// The chart, and what could not be compared at all: values and objects stand for themselves.
-fn changes(name: &str, described: &Description, seen: &Seen) -> Vec<String> {
+/// Returns the change of the chart, and what could not be compared; values and objects are listed elsewhere.
+fn changes(name: &str, described: &Description, seen: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.verdict);
-    let said = match verdict {
+    let compared_change = match verdict {
         Some(Verdict::Same) => None,
         Some(Verdict::Differs { chart, .. }) => chart.clone(),
         Some(verdict @ (Verdict::Owned(_) | Verdict::Unknown(_))) => Some(verdict.to_string()),
         None => Some("everything: the spec does not select it; see the errors below".to_owned()),
     };
     let chart = match seen.charts.get(name) {
-        Some(ChartSaid::Other(how)) => Some(how.clone()),
-        Some(ChartSaid::Unknown(_)) | None => None,
+        Some(ChartState::Other(how)) => Some(how.clone()),
+        Some(ChartState::Unknown(_)) | None => None,
     };
-    chart.into_iter().chain(said).collect()
+    chart.into_iter().chain(compared_change).collect()
 }

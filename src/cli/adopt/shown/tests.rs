@@ -25,12 +25,12 @@ fn change(before: &str, after: &str) -> Change {
     Change { path: "conf.x".into(), before: Some(json!(before)), after: Some(json!(after)), source: None }
 }
 
-fn shown(releases: Vec<Line>, charts: bool) -> Shown {
-    Shown { releases, openstack_release: "2026.1".into(), charts, ..Shown::default() }
+fn shown(releases: Vec<Line>, charts: bool) -> AdoptReport {
+    AdoptReport { releases, openstack_release: "2026.1".into(), charts, ..AdoptReport::default() }
 }
 
 #[test]
-fn of_each_release_it_is_told_what_would_become_of_it_and_of_all_in_a_sentence() {
+fn reports_changes_of_each_release_and_a_summary() {
     let recreated = Effect::Recreated { fields: vec!["spec.selector".into()], pods: true };
     let effects = Effects {
         values: vec![change("1", "2"), change("<redacted>", "<redacted>")],
@@ -44,11 +44,11 @@ fn of_each_release_it_is_told_what_would_become_of_it_and_of_all_in_a_sentence()
         unrendered: None,
     };
     let mut driven = line("driven", Effects { values: vec![change("1", "2")], ..Effects::default() });
-    driven.owner = Some("Flux drives it".into());
+    driven.owner = Some("Flux manages it".into());
     let all = shown(vec![line("same", Effects::default()), line("other", effects), driven], true);
     let expected = "\
-same           cloud/same                   store 1.0.0                  taking it over changes nothing
-other          cloud/other                  store 1.0.0                  taking it over would change 2 values, 5 objects
+same           cloud/same                   store 1.0.0                  adopting it changes nothing
+other          cloud/other                  store 1.0.0                  adopting it would change 2 values, 5 objects
     conf.x: \"1\" → \"2\"
     conf.x: changed, not shown
     ConfigMap cloud/api changes
@@ -56,9 +56,9 @@ other          cloud/other                  store 1.0.0                  taking 
     Job cloud/api must be recreated: spec.selector can't be changed
     Secret cloud/api is removed
     Service cloud/api is added
-driven         cloud/driven                 store 1.0.0                  can't be taken over: Flux drives it
-1 of 3 releases come in with nothing changed, 1 would change; objects: 1 added, 3 changed, 2 of these with their pods anew, 1 to be recreated, 1 deleted \
-(each waits for approval once it is taken over).
+driven         cloud/driven                 store 1.0.0                  can't be adopted: Flux manages it
+1 of 3 releases can be adopted unchanged, 1 would change; objects: 1 added, 3 changed, 2 of these with a restart of pods, 1 to be recreated, 1 deleted \
+(each waits for approval after adoption).
 OpenStack 2026.1, no preset; nothing was written to the cluster.
 cloud.yaml has the resource and 0 Secrets: kubectl apply --server-side -f cloud.yaml, then osdpl plan
 ";
@@ -66,21 +66,18 @@ cloud.yaml has the resource and 0 Secrets: kubectl apply --server-side -f cloud.
 }
 
 #[test]
-fn without_charts_values_are_told_and_that_nothing_more_is_known() {
+fn reports_only_values_without_charts() {
     let effects = Effects {
         values: vec![change("1", "2")],
-        unrendered: Some("no charts are at hand (--charts)".into()),
+        unrendered: Some("no charts are given (--charts)".into()),
         ..Effects::default()
     };
     let text = shown(vec![line("other", effects)], false).table(None);
     assert!(
-        text.contains("would change 1 value; objects not told: no charts are at hand (--charts)\n    conf.x:"),
+        text.contains("would change 1 value; objects not compared: no charts are given (--charts)\n    conf.x:"),
         "{text}"
     );
-    assert!(text.contains("0 of 1 releases come in with nothing changed, 1 would change"), "{text}");
+    assert!(text.contains("0 of 1 releases can be adopted unchanged, 1 would change"), "{text}");
     let text = shown(vec![line("same", Effects::default())], false).table(None);
-    assert!(
-        text.contains("1 of 1 releases come in with nothing changed, provided that the operator's charts"),
-        "{text}"
-    );
+    assert!(text.contains("1 of 1 releases can be adopted unchanged, provided that the operator uses"), "{text}");
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::observed::{Key, Verdict};
 use crate::release::{Chart, Source};
 
-/// Of the shape that `ceph auth print-key` prints; it opens nothing.
+/// Has the form of the output of `ceph auth print-key`; it is not a real key.
 const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
@@ -16,7 +16,7 @@ fn found(name: &str, defaults: Value) -> Found {
     Found::new(Key::new("openstack", name), 1, source)
 }
 
-/// Images, volumes, backups and disks on Ceph, as upstream's charts have them.
+/// Releases with images, volumes, backups and disks on Ceph, in the form of upstream's charts.
 fn cloud() -> Vec<Found> {
     let rbd = json!({"rbd_store_pool": "glance.images", "rbd_store_user": "glance"});
     let glance = json!({"storage": "rbd", "conf": {"glance": {"rbd": rbd}}, "secrets": {"rbd": "images-rbd-keyring"}});
@@ -51,17 +51,22 @@ fn storage(found: &[Found], answers: &Answers) -> Result<Storage, Vec<String>> {
 }
 
 #[test]
-fn what_runs_on_ceph_is_described_with_the_keys_that_run() {
+fn describes_ceph_with_the_keys_in_use() {
     let uses = used(&cloud()).unwrap();
     assert_eq!(uses.who(), "glance, cinder, cinder-backup, nova");
     assert_eq!(uses.configuration, ("openstack".to_owned(), "ceph-etc".to_owned()));
     let volumes = &uses.consumers[&Consumer::Cinder];
-    assert_eq!(volumes.keyring, Some(("openstack".to_owned(), "their-keyring".to_owned())), "by the name it has here");
+    assert_eq!(
+        volumes.keyring,
+        Some(("openstack".to_owned(), "their-keyring".to_owned())),
+        "the actual name of the Secret"
+    );
 
     let storage = storage(&cloud(), &answers()).unwrap();
     let ceph = json!({"mode": "external", "secret": {"name": "cloud-adopted-ceph"}});
     assert_eq!(storage.feature, json!({"backend": "ceph", "ceph": ceph}));
-    let said: Vec<String> = storage.secret.1.iter().map(|(key, content)| format!("{key} {}", content.text())).collect();
+    let contents: Vec<String> =
+        storage.secret.1.iter().map(|(key, content)| format!("{key} {}", content.text())).collect();
     let fsid = format!("fsid {FSID}");
     let [backup, volumes, images] = ["cinder-backup", "cinder", "glance"].map(|name| format!("{name}.key {KEY}"));
     let expected = [
@@ -78,39 +83,39 @@ fn what_runs_on_ceph_is_described_with_the_keys_that_run() {
         "mon_host 10.0.0.1:6789",
         "nova.pool vms",
     ];
-    assert_eq!(said, expected);
+    assert_eq!(contents, expected);
     let variables = Value::Object(storage.declared.variables());
     assert_eq!((&variables["nova"]["user"], &variables["nova"]["own"]), (&json!("cinder"), &json!(false)));
 }
 
 #[test]
-fn what_is_not_on_ceph_is_not_taken_to_be() {
+fn ignores_services_that_do_not_use_ceph() {
     let elsewhere = [
         found("glance", json!({"storage": "pvc"})),
         found("cinder", json!({"conf": {"cinder": {"DEFAULT": {"enabled_backends": "lvm"}}}})),
         found("nova", json!({"conf": {"ceph": {"enabled": true}, "nova": {"libvirt": {"images_type": "qcow2"}}}})),
     ];
     assert_eq!(used(&elsewhere), None);
-    // Nova's disks may be elsewhere: it attaches volumes all the same.
+    // With nova's disks elsewhere, nova still attaches volumes.
     let mut mixed = cloud();
     mixed[2] = found("nova", json!({"conf": {"nova": {"libvirt": {"images_rbd_pool": "vms", "rbd_user": "cinder"}}}}));
     assert!(storage(&mixed, &answers()).is_ok());
     mixed[0] = found("glance", json!({"storage": "pvc"}));
     let mut without = answers();
     without.keys.remove(&Consumer::Glance);
-    let said = storage(&mixed, &without).err().unwrap().join("; ");
-    assert!(said.contains("key glance.key: is missing"), "{said}");
+    let message = storage(&mixed, &without).err().unwrap().join("; ");
+    assert!(message.contains("key glance.key: is missing"), "{message}");
 }
 
 #[test]
-fn what_can_not_be_known_is_named() {
-    let said = storage(&cloud(), &Answers::default()).err().unwrap();
+fn reports_everything_that_is_missing() {
+    let messages = storage(&cloud(), &Answers::default()).err().unwrap();
     let missing = |secret: &str, user: &str| format!("Secret openstack/{secret} has no key of {user}");
     assert_eq!(
-        said,
+        messages,
         [
             "ConfigMap openstack/ceph-etc has no ceph.conf with mon_host".to_owned(),
-            "nothing here tells its fsid (`ceph fsid` does)".to_owned(),
+            "its fsid is unknown (`ceph fsid` prints it)".to_owned(),
             missing("images-rbd-keyring", "glance's user glance"),
             missing("their-keyring", "cinder's user cinder"),
             missing("cinder-backup-rbd-keyring", "cinder-backup's user cinderbackup"),
@@ -118,12 +123,12 @@ fn what_can_not_be_known_is_named() {
     );
     let mut named = answers();
     named.configuration = Some(format!("fsid = {FSID}\nmon_host = ceph-mon.ceph.svc.cluster.local:6789"));
-    let said = storage(&cloud(), &named).err().unwrap().join("; ");
-    assert!(said.contains("key mon_host: address 1 can't be read"), "{said}");
+    let message = storage(&cloud(), &named).err().unwrap().join("; ");
+    assert!(message.contains("key mon_host: address 1 can't be read"), "{message}");
 }
 
 #[test]
-fn an_fsid_that_no_configuration_tells_is_that_of_the_only_ceph_here() {
+fn takes_a_missing_fsid_from_the_only_ceph_cluster() {
     let mut bare = answers();
     bare.configuration = Some("[global]\nmon_host = 10.0.0.1:6789\n".into());
     bare.clusters = [("rook-ceph/main".to_owned(), Some(FSID.to_owned()))].into();
@@ -131,13 +136,13 @@ fn an_fsid_that_no_configuration_tells_is_that_of_the_only_ceph_here() {
     assert_eq!(known.guessed.as_deref(), Some("rook-ceph/main"));
     assert_eq!(known.secret.1["fsid"].text(), FSID);
     bare.clusters.insert("rook-ceph/other".into(), Some(FSID.replace('6', "7")));
-    assert!(storage(&cloud(), &bare).is_err(), "of two it may be either");
+    assert!(storage(&cloud(), &bare).is_err(), "either of two may be in use");
     bare.configuration = answers().configuration;
     assert_eq!(storage(&cloud(), &bare).unwrap().guessed, None);
 }
 
 #[test]
-fn the_spec_declares_it_and_nothing_that_runs_would_change() {
+fn the_declaration_changes_no_release() {
     let catalog = crate::files::catalog(None).unwrap();
     let found = cloud();
     let (known, storage) = (known(&found, &catalog), storage(&found, &answers()).unwrap());
@@ -151,5 +156,5 @@ fn the_spec_declares_it_and_nothing_that_runs_would_change() {
         assert_eq!(compared.verdict, Verdict::Same, "{name}");
     }
     let glance = serde_json::to_string(&spec.services["glance"]).unwrap();
-    assert!(!glance.contains("rbd_store_pool"), "the declaration says it: {glance}");
+    assert!(!glance.contains("rbd_store_pool"), "the value comes from the declaration: {glance}");
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_rule_finds_its_place() {
+fn every_rule_has_a_schema() {
     let catalog = Catalog::load(&crate::testing::files(&[])).unwrap();
     let mut crd = serde_json::to_value(crd(&catalog).unwrap()).unwrap();
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -12,7 +12,7 @@ fn every_rule_finds_its_place() {
 }
 
 #[test]
-fn a_feature_whose_schema_is_none_is_named() {
+fn names_features_with_invalid_schemas() {
     let feature = "feature: colour\ndescription: x\nschema: {type: object, description: [x]}\ndefault: {}\n";
     let catalog = Catalog::load(&crate::testing::files(&[("values/features/colour.yaml", feature)])).unwrap();
     let error = crd(&catalog).unwrap_err().to_string();
@@ -24,10 +24,10 @@ fn a_feature_whose_schema_is_none_is_named() {
 }
 
 #[test]
-fn what_a_crd_may_not_say_is_left_out() {
+fn removes_unsupported_keywords() {
     let mut schema = json!({"type": "object", "default": {}, "additionalProperties": false, "properties": {
         "default": {"type": "string", "nullable": true, "x-osdpl-secret": true}, "list": {"type": "array", "items": {"type": "string", "default": "x"}}}});
-    structural(&mut schema);
+    make_structural(&mut schema);
     let kept = json!({"type": "object", "properties": {
         "default": {"type": "string"}, "list": {"type": "array", "items": {"type": "string"}}}});
     assert_eq!(schema, kept);

@@ -11,11 +11,11 @@ fn extended(additions: &[Addition]) -> (Catalog, Vec<String>) {
     (catalog, refused.into_iter().map(|refused| format!("{}: {}", refused.source, refused.message)).collect())
 }
 
-const BACK: &str = "service: back\ndescription: Made up.\ngroup: openstack\nreleases:\n  back:\n    needs: [{component: front/api}]\n    components: {back/api: Deployment}\n";
-const EDGE: &str = "preset: edge\ndescription: Made up.\nservices: [back]\n";
+const BACK: &str = "service: back\ndescription: A test.\ngroup: openstack\nreleases:\n  back:\n    needs: [{component: front/api}]\n    components: {back/api: Deployment}\n";
+const EDGE: &str = "preset: edge\ndescription: A test.\nservices: [back]\n";
 
 #[test]
-fn every_kind_of_file_can_be_added_and_they_may_speak_of_each_other() {
+fn adds_every_kind_of_file() {
     let (catalog, refused) = extended(&[
         addition("a", &[("presets.edge.yaml", EDGE)]),
         addition(
@@ -34,14 +34,14 @@ fn every_kind_of_file_can_be_added_and_they_may_speak_of_each_other() {
     assert!(catalog.presets.contains_key("edge") && catalog.features.contains_key("shape"));
     assert!(catalog.openstack.contains_key("2026.2") && catalog.services.contains_key("back"));
     assert_eq!(catalog.lock["back"].repository.as_deref(), Some("https://charts.example.org"));
-    assert_eq!(catalog.lock["front"].version, "1.0.0", "what was there stays");
+    assert_eq!(catalog.lock["front"].version, "1.0.0", "existing entries are kept");
     let place = catalog.added.get("presets/edge.yaml").map(String::as_str);
     assert!(place.is_some_and(|place| place.ends_with(", key presets.edge.yaml")), "{place:?}");
     assert!(!catalog.added.contains_key("presets/small.yaml"));
 }
 
 #[test]
-fn what_is_wrong_keeps_out_its_own_config_map_alone_and_is_told_with_key_and_line() {
+fn rejects_only_invalid_config_maps() {
     let good = || addition("good", &[("services.back.yaml", BACK)]);
     for (bad, expected) in [
         (
@@ -54,22 +54,22 @@ fn what_is_wrong_keeps_out_its_own_config_map_alone_and_is_told_with_key_and_lin
         ),
         (
             ("presets.x.yaml", "preset: y\ndescription: x\n"),
-            "key \"presets.x.yaml\": the file is called \"x\" and says it is \"y\"",
+            "key \"presets.x.yaml\": the file is named \"x\" but declares \"y\"",
         ),
         (
             ("presets.small.yaml", "preset: small\ndescription: x\n"),
-            "key \"presets.small.yaml\": the catalogue has presets/small.yaml itself",
+            "key \"presets.small.yaml\": the catalogue already has presets/small.yaml",
         ),
-        (("small.yaml", "preset: small\n"), "key \"small.yaml\" is no file of a catalogue; write services.NAME.yaml"),
-        (("lock.yaml", "charts: {front: {version: 9.9.9}}\n"), "key \"lock.yaml\": chart front is in the lock already"),
+        (("small.yaml", "preset: small\n"), "key \"small.yaml\" is not a catalogue file; write services.NAME.yaml"),
+        (("lock.yaml", "charts: {front: {version: 9.9.9}}\n"), "key \"lock.yaml\": chart front is already in the lock"),
         (("lock.yaml", "chart: {}\n"), "key \"lock.yaml\": line 1: unknown field `chart`"),
         (
             ("services.z.yaml", "service: z\ndescription: x\ngroup: infra\nreleases: {front: {}}\n"),
-            "key \"services.z.yaml\": release \"front\" is also one of values/services/front.yaml",
+            "key \"services.z.yaml\": release \"front\" is also in values/services/front.yaml",
         ),
         (
             ("services.a.yaml", "service: a\ndescription: x\ngroup: infra\nreleases: {front: {}}\n"),
-            "values/services/front.yaml: release \"front\" is also one of key \"services.a.yaml\"",
+            "values/services/front.yaml: release \"front\" is also in key \"services.a.yaml\"",
         ),
         (("services.back.yaml", BACK), "key \"services.back.yaml\": ConfigMap openstack/good has the same file"),
     ] {
@@ -81,7 +81,7 @@ fn what_is_wrong_keeps_out_its_own_config_map_alone_and_is_told_with_key_and_lin
 }
 
 #[test]
-fn who_can_not_be_without_a_refused_one_is_refused_too_and_a_circle_is_the_last_ones_fault() {
+fn rejects_dependents_and_closers_of_cycles() {
     let bad = BACK.replace("front/api", "front/ap");
     let (_, refused) =
         extended(&[addition("a", &[("presets.edge.yaml", EDGE)]), addition("b", &[("services.back.yaml", &bad)])]);
@@ -100,7 +100,7 @@ fn who_can_not_be_without_a_refused_one_is_refused_too_and_a_circle_is_the_last_
 }
 
 #[test]
-fn nothing_added_is_the_catalogue_itself() {
+fn no_additions_change_nothing() {
     let extended = extend(&files(&[]), &[]).unwrap();
     assert_eq!(extended.files, files(&[]));
 }

@@ -1,50 +1,57 @@
-//! Facts are known once a release is: whoever asks for them earlier, or asks a release that writes none, is told.
+//! Facts are known once a release is installed. Reports expressions that read them earlier, or that read facts of a
+//! release without any.
 
 use super::super::{Body, Catalog, Error, Fragment};
 use super::{fragments, unknown};
 use osdpl_values::expr::{Expression, Template};
 
-/// What is wrong with how the catalogue asks for facts.
+/// Checks the use of facts in the catalogue.
 pub(super) fn check(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early(catalog).filter(|(_, when)| when.asks("facts")) {
         let problem = format!(
-            "the condition `{}` asks for facts, which nobody knows before the releases are; ask the spec, or put it at a fragment of values",
+            "the condition `{}` reads facts, which are unknown until the releases are installed; use the spec, or move it to a fragment of values",
             when.source()
         );
         errors.push(Error::Other { file: file.to_owned(), problem });
     }
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
-    let told: Vec<&str> =
+    let releases_with_facts: Vec<&str> =
         releases().filter(|(_, release)| release.facts.is_some()).map(|(name, _)| name.as_str()).collect();
-    let mut look = |file: &str, field: &str, expression: &str| {
-        for name in facts_in(expression).filter(|name| !told.contains(name)) {
-            errors.push(unknown(file, field.to_owned(), "release with facts", name, told.iter().copied()));
+    let mut check_expression = |file: &str, field: &str, expression: &str| {
+        for name in facts_in(expression).filter(|name| !releases_with_facts.contains(name)) {
+            errors.push(unknown(
+                file,
+                field.to_owned(),
+                "release with facts",
+                name,
+                releases_with_facts.iter().copied(),
+            ));
         }
     };
     for service in catalog.services.values() {
         for (name, release) in &service.releases {
-            look(&service.file, &format!("releases.{name}.values"), &expressions(&release.base));
+            check_expression(&service.file, &format!("releases.{name}.values"), &expressions(&release.base));
         }
     }
     for Fragment { file, field, when, named, every, .. } in fragments(catalog) {
         if let Some(when) = when {
-            look(file, &format!("{field}.when"), when.source());
+            check_expression(file, &format!("{field}.when"), when.source());
         }
         let bodies = named.values().chain(every.as_ref().map(|every| &every.whole));
-        bodies.for_each(|body| look(file, field, &expressions(body)));
+        bodies.for_each(|body| check_expression(file, field, &expressions(body)));
     }
 }
 
-/// Every expression in a body, one a line, wherever in a text or a list it stands.
+/// Returns every expression in a body, one per line, at any place in texts and lists.
 fn expressions(body: &Body) -> String {
-    // Reading a text again takes its time.
+    // Parsing the values again is slow.
     if !body.source.contains("facts") {
         return String::new();
     }
     Template::expressions(&body.values()).join("\n")
 }
 
-/// The conditions that say which releases there are, and whether a spec is refused.
+/// Returns the conditions that decide which releases exist and whether a spec is valid.
 fn early(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
     let services = catalog.services.values().flat_map(|service| {
         let releases = service.releases.values();
@@ -61,12 +68,12 @@ fn early(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
     releases.chain(checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when))))
 }
 
-/// The releases that an expression asks for facts of, as `facts.name` or `facts['name']`.
+/// Returns the releases whose facts an expression reads, as `facts.name` or `facts['name']`.
 pub fn facts_in(expression: &str) -> impl Iterator<Item = &str> {
-    let places = expression
+    let matches = expression
         .match_indices("facts")
         .filter(|(place, _)| !expression[..*place].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)));
-    places.filter_map(|(place, word)| {
+    matches.filter_map(|(place, word)| {
         let rest = &expression[place + word.len()..];
         let quoted = rest.strip_prefix("['").or_else(|| rest.strip_prefix("[\""));
         let name = quoted.or_else(|| rest.strip_prefix('.'))?;
@@ -82,7 +89,7 @@ mod tests {
     use crate::testing::files;
 
     #[test]
-    fn an_expression_tells_whose_facts_it_asks_for() {
+    fn finds_releases_of_facts() {
         for (expression, expected) in [
             ("has(facts.store.network) ? facts.store.network : ''", vec!["store", "store"]),
             ("facts['ceph-rgw'].user + facts[\"a\"].b", vec!["ceph-rgw", "a"]),
@@ -93,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_that_nobody_writes_or_that_are_asked_for_too_early_are_refused() {
+    fn rejects_unknown_and_early_facts() {
         let front = files(&[])["values/services/front.yaml"].to_string();
         let with = |from: &str, to: &str| front.replace(from, to);
         for (text, expected) in [
@@ -121,15 +128,15 @@ mod tests {
                     "    plainJobs",
                     "    facts: made\n    awaits: [{component: store/db, when: has(facts.front.a)}]\n    plainJobs",
                 ),
-                "the condition `has(facts.front.a)` asks for facts, which nobody knows before the releases are",
+                "the condition `has(facts.front.a)` reads facts, which are unknown until the releases are installed",
             ),
             (
                 with("    plainJobs", "    facts: made\n    when: has(facts.front.a)\n    plainJobs"),
-                "the condition `has(facts.front.a)` asks for facts, which nobody knows before the releases are",
+                "the condition `has(facts.front.a)` reads facts, which are unknown until the releases are installed",
             ),
             (
                 with("    plainJobs", "    facts: Made_1\n    plainJobs"),
-                "releases.front.facts: \"Made_1\" is no name of a ConfigMap",
+                "releases.front.facts: \"Made_1\" is not a valid ConfigMap name",
             ),
         ] {
             let errors = Catalog::load(&files(&[("values/services/front.yaml", &text)])).unwrap_err().to_string();

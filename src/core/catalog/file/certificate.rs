@@ -1,38 +1,38 @@
-//! Certificates that pods, or a Gateway, take out of Secrets: `certificates` of a feature.
+//! The certificates of a feature: Secrets that pods or a Gateway use.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Secrets of one kind, and what they are to be good for.
+/// Secrets of one kind, and the requirements for them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificates {
-    /// A CEL condition; always where unset.
+    /// A CEL condition; unconditional if unset.
     #[serde(default)]
     pub when: Option<String>,
-    /// The field of the spec to look at.
+    /// The field of the spec to report.
     pub field: String,
-    /// The Secrets: a list of maps with `name`, `namespace` and `hosts` (the names that clients look for in the certificate; none where they look for
-    /// none); `${…}` as in values.
+    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`; `${…}` as in values. `hosts` are the names
+    /// that clients verify in the certificate; none if they verify no name.
     pub secrets: Value,
-    /// Under which keys they hold what.
+    /// The keys of the Secrets.
     pub keys: CertificateKeys,
-    /// Whether somebody has to bring them: that one is not there is told.
+    /// Whether users have to provide the Secrets. A missing one is then reported.
     #[serde(default)]
     pub brought: bool,
 }
 
-/// Under which keys a Secret holds what; what is unset is not looked at.
+/// The keys of a Secret. Content without a key here is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {
-    /// The certificate, and those that it follows from.
+    /// The certificate and its chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
     /// Its private key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The authorities that clients trust.
+    /// The CA certificates that clients trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authority: Option<String>,
 }

@@ -13,29 +13,29 @@ use osdpl_values::Values;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Service {
-    /// The service's name: the file's.
+    /// The name of the service, equal to the file name.
     pub service: String,
-    /// One line for people.
+    /// A one-line description.
     pub description: String,
-    /// Which common values it takes.
+    /// The group of common values that it takes.
     pub group: Group,
-    /// Its releases by name, unique over all services.
+    /// Its releases by name. Names are unique across all services.
     pub releases: BTreeMap<String, Release>,
-    /// The credentials it owns; expressions read them as `credentials.<service>.<name>`.
+    /// The credentials it owns. Expressions read them as `credentials.<service>.<name>`.
     #[serde(default)]
     pub credentials: BTreeMap<String, Credential>,
-    /// How it can live outside of the cluster.
+    /// The connection data if the service can run outside the cluster.
     #[serde(default)]
     pub external: Option<External>,
 }
 
-/// Which common values a service takes.
+/// A group of services that share common values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
-    /// Databases, brokers, caches, node networking.
+    /// Databases, message brokers, caches, node networking.
     Infra,
-    /// OpenStack's own services.
+    /// OpenStack services.
     Openstack,
 }
 
@@ -43,57 +43,61 @@ pub enum Group {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Release {
-    /// The chart's name; the release's where unset.
+    /// The name of the chart; that of the release if unset.
     #[serde(default)]
     pub chart: Option<String>,
-    /// The namespace that it is usually in, for charts that belong beside the cloud (cert-manager, rook-ceph); the resource's where unset.
-    /// What the spec says of the release comes first.
+    /// The usual namespace, for charts that are installed beside the cloud (cert-manager, rook-ceph); that of the
+    /// custom resource if unset. The spec of the release takes precedence.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// A CEL condition over the features; the release is always part of the service where unset.
+    /// A CEL condition over the features; if unset, the release is always part of the service.
     #[serde(default)]
     pub when: Option<String>,
-    /// Components that must be available before it may be submitted. The services that provide them become part of the cloud.
+    /// Components that must be available before the release may be installed. The services that provide them become
+    /// part of the cloud.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Components that its pods wait for by themselves, in upstream's init containers: no reason to hold the release back, but those who provide
-    /// them become part of the cloud, and go first where not all can.
+    /// Components that its own pods wait for, in upstream's init containers. They do not hold the release back, but the
+    /// services that provide them become part of the cloud, and go first if not all can start at once.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// Components without which it is of no use, in no order (pods of both may wait for each other): the services that provide them become part of
-    /// the cloud, unless the spec disables them, which is warned of.
+    /// Components without which it is of no use, in no particular order, because pods of both may wait for each other.
+    /// The services that provide them become part of the cloud. If the spec disables one, a warning is reported.
     #[serde(default)]
     pub alongside: Vec<Need>,
-    /// `application/component` to the kind of its workload.
+    /// Maps `application/component` to the kind of its workload.
     #[serde(default)]
     pub components: BTreeMap<String, WorkloadKind>,
-    /// Its API, which is asked whether it answers.
+    /// Its API, which is probed.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
-    /// Components of which more than half of the pods must be ready: no node is drained that would leave fewer.
+    /// Components of which more than half of the pods must be ready. A drain that would leave fewer is refused.
     #[serde(default)]
     pub quorum: Vec<String>,
-    /// The `CronJobs` that are tests, by `application/component`, each with where its results are kept: how the last run ended is told in the status.
+    /// The `CronJobs` that are tests, by `application/component`, each with the place of its results. The status
+    /// reports the result of the last run.
     #[serde(default)]
     pub tests: BTreeMap<String, String>,
-    /// The nodes that its API knows as hosts of instances.
+    /// The nodes that its API knows as hypervisors.
     #[serde(default)]
     pub hosts: Option<Hosts>,
-    /// The `DaemonSets` that take values for some nodes alone, by the name that the chart's overrides have for them, without the chart's own.
+    /// The `DaemonSets` that accept values for some nodes, by their name in the chart's overrides without the chart's
+    /// own name.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// The names of its Jobs that are no hooks.
+    /// The names of Jobs that are not hooks.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
-    /// The `ConfigMap`, in the release's namespace, into which a Job of the release's own writes what it has made: expressions see
-    /// each key as the text `facts.<release>.<key>`, and no key as long as it is not there.
+    /// The `ConfigMap`, in the release's namespace, in which a Job of the release records what it created. Expressions
+    /// read each key as the text `facts.<release>.<key>`. The key is missing until it is recorded.
     #[serde(default)]
     pub facts: Option<String>,
-    /// Secrets that an uninstall leaves behind (upstream's pre-install hooks with `resource-policy: keep`): removed by Purge alone.
+    /// Secrets that an uninstall leaves behind (upstream's pre-install hooks with `resource-policy: keep`). Only Purge
+    /// removes them.
     #[serde(default)]
     pub kept_secrets: Vec<String>,
-    /// A CEL expression for a digest of what running guests hold on to, `none` for nothing: when it
-    /// changes, the upgrade waits for approval.
+    /// A CEL expression for a digest of everything that running instances depend on; `none` if there is nothing. An
+    /// upgrade that changes it waits for approval.
     #[serde(default)]
     pub guests: Option<String>,
     /// Helm's `--timeout`, per hook, in seconds.
@@ -108,58 +112,58 @@ pub struct Release {
     /// Paths whose chart default is removed.
     #[serde(default)]
     pub unset: Vec<String>,
-    /// Corrections and conditional values of this release alone: `releases` and `every` are not allowed in them.
+    /// Fixes and conditional values of this release. `releases` and `every` are not allowed in them.
     #[serde(default)]
     pub fragments: Vec<OwnFragment>,
 }
 
-/// The nodes that an API knows as hosts of instances.
+/// The nodes that an API knows as hypervisors.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Hosts {
     /// The component whose pods run on them: `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
-    /// The `CronJob` that makes new ones known to the rest of the cloud, on a schedule, and that is run at once when there is one.
+    /// The `CronJob` that registers new nodes with the rest of the cloud. It is also run at once for a new node.
     pub discovered_by: String,
 }
 
 fn component<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Component, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let wrong = || format!("{text:?} is no component; write application/component, such as nova/compute");
-    Component::parse(&text).ok_or_else(wrong).map_err(D::Error::custom)
+    let invalid = || format!("{text:?} is not a component; write application/component, such as nova/compute");
+    Component::parse(&text).ok_or_else(invalid).map_err(D::Error::custom)
 }
 
 /// The API of a release.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Endpoint {
-    /// The component that answers: `application/component`.
+    /// The component that serves the API: `application/component`.
     pub component: String,
-    /// Its name below the charts' `endpoints`, which is its type in Keystone's catalogue.
+    /// Its name below the charts' `endpoints`, which is the service type in Keystone's catalogue.
     pub endpoint: String,
-    /// The Service, as the chart calls it.
+    /// The name of the Service in the chart.
     pub service: String,
     /// The port's name below `endpoints.<endpoint>.port`.
-    #[serde(default = "api")]
+    #[serde(default = "default_port_name")]
     pub port_name: String,
-    /// The chart's TCP port of the internal endpoint.
+    /// The TCP port of the internal endpoint in the chart.
     pub port: u16,
-    /// What is asked for: something that answers without a token.
+    /// The path of the probe, which must answer without a token.
     pub path: String,
-    /// The HTTP codes that are accepted; 300 is how OpenStack's APIs tell several versions.
-    #[serde(default = "well")]
+    /// The accepted HTTP status codes. OpenStack APIs return 300 to list several versions.
+    #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
-    /// Whether it is Keystone: its versions are read, and its catalogue with the administrator's token.
+    /// Whether it is Keystone. Its versions are read, and its catalogue with the administrator's token.
     #[serde(default)]
     pub keystone: bool,
 }
 
-fn api() -> String {
+fn default_port_name() -> String {
     "api".into()
 }
 
-fn well() -> Vec<u16> {
+fn default_accept() -> Vec<u16> {
     vec![200, 300]
 }
 
@@ -171,7 +175,7 @@ fn yes() -> bool {
     true
 }
 
-/// A component that must be there.
+/// A required component.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Need {
@@ -193,30 +197,32 @@ pub enum WorkloadKind {
     DaemonSet,
 }
 
-/// A `DaemonSet` that takes values for some nodes alone.
+/// A `DaemonSet` that accepts values for some nodes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonSet {
-    /// How its chart takes them.
+    /// The format in which its chart accepts them.
     pub form: Form,
-    /// `application/component` of its pods.
+    /// The component of its pods: `application/component`.
     pub component: String,
-    /// A CEL condition for its being part of the cloud.
+    /// A CEL condition under which it is part of the cloud.
     #[serde(default)]
     pub when: Option<String>,
-    /// Paths that end in what all nodes share (scripts, the pods themselves), so that they can't differ by node.
+    /// Paths that end in objects shared by all nodes (scripts, the pods themselves), so that they can't differ between
+    /// nodes.
     #[serde(default)]
     pub shared: Vec<String>,
 }
 
-/// How a chart takes values for some nodes alone (helm-toolkit's `daemonset_overrides` and `daemonset_overrides_root`).
+/// The format of values for some nodes (helm-toolkit's `daemonset_overrides` and `daemonset_overrides_root`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// `conf.overrides.<chart>_<daemonset>.{labels,hosts}`: what is below `conf` alone; of a node's entries the last by label counts, and
-    /// one by name before all of them.
+    /// `conf.overrides.<chart>_<daemonset>.{labels,hosts}`: only values below `conf`. Of several entries that match a
+    /// node, the last one by label wins, and one by name wins over all of them.
     Conf,
-    /// `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`: any value; a node that two entries fit gets no pod at all.
+    /// `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`: any value. A node that matches two entries gets
+    /// no pod at all.
     Root,
 }
 
@@ -224,19 +230,19 @@ pub enum Form {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Credential {
-    /// What it looks like.
+    /// The format of the credential.
     #[serde(default)]
     pub kind: CredentialKind,
-    /// How many characters (bytes for `base64`).
+    /// The number of characters (bytes for `base64`).
     #[serde(default = "thirty_two")]
     pub length: usize,
-    /// One line for people.
+    /// A one-line description.
     #[serde(default)]
     pub description: String,
-    /// What changing it needs beyond an upgrade; nothing where empty.
+    /// Steps that a rotation needs besides an upgrade; empty if none.
     #[serde(default)]
     pub rotation: String,
-    /// Whether it must be given by the user when the service is external.
+    /// Whether the user must provide it if the service is external.
     #[serde(default)]
     pub external: bool,
 }
@@ -245,11 +251,11 @@ fn thirty_two() -> usize {
     32
 }
 
-/// What a credential looks like.
+/// The format of a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialKind {
-    /// `[A-Za-z0-9]`: upstream's scripts split URIs naively.
+    /// `[A-Za-z0-9]`, because upstream's scripts split URIs naively.
     #[default]
     Password,
     /// Hexadecimal digits.
@@ -260,7 +266,7 @@ pub enum CredentialKind {
     Base64,
 }
 
-/// How a service can live outside of the cluster.
+/// The connection data of a service outside the cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct External {

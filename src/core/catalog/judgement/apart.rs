@@ -1,4 +1,4 @@
-//! `values/rules.yaml`: servers that decide by majority, of which each is worth something only on a node of its own.
+//! `values/rules.yaml`: quorum-based servers, each of which needs a node of its own.
 
 use serde::Deserialize;
 
@@ -7,21 +7,21 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// Servers that decide by majority.
+/// Quorum-based servers.
 #[derive(Debug)]
 pub struct Apart {
-    /// The chart that runs them, in whatever releases.
+    /// The chart that runs them, in any release.
     pub chart: String,
-    /// What they are, for people: `database servers`.
+    /// A name for messages: `database servers`.
     pub what: String,
-    /// Where the values say how many there are.
+    /// The path of the number of servers.
     pub replicas: Path,
-    /// What an even number of them is wrong for, after `an even number of database servers`.
+    /// The problem of an even number, as the text after `an even number of database servers`.
     pub even: String,
-    /// Where the values say which nodes may run them: `node_selector_key` and `node_selector_value` are below. `labels.` and the last key of
-    /// `replicas` where unset.
+    /// The path of the node selector: `node_selector_key` and `node_selector_value` are below it. `labels.` and the
+    /// last key of `replicas` if unset.
     pub labels: Option<Path>,
-    /// The key of the label by which the chart chooses nodes where nobody says so; that of the control plane where unset.
+    /// The chart's default for the key of the node label; that of the control plane if unset.
     pub node: Option<String>,
 }
 

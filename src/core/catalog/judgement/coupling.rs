@@ -1,4 +1,4 @@
-//! `values/couplings.yaml`: what several charts must be told alike.
+//! `values/couplings.yaml`: settings that must be equal in several charts.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,35 +8,35 @@ use super::Reader;
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// Where the table is.
+/// The path of the table.
 const FILE: &str = "values/couplings.yaml";
 
-/// Something that several charts must be told alike.
+/// A setting that must be equal in several charts.
 #[derive(Debug)]
 pub struct Coupling {
-    /// What it is, for people: `the Keystone region`.
+    /// A name for messages: `the Keystone region`.
     pub what: String,
-    /// Why it must be the same.
+    /// The reason why it must be equal.
     pub why: String,
-    /// What to do beside making them equal; nothing where empty.
+    /// A further step besides making the values equal; empty if none.
     pub remedy: String,
-    /// Upstream's own, where nobody sets it; unset places are left out where it is unknown.
+    /// Upstream's default. If it is unknown, unset places are ignored.
     pub default: Option<Value>,
-    /// What all must be, where that is known.
+    /// The expected value, if it is known.
     pub expected: Option<Expression>,
-    /// The release that serves everybody who has no server of his own: `rabbitmq`, where release `rabbitmq-nova` is nova's. Each server and those
-    /// that it serves must be told alike, and nothing between two.
+    /// The release that serves all others without a server of their own: `rabbitmq`, if release `rabbitmq-nova` is
+    /// nova's. The values must be equal between a server and its clients, but not between two servers.
     pub server: Option<String>,
-    /// Where it is said.
+    /// The places of the setting.
     pub places: Vec<Place>,
 }
 
-/// Where something is said.
+/// A place of the setting.
 #[derive(Debug)]
 pub struct Place {
-    /// The release; every one whose chart has the key where unset.
+    /// The release; if unset, every release whose chart has the key.
     pub release: Option<String>,
-    /// The path; a key `*` is any one.
+    /// The path; a key `*` matches any key.
     pub path: Path,
 }
 
@@ -92,8 +92,8 @@ fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> Coupling {
             .ok()
     });
     let places = entry.places.into_iter().enumerate();
-    let places = places.filter_map(|(at, place)| {
-        let field = format!("{field}.places[{at}]");
+    let places = places.filter_map(|(position, place)| {
+        let field = format!("{field}.places[{position}]");
         let path = match &place.release {
             Some(name) => reader.path(FILE, &field, Some(name), &place.path)?,
             None => Path::parse(&place.path)

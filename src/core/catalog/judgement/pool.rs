@@ -1,4 +1,4 @@
-//! `values/rules.yaml`: pods whose processes keep pools of connections to the database.
+//! `values/rules.yaml`: pods whose processes keep pools of database connections.
 
 use serde::Deserialize;
 
@@ -6,23 +6,25 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// Pods of one kind: pods × (workers + beside) × pools × (`max_pool_size` + `max_overflow`) connections at most.
+/// Pods of one kind. They open at most pods × (workers + beside) × pools × (`max_pool_size` + `max_overflow`)
+/// connections.
 #[derive(Debug)]
 pub struct Pool {
-    /// The release that runs them.
+    /// The release of the pods.
     pub release: String,
-    /// Where its values say how many pods there are; 1 where nobody does.
+    /// The path of the number of pods; 1 if unset.
     pub pods: Path,
-    /// Where they say how many workers a pod has, as a number or, in a text, behind `processes=`: the first that is set counts.
+    /// The paths of the number of workers per pod. The value is a number, or a text with `processes=`. The first path
+    /// with a value wins.
     pub workers: Vec<Path>,
-    /// How many workers it has where nobody says so.
+    /// The number of workers if no path has a value.
     pub processes: u64,
-    /// Processes beside the workers.
+    /// The number of processes besides the workers.
     pub beside: u64,
-    /// How many pools each process has.
+    /// The number of pools per process.
     pub pools: u64,
-    /// The section with `max_pool_size` and `max_overflow`; where there is none, or nothing of the two in it, a process is counted with one
-    /// connection.
+    /// The section with `max_pool_size` and `max_overflow`. Without it, or without both options in it, a process counts
+    /// as one connection.
     pub section: Option<Path>,
 }
 

@@ -1,4 +1,4 @@
-//! `values/rules.yaml`: what must hold between values.
+//! `values/rules.yaml`: conditions on values.
 
 use serde::Deserialize;
 
@@ -7,21 +7,21 @@ use super::{Judgements, Reader, apart, pool, shared};
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// Where the table is.
+/// The path of the table.
 pub(super) const FILE: &str = "values/rules.yaml";
 
-/// A rule over the final values of releases: where `when` holds, `message` is said.
+/// A rule over the final values of releases: reports `message` if `when` holds.
 #[derive(Debug)]
 pub struct Rule {
-    /// The releases that it is about; it speaks only where all are wanted.
+    /// The releases that it is about. It only applies if all of them are part of the cloud.
     pub releases: Vec<String>,
-    /// When it speaks. What it reads of values that nobody sets makes it silent.
+    /// The condition for the message. If it reads values that nobody sets, nothing is reported.
     pub when: Expression,
-    /// Whether it refuses or warns.
+    /// Whether the rule is an error or a warning.
     pub level: Level,
-    /// The first of `releases` is blamed at this path.
+    /// The path to report, in the first of `releases`.
     pub path: Path,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub message: String,
 }
 
@@ -50,7 +50,7 @@ struct Entry {
     message: String,
 }
 
-/// The tables of the file.
+/// Reads the tables of the file.
 pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> Judgements {
     let Some(text) = files.get(FILE) else { return Judgements::default() };
     let file: File = text.read(FILE).unwrap_or_else(|error| {

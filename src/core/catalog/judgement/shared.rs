@@ -1,4 +1,5 @@
-//! `values/rules.yaml`: claims whose volume pods on several nodes mount at once, and what makes volumes that can't be mounted so.
+//! `values/rules.yaml`: volume claims that pods on several nodes mount at once, and provisioners whose volumes do not
+//! support that.
 
 use serde::Deserialize;
 
@@ -8,16 +9,16 @@ use super::rule::FILE;
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// A claim that is shared (`ReadWriteMany`).
+/// A shared claim (`ReadWriteMany`).
 #[derive(Debug)]
 pub struct Shared {
     /// The release.
     pub release: String,
-    /// Where its values name the class of the claim.
+    /// The path of the claim's storage class.
     pub class: Path,
-    /// Where they say whether there is such a claim at all; there is one where nobody says anything.
+    /// The path of the value that disables the claim; the claim exists if it is unset.
     pub unless_false: Option<Path>,
-    /// When the values of the release share it at all, seen as rules see them; always where nothing is said.
+    /// The condition under which the claim is shared, with the variables of rules; unconditional if `None`.
     pub when: Option<Expression>,
 }
 

@@ -1,50 +1,51 @@
-//! The words of a tree of keys: types, names of entries, and what stands for what.
+//! The notation of key trees: types, names of list entries, and markers.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How a tree writes a key that templates read and `values.yaml` does not have.
+/// The marker of a key that templates read and `values.yaml` does not have.
 pub const READ: &str = "read";
 
-/// The key, in a map, that says of all others that they may be read.
+/// The map key which states that any other key may be read.
 pub const ANY_KEY: &str = "*";
 
-/// What a chart's default is.
+/// The type of a chart's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum KeyType {
-    /// A map that is empty in the chart: free-form.
+    /// A map that is empty in the chart, so that it takes any keys.
     Map,
     /// A list.
     List,
-    /// A text.
+    /// A string.
     String,
     /// A number.
     Number,
     /// `true` or `false`.
     Boolean,
-    /// Nothing.
+    /// Null.
     Null,
 }
 
-/// What a tree writes before a default that is a short text.
+/// The prefix of a default that is a short string.
 pub const TEXT: char = '=';
 
-/// The longest text that a tree holds, in characters.
-const LONGEST: usize = 60;
+/// The maximum length of a string in a tree, in characters.
+const MAX_LENGTH: usize = 60;
 
-/// Whether a text is short enough for a tree: values are, scripts are not.
+/// Whether a string is short enough for a tree. Settings are, scripts are not.
 pub fn is_short(text: &str) -> bool {
-    text.chars().count() <= LONGEST && !text.contains('\n')
+    text.chars().count() <= MAX_LENGTH && !text.contains('\n')
 }
 
-/// What an entry of a list is called in a tree, and for people: a short one by itself, as JSON where it is no text, a long one by its size.
+/// Returns the name of a list entry in a tree and in messages: a short one is written out, as JSON if it is not a
+/// string; a long one is described by its size.
 pub fn entry_name(entry: &Value) -> String {
     let text = entry.as_str().map_or_else(|| entry.to_string(), str::to_owned);
     if is_short(&text) { text } else { entry_shape(entry) }
 }
 
-/// What an entry of a list is called without what it says.
+/// Describes a list entry without its content.
 pub fn entry_shape(entry: &Value) -> String {
     match entry {
         Value::Object(map) => format!("a map of {}", map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
@@ -54,7 +55,7 @@ pub fn entry_shape(entry: &Value) -> String {
 }
 
 impl KeyType {
-    /// As it is written in `values/keys`.
+    /// Returns the name used in `values/keys`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Map => "map",
@@ -66,7 +67,7 @@ impl KeyType {
         }
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Object(_) => Self::Map,

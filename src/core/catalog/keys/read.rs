@@ -1,4 +1,4 @@
-//! A tree of keys, read out of JSON or YAML.
+//! Deserializes a key tree from JSON or YAML.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Number;
 
 use super::{KeyTree, KeyType, READ, TEXT};
 
-/// By hand: what serde makes for an untagged enum copies every level of the tree before it looks at it.
+/// Written by hand, because the derived code for an untagged enum buffers every level of the tree.
 impl<'de> Deserialize<'de> for KeyTree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Tree)

@@ -1,4 +1,4 @@
-//! What someone's feature says of its values: a schema that says what it seems to, and a default that it lets through.
+//! Checks the schema and the default of a user's feature.
 
 use serde_json::Value;
 
@@ -6,9 +6,9 @@ use super::super::did_you_mean;
 use super::super::schema::{Nulls, below, faults};
 use osdpl_values::expr;
 
-/// The words of schemas that values are judged by, or that only describe, as `title` and a `default` within do: what is filled in where nobody says
-/// anything is the feature's own. Whatever begins with `x-` is for Kubernetes, or a mark of ours.
-const WORDS: [&str; 22] = [
+/// The supported keywords of schemas. Some only describe, such as `title`; a nested `default` has no effect either,
+/// because a feature has its own default. Keywords that begin with `x-` are Kubernetes' extensions or our marks.
+const KEYWORDS: [&str; 22] = [
     "additionalProperties",
     "default",
     "description",
@@ -33,57 +33,57 @@ const WORDS: [&str; 22] = [
     "type",
 ];
 
-/// The types of values.
+/// The supported types.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What is wrong with the schema, and, where nothing is, with the default.
+/// Returns the errors of the schema or, if there are none, of the default.
 pub(super) fn problems(schema: &Value, default: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
-    look(schema, "schema", &mut wrong);
+    check_schema(schema, "schema", &mut wrong);
     if wrong.is_empty() {
         let faults = faults(schema, default, "default", Nulls::Dropped);
-        let said = |field: String| {
-            format!("{field}: the feature's own schema does not let this through; correct the default, or the schema")
+        let error = |field: String| {
+            format!("{field}: the feature's own schema does not allow this; correct the default or the schema")
         };
-        wrong.extend(faults.into_iter().map(|fault| said(fault.field)));
+        wrong.extend(faults.into_iter().map(|fault| error(fault.field)));
     }
     wrong
 }
 
-fn look(schema: &Value, place: &str, wrong: &mut Vec<String>) {
+fn check_schema(schema: &Value, location: &str, wrong: &mut Vec<String>) {
     let Some(map) = schema.as_object() else {
-        wrong.push(format!("{place}: this is no schema; write a map such as {{type: string}}"));
+        wrong.push(format!("{location}: this is not a schema; write a map such as {{type: string}}"));
         return;
     };
-    for word in map.keys().filter(|word| !WORDS.contains(&word.as_str()) && !word.starts_with("x-")) {
-        let hint = did_you_mean(word, WORDS);
+    for keyword in map.keys().filter(|keyword| !KEYWORDS.contains(&keyword.as_str()) && !keyword.starts_with("x-")) {
+        let hint = did_you_mean(keyword, KEYWORDS);
         wrong.push(format!(
-            "{}: no value is judged by this word{hint}; there are {}",
-            below(place, word),
-            WORDS.join(", ")
+            "{}: this keyword is not supported{hint}; available are {}",
+            below(location, keyword),
+            KEYWORDS.join(", ")
         ));
     }
     if let Some(kind) = map.get("type").filter(|kind| kind.as_str().is_none_or(|kind| !TYPES.contains(&kind))) {
         let hint = did_you_mean(kind.as_str().unwrap_or_default(), TYPES);
-        wrong.push(format!("{place}.type: {kind} is no type{hint}; there are {}", TYPES.join(", ")));
+        wrong.push(format!("{location}.type: {kind} is not a type{hint}; available are {}", TYPES.join(", ")));
     }
     if let Some(pattern) = map.get("pattern") {
-        let problem = pattern.as_str().map_or(Some("it is no text".to_owned()), expr::pattern_problem);
-        wrong.extend(
-            problem.map(|problem| format!("{place}.pattern: this is no regular expression: {problem}; correct it")),
-        );
+        let problem = pattern.as_str().map_or(Some("it is not a string".to_owned()), expr::pattern_problem);
+        wrong.extend(problem.map(|problem| {
+            format!("{location}.pattern: this is not a valid regular expression: {problem}; correct it")
+        }));
     }
     match map.get("properties") {
         None => {}
         Some(Value::Object(all)) => {
-            let place = format!("{place}.properties");
-            all.iter().for_each(|(name, schema)| look(schema, &below(&place, name), wrong));
+            let location = format!("{location}.properties");
+            all.iter().for_each(|(name, schema)| check_schema(schema, &below(&location, name), wrong));
         }
-        Some(_) => wrong.push(format!("{place}.properties: this is no map; write each property with its schema")),
+        Some(_) => wrong.push(format!("{location}.properties: this is not a map; write each property with its schema")),
     }
-    for word in ["items", "additionalProperties"] {
-        if let Some(schema) = map.get(word).filter(|schema| !(schema.is_boolean() && word != "items")) {
-            look(schema, &below(place, word), wrong);
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(schema) = map.get(keyword).filter(|schema| !(schema.is_boolean() && keyword != "items")) {
+            check_schema(schema, &below(location, keyword), wrong);
         }
     }
 }
@@ -93,8 +93,8 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::testing::files;
 
-    /// What is said of a feature with this schema, default and message of a check.
-    fn told(schema: &str, default: &str, message: &str) -> String {
+    /// Returns the errors of a feature with this schema, default and check message.
+    fn load_errors(schema: &str, default: &str, message: &str) -> String {
         let text = format!(
             "feature: colour\ndescription: x\nschema: {schema}\ndefault: {default}\n\
              checks: [{{when: 'true', level: error, field: spec.features.colour, message: '{message}'}}]\n"
@@ -106,42 +106,46 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_judges_nothing_and_a_default_that_it_refuses_are_told() {
+    fn rejects_invalid_schemas_and_defaults() {
         let sound = "{type: object, title: Colours, externalDocs: {url: 'https://colours.example.org'}, properties: {name: {type: string, default: red, pattern: '^[a-z]+$'}, sizes: {type: array, items: {type: integer}}}}";
-        assert_eq!(told(sound, "{name: red, sizes: [1]}", "x"), "");
+        assert_eq!(load_errors(sound, "{name: red, sizes: [1]}", "x"), "");
         for (schema, default, expected) in [
-            ("{type: objekt}", "{}", "schema.type: \"objekt\" is no type, did you mean \"object\"?; there are array"),
+            (
+                "{type: objekt}",
+                "{}",
+                "schema.type: \"objekt\" is not a type, did you mean \"object\"?; available are array",
+            ),
             (
                 "{type: object, propertys: {}}",
                 "{}",
-                "schema.propertys: no value is judged by this word, did you mean \"properties\"?; there are ",
+                "schema.propertys: this keyword is not supported, did you mean \"properties\"?; available are ",
             ),
             (
                 "{type: object, properties: {name: {type: string, pattern: '(['}}}",
                 "{}",
-                "schema.properties.name.pattern: this is no regular expression: ",
+                "schema.properties.name.pattern: this is not a valid regular expression: ",
             ),
-            ("{type: object, properties: [name]}", "{}", "schema.properties: this is no map; write each property"),
-            ("{type: array, items: string}", "[]", "schema.items: this is no schema; write a map"),
-            (sound, "{nmae: red}", "default.nmae: the feature's own schema does not let this through; correct"),
-            (sound, "{sizes: [one]}", "default.sizes[0]: the feature's own schema does not let this through; correct"),
-            (sound, "[]", "default: the feature's own schema does not let this through; correct"),
+            ("{type: object, properties: [name]}", "{}", "schema.properties: this is not a map; write each property"),
+            ("{type: array, items: string}", "[]", "schema.items: this is not a schema; write a map"),
+            (sound, "{nmae: red}", "default.nmae: the feature's own schema does not allow this; correct"),
+            (sound, "{sizes: [one]}", "default.sizes[0]: the feature's own schema does not allow this; correct"),
+            (sound, "[]", "default: the feature's own schema does not allow this; correct"),
         ] {
-            let said = told(schema, default, "x");
-            assert!(said.starts_with(&format!("values/features/colour.yaml: {expected}")), "{said}");
+            let error = load_errors(schema, default, "x");
+            assert!(error.starts_with(&format!("values/features/colour.yaml: {expected}")), "{error}");
         }
     }
 
     #[test]
-    fn what_a_check_says_is_looked_at_before_anybody_reads_it() {
+    fn rejects_invalid_check_messages() {
         for (message, expected) in [
-            ("${nonsense(} it", "`nonsense(` is no CEL expression"),
+            ("${nonsense(} it", "`nonsense(` is not a valid CEL expression"),
             ("${feature.colour}", "`feature.colour` uses `feature`, which does not exist"),
-            ("${credentials.store.admin}", "checks[0].message: `credentials.store.admin` asks for a secret"),
-            ("${facts.store.id}", "checks[0].message: `facts.store.id` asks for facts"),
+            ("${credentials.store.admin}", "checks[0].message: `credentials.store.admin` reads a secret"),
+            ("${facts.store.id}", "checks[0].message: `facts.store.id` reads facts"),
         ] {
-            let said = told("{type: object}", "{}", message);
-            assert!(said.contains(expected), "{said}");
+            let error = load_errors("{type: object}", "{}", message);
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

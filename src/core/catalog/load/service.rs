@@ -8,7 +8,7 @@ use osdpl_values::Path;
 
 impl Loader<'_> {
     pub(super) fn service(&mut self, name: &str, entry: file::Service) -> Service {
-        self.named("values/services/", name, &entry.service);
+        self.check_name("values/services/", name, &entry.service);
         let path = format!("values/services/{name}.yaml");
         let releases = entry.releases.into_iter();
         let releases = releases.map(|(name, release)| (name.clone(), self.release(&path, &name, release))).collect();
@@ -82,7 +82,7 @@ impl Loader<'_> {
         let is_label = |text: &str| osdpl_values::expr::matches(text, "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$");
         if !is_label(namespace) {
             let problem = format!(
-                "{field}.namespace: {namespace:?} is no name of a namespace; write lower-case letters, digits and dashes, 63 at most"
+                "{field}.namespace: {namespace:?} is not a valid namespace name; write lower-case letters, digits and dashes, 63 at most"
             );
             self.errors.push(Error::Other { file: path.into(), problem });
         }
@@ -91,16 +91,17 @@ impl Loader<'_> {
     fn config_map(&mut self, path: &str, field: &str, name: &str) {
         if name.len() > 253 || !osdpl_values::expr::matches(name, "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$") {
             let problem = format!(
-                "{field}.facts: {name:?} is no name of a ConfigMap; write lower-case letters, digits, dashes and dots, 253 at most"
+                "{field}.facts: {name:?} is not a valid ConfigMap name; write lower-case letters, digits, dashes and dots, 253 at most"
             );
             self.errors.push(Error::Other { file: path.into(), problem });
         }
     }
 
     fn endpoint(&mut self, path: &str, field: &str, entry: file::Endpoint) -> Option<Endpoint> {
-        let file::Endpoint { component, endpoint, service, port_name, port, path: asked, accept, keystone } = entry;
+        let file::Endpoint { component, endpoint, service, port_name, port, path: probe_path, accept, keystone } =
+            entry;
         let component = self.component(path, &format!("{field}.component"), &component)?;
-        Some(Endpoint { component, endpoint, service, port_name, port, path: asked, accept, keystone })
+        Some(Endpoint { component, endpoint, service, port_name, port, path: probe_path, accept, keystone })
     }
 
     fn daemonset(&mut self, path: &str, field: &str, name: &str, entry: file::DaemonSet) -> Option<DaemonSet> {

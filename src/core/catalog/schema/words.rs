@@ -1,4 +1,4 @@
-//! What a schema has against a value, in our words: what stands there, what is wanted, and what to write.
+//! Messages for schema violations: the value, the expectation, and the remedy.
 
 use serde_json::{Map, Value};
 
@@ -6,36 +6,42 @@ use super::super::did_you_mean;
 use super::mistyped::mistyped;
 use super::{Fault, Problem};
 
-/// The longest text that is repeated.
+/// The maximum length of a value that is quoted.
 pub(super) const SHOWN: usize = 80;
-/// How many keys of a map are named.
+/// The maximum number of keys that are listed.
 pub(super) const KEYS: usize = 12;
 
-/// What is wrong, and what to do. An address may have a password in it: whoever asks takes that out.
+/// Describes a violation and the remedy. Callers must redact passwords in URLs.
 pub fn said(fault: &Fault<'_>, described: Option<&str>) -> String {
     let Fault { value, schema, problem, .. } = fault;
     match problem {
-        Problem::Type(wanted) => mistyped(wanted, value, schema),
+        Problem::Type(expected) => mistyped(expected, value, schema),
         Problem::Enum(allowed) => {
             let hint = value.as_str().map(|text| did_you_mean(text, allowed.iter().filter_map(Value::as_str)));
             let hint = hint.unwrap_or_default();
-            format!("{} is not one of {}{hint}; choose one of them", repeated(value), list(allowed))
+            format!("{} is not one of {}{hint}; choose one of them", quote(value), list(allowed))
         }
         Problem::Longer(_) | Problem::Shorter(_) => {
             let length = value.as_str().unwrap_or_default().chars().count();
-            let wanted = range(&schema["minLength"], &schema["maxLength"]);
-            format!("has {length} characters, and {wanted} are taken; write another{}", example(schema, described))
+            let expected = range(&schema["minLength"], &schema["maxLength"]);
+            format!(
+                "has {length} characters, but {expected} are allowed; write another value{}",
+                example(schema, described)
+            )
         }
         Problem::Pattern(pattern) => match described {
-            Some(described) => format!("{} does not match {pattern}; what belongs there: {described}", repeated(value)),
-            None => format!("{} does not match {pattern}; correct it", repeated(value)),
+            Some(described) => format!("{} does not match {pattern}; expected: {described}", quote(value)),
+            None => format!("{} does not match {pattern}; correct it", quote(value)),
         },
-        Problem::Time => format!("{} is no time; write it as in 2026-11-21T12:00:00Z", repeated(value)),
+        Problem::Time => format!("{} is not a valid time; write it like 2026-11-21T12:00:00Z", quote(value)),
         Problem::Below(_) => format!("{value} is too small; write {}", number(schema)),
         Problem::Above(_) => format!("{value} is too large; write {}", number(schema)),
-        Problem::TooMany(most) => format!("has {} entries, and may have {most} at most; take some out", count(value)),
+        Problem::TooMany(most) => format!("has {} entries, but at most {most} are allowed; remove some", count(value)),
         Problem::TooFewItems(least) | Problem::TooFewProperties(least) => {
-            format!("must have {least} or more, and has {}; add what is missing, or leave the field out", count(value))
+            format!(
+                "must have at least {least} entries, but has {}; add the missing ones or remove the field",
+                count(value)
+            )
         }
         Problem::Required => format!("is required; {}", missing(schema, described)),
         Problem::Unknown(key, known) => {
@@ -45,56 +51,56 @@ pub fn said(fault: &Fault<'_>, described: Option<&str>) -> String {
     }
 }
 
-/// What a schema says that a field below it is for.
+/// Returns the description of a field in a schema.
 pub fn described<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // Items and entries are not among the names; what is said of a list is said of them.
+    // Items and entries are not among the names. They share the description of their list or map.
     let inner = |mut schema: &'a Value| {
-        let mut said = schema["description"].as_str();
+        let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
             if !below.is_object() {
                 break;
             }
             schema = below;
-            said = schema["description"].as_str().or(said);
+            description = schema["description"].as_str().or(description);
         }
-        (schema, said)
+        (schema, description)
     };
     let at = names.fold(inner(schema), |(schema, _), name| inner(&schema["properties"][name]));
     at.1
 }
 
-/// What is to be written where nothing stands.
+/// Describes how to set a missing field.
 fn missing(schema: &Value, described: Option<&str>) -> String {
     if let Some(allowed) = schema["enum"].as_array() {
         return format!("set it to one of {}", list(allowed));
     }
-    let what = match schema["type"].as_str() {
-        Some("string") => "a text",
+    let kind = match schema["type"].as_str() {
+        Some("string") => "a string",
         Some("boolean") => "true or false",
         Some("array") => "a list",
         Some("object") => "a map",
         Some("integer" | "number") => return format!("set it to {}{}", number(schema), example(schema, described)),
         _ => return format!("set it{}", example(schema, described)),
     };
-    format!("set it to {what}{}", example(schema, described))
+    format!("set it to {kind}{}", example(schema, described))
 }
 
-/// What a field is for, behind what to do about it.
+/// Returns the description of a field as a suffix of the remedy.
 fn example(schema: &Value, described: Option<&str>) -> String {
     let described = schema["description"].as_str().or(described);
-    let first = described.map(|said| said.split_once(". ").map_or(said, |(first, _)| first).trim_end_matches('.'));
+    let first = described.map(|text| text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'));
     first.map(|first| format!(": {first}")).unwrap_or_default()
 }
 
 pub(super) fn number(schema: &Value) -> String {
-    let what = if schema["type"] == "number" { "a number" } else { "a whole number" };
+    let kind = if schema["type"] == "number" { "a number" } else { "a whole number" };
     let (least, most) = (&schema["minimum"], &schema["maximum"]);
     match (least.is_null(), most.is_null()) {
-        (true, true) => what.to_owned(),
-        (false, false) => format!("{what} from {} to {}", whole(least), whole(most)),
-        (false, true) => format!("{what}, {} at least", whole(least)),
-        (true, false) => format!("{what}, {} at most", whole(most)),
+        (true, true) => kind.to_owned(),
+        (false, false) => format!("{kind} from {} to {}", whole(least), whole(most)),
+        (false, true) => format!("{kind}, {} at least", whole(least)),
+        (true, false) => format!("{kind}, {} at most", whole(most)),
     }
 }
 
@@ -106,7 +112,7 @@ fn range(least: &Value, most: &Value) -> String {
     }
 }
 
-/// A bound as people write it: schemas of types have 1.0 where 1 is meant.
+/// Formats a bound: schemas derived from Rust types have 1.0 for 1.
 fn whole(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }
@@ -123,11 +129,11 @@ fn count(value: &Value) -> usize {
     value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len)
 }
 
-/// A value as it is written, where it is short enough to be repeated.
-pub(super) fn repeated(value: &Value) -> String {
+/// Returns a value as written, if it is short enough to quote.
+pub(super) fn quote(value: &Value) -> String {
     match value {
-        Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "what stands here".to_owned(),
-        Value::Array(_) | Value::Object(_) => "what stands here".to_owned(),
+        Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "this value".to_owned(),
+        Value::Array(_) | Value::Object(_) => "this value".to_owned(),
         _ => value.to_string(),
     }
 }
@@ -139,98 +145,98 @@ mod tests {
     use super::super::{Nulls, faults};
     use super::*;
 
-    fn told(schema: &Value, value: &Value) -> String {
+    fn messages(schema: &Value, value: &Value) -> String {
         let found = faults(schema, value, "f", Nulls::Kept);
         found.iter().map(|fault| said(fault, described(schema, &fault.explained, "f"))).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
-    fn of_a_wrong_type_is_said_what_stands_there_what_is_wanted_and_what_to_write() {
+    fn describes_values_of_a_wrong_type() {
         let number = json!({"type": "integer", "minimum": 68.0, "maximum": 9216.0});
         let servers = json!({"type": "string", "pattern": "^[0-9.]+(,[0-9.]+)*$"});
         for (schema, value, expected) in [
             (
                 json!({"type": "string"}),
                 json!(2026.1),
-                "2026.1 is a number, and a text is wanted; put it in quotes: \"2026.1\"",
+                "2026.1 is a number, but a string is expected; put it in quotes: \"2026.1\"",
             ),
             (
                 json!({"type": "string"}),
                 json!(false),
-                "this is false to YAML, and a text is wanted; YAML reads n, no, off and false so where they stand without quotes: put in quotes what is meant",
+                "YAML reads this as false, but a string is expected; unquoted n, no, off and false are booleans: put the value in quotes",
             ),
             (
                 json!({"type": "boolean"}),
                 json!("yes"),
-                "\"yes\" is a text, and true or false is wanted; write true, without quotes",
+                "\"yes\" is a string, but true or false is expected; write true, without quotes",
             ),
             (
                 json!({"type": "object", "properties": {"issuer": {}, "secretName": {}}}),
                 json!(5),
-                "5 is a number, and a map is wanted; write key: value below it; its keys are issuer, secretName",
+                "5 is a number, but a map is expected; write key: value below it; its keys are issuer, secretName",
             ),
-            (json!({"type": "array"}), json!("compute"), "a text stands here, and a list is wanted; write [compute]"),
+            (json!({"type": "array"}), json!("compute"), "found a string, but a list is expected; write [compute]"),
             (
                 json!({"type": "object"}),
                 json!("password: hunter2"),
-                "a text stands here, and a map is wanted; write key: value below it",
+                "found a string, but a map is expected; write key: value below it",
             ),
             (
                 servers,
                 json!(["8.8.8.8", "8.8.4.4"]),
-                "a list stands here, and a text is wanted; write \"8.8.8.8,8.8.4.4\"",
+                "found a list, but a string is expected; write \"8.8.8.8,8.8.4.4\"",
             ),
             (
                 number.clone(),
                 json!("1500"),
-                "\"1500\" is a text, and a whole number from 68 to 9216 is wanted; write 1500, without quotes",
+                "\"1500\" is a string, but a whole number from 68 to 9216 is expected; write 1500, without quotes",
             ),
             (
                 number.clone(),
                 json!("99999"),
-                "\"99999\" is a text, and a whole number from 68 to 9216 is wanted; write one, without quotes",
+                "\"99999\" is a string, but a whole number from 68 to 9216 is expected; write one, without quotes",
             ),
             (
                 number.clone(),
                 json!("abc"),
-                "\"abc\" is a text, and a whole number from 68 to 9216 is wanted; write one, without quotes",
+                "\"abc\" is a string, but a whole number from 68 to 9216 is expected; write one, without quotes",
             ),
-            (number.clone(), json!([1]), "a list stands here, and a whole number from 68 to 9216 is wanted; write one"),
+            (number.clone(), json!([1]), "found a list, but a whole number from 68 to 9216 is expected; write one"),
             (
                 json!({"x-kubernetes-int-or-string": true}),
                 json!(3.5),
-                "3.5 is a number, and a whole number or a text is wanted; write a whole number, or a text in quotes",
+                "3.5 is a number, but a whole number or a string is expected; write a whole number, or a text in quotes",
             ),
             (
                 json!({"type": "string", "pattern": "^[a-z]+$"}),
                 json!(5),
-                "5 is a number, and a text is wanted; write one, in quotes",
+                "5 is a number, but a string is expected; write one, in quotes",
             ),
             (
                 json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),
                 json!("b"),
-                "a text stands here, and a list is wanted; write its entries below it, each behind \"- \", or in brackets: [a, b]",
+                "found a string, but a list is expected; write its entries below it, each behind \"- \", or in brackets: [a, b]",
             ),
             (number, json!(99999), "99999 is too large; write a whole number from 68 to 9216"),
         ] {
-            assert_eq!(told(&schema, &value), expected);
+            assert_eq!(messages(&schema, &value), expected);
         }
     }
 
     #[test]
-    fn of_what_is_missing_is_said_what_belongs_there() {
+    fn describes_missing_fields() {
         let one = json!({"type": "object", "required": ["mode"], "properties": {"mode": {"type": "string", "enum": ["a", "b"]}}});
-        assert_eq!(told(&one, &json!({})), "is required; set it to one of \"a\", \"b\"");
+        assert_eq!(messages(&one, &json!({})), "is required; set it to one of \"a\", \"b\"");
         let name = json!({"type": "string", "description": "The name of a Secret. It is there."});
         let one = json!({"type": "object", "required": ["name"], "properties": {"name": name}});
-        assert_eq!(told(&one, &json!({})), "is required; set it to a text: The name of a Secret");
+        assert_eq!(messages(&one, &json!({})), "is required; set it to a string: The name of a Secret");
     }
 
     #[test]
-    fn an_enumeration_tells_the_one_that_is_near() {
+    fn suggests_near_enum_values() {
         let one = json!({"type": "string", "enum": ["Manual", "Automatic"]});
         assert_eq!(
-            told(&one, &json!("automatic")),
+            messages(&one, &json!("automatic")),
             "\"automatic\" is not one of \"Manual\", \"Automatic\", did you mean \"Automatic\"?; choose one of them"
         );
     }

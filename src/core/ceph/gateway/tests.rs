@@ -3,7 +3,7 @@ use super::*;
 const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 
 #[test]
-fn urls_are_read_with_their_usual_ports_and_nothing_but_an_address() {
+fn parses_urls_without_path() {
     let read = |text: &str| Url::parse(text).map(|url| (url.scheme, url.host, url.port));
     let is = |scheme: &str, host: &str, port| Ok((scheme.to_owned(), host.to_owned(), port));
     assert_eq!(read("http://rgw.example.org"), is("http", "rgw.example.org", 80));
@@ -32,7 +32,7 @@ fn external(pairs: &[(&str, &str)]) -> Result<Gateway, String> {
 }
 
 #[test]
-fn a_secret_tells_the_urls_or_how_the_chart_runs_gateways() {
+fn reads_urls_or_the_bootstrap_key() {
     let urls = external(&[("rgw_internal", "http://10.0.0.1:8080"), ("rgw_external", "https://objects.example.org/")]);
     let variable = urls.unwrap().variable(None);
     assert_eq!(
@@ -48,24 +48,27 @@ fn a_secret_tells_the_urls_or_how_the_chart_runs_gateways() {
     let chart = external(&[("bootstrap-rgw.key", KEY)]).unwrap();
     assert!(chart.objects("openstack")[0].data["ceph.keyring"].ends_with(&format!("    key = {KEY}\n")));
     assert!(!format!("{chart:?} {}", chart.variable(None)).contains(KEY));
-    assert_eq!(chart.variable(None).get("public"), None, "nobody has said it");
+    assert_eq!(chart.variable(None).get("public"), None, "no public address is set");
     let named = chart.with_public(Some("https://objects.example.org:8443")).unwrap();
     assert_eq!(named.variable(None)["public"], json!({"scheme": "https", "host": "objects.example.org", "port": 8443}));
-    assert_eq!(named.objects("openstack").len(), 1, "and the chart runs them all the same");
+    assert_eq!(named.objects("openstack").len(), 1, "the chart still runs the gateways");
     assert_eq!(named.with_public(Some("objects")), Err(Complaint::Url));
-    let told = external(&[]).unwrap_err();
-    assert!(told.starts_with(
-        "Secret openstack/ceph, key rgw_internal: is missing, and features.storage.ceph.objectStore asks"
-    ));
-    let told = external(&[("rgw_internal", "http://10.0.0.1/path")]).unwrap_err();
-    assert!(told.ends_with("key rgw_internal: is no URL of the form http[s]://host[:port], without a path"), "{told}");
+    let error = external(&[]).unwrap_err();
+    assert!(
+        error.starts_with("Secret openstack/ceph, key rgw_internal: is missing, but features.storage.ceph.objectStore")
+    );
+    let error = external(&[("rgw_internal", "http://10.0.0.1/path")]).unwrap_err();
+    assert!(
+        error.ends_with("key rgw_internal: is not a URL of the form http[s]://host[:port], without a path"),
+        "{error}"
+    );
 }
 
 #[test]
-fn rook_tells_the_urls_late() {
+fn waits_for_rooks_endpoints() {
     let read = |status: Value| Gateway::rook("rook-ceph/objects", &status);
-    let told = read(json!({"phase": "Progressing"})).unwrap_err().to_string();
-    assert!(told.starts_with("CephObjectStore rook-ceph/objects is Progressing and has no endpoints yet"), "{told}");
+    let error = read(json!({"phase": "Progressing"})).unwrap_err().to_string();
+    assert!(error.starts_with("CephObjectStore rook-ceph/objects is Progressing and has no endpoints yet"), "{error}");
     let (plain, secure) = ("http://rgw.rook-ceph.svc:80", "https://rgw.rook-ceph.svc:443");
     let both = read(json!({"endpoints": {"secure": [secure], "insecure": [plain]}})).unwrap();
     assert_eq!(both.variable(None)["internal"]["scheme"], "http");

@@ -1,4 +1,4 @@
-//! What Rook's answers say: keys and monitors.
+//! Reads keys and monitors from Rook's objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,11 @@ use super::{ENDPOINTS, MONITORS, Rook, user};
 type Data = BTreeMap<String, Vec<u8>>;
 
 impl Rook {
-    /// What Rook's answers say: its `CephCluster`s, the data of [`ENDPOINTS`], and of each user's Secret or, where the charts get `client.admin`'s key,
-    /// of [`MONITORS`]; each may be a reason why it can't be read. The Ceph, or what is not there yet or malformed, and the cluster where it is known.
+    /// Reads Rook's objects.
+    ///
+    /// These are its `CephCluster`s, the data of [`ENDPOINTS`], and of each user's Secret or, if the charts get
+    /// `client.admin`'s key, of [`MONITORS`]; each may be an error. Returns the Ceph, or the reason why it is not ready
+    /// or malformed, and the cluster if it is known.
     pub fn read(
         &self,
         consumers: &BTreeSet<Consumer>,
@@ -18,12 +21,12 @@ impl Rook {
         mut data: impl FnMut(&str) -> Result<Data, String>,
     ) -> (Result<Ceph, Unready>, Option<Cluster>) {
         match only(&self.namespace, clusters) {
-            Ok((cluster, fsid)) => (self.answers(consumers, fsid, &mut data), Some(cluster)),
+            Ok((cluster, fsid)) => (self.settings(consumers, fsid, &mut data), Some(cluster)),
             Err(problem) => (Err(problem), None),
         }
     }
 
-    fn answers(
+    fn settings(
         &self,
         consumers: &BTreeSet<Consumer>,
         fsid: String,
@@ -35,29 +38,29 @@ impl Rook {
         for consumer in consumers.iter().filter(|_| !self.admin) {
             users.insert(*consumer, self.user(*consumer, &mut data)?);
         }
-        let object = self.place(ENDPOINTS);
+        let object = self.path(ENDPOINTS);
         Ok(Ceph { object, layout: Layout::Rook, monitors, fsid: Some(fsid), users, admin })
     }
 
     fn monitors(&self, data: &mut impl FnMut(&str) -> Result<Data, String>) -> Result<Monitors, Unready> {
-        let endpoints =
-            data(ENDPOINTS).map_err(|problem| Unready::Rook(format!("{problem}; Rook makes it of a CephCluster")))?;
+        let endpoints = data(ENDPOINTS)
+            .map_err(|problem| Unready::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
         let monitors = text(&endpoints, "data").map(|text| addresses(&text)).and_then(|text| Monitors::parse(&text));
         monitors.map_err(|complaint| {
-            let place = self.place(ENDPOINTS);
-            Unready::Rook(format!("ConfigMap {place}, key data: {complaint}; Rook has not told its monitors"))
+            let object = self.path(ENDPOINTS);
+            Unready::Rook(format!("ConfigMap {object}, key data: {complaint}; Rook has not published its monitors"))
         })
     }
 
     fn user(&self, consumer: Consumer, data: &mut impl FnMut(&str) -> Result<Data, String>) -> Result<User, Unready> {
         let (name, secret) = (user(consumer), Self::secret(user(consumer)));
-        let client = self.place(name);
+        let client = self.path(name);
         let held = data(&secret)
-            .map_err(|problem| Unready::Rook(format!("{problem}; Rook makes it of CephClient {client}")))?;
+            .map_err(|problem| Unready::Rook(format!("{problem}; Rook creates it for CephClient {client}")))?;
         let key = text(&held, name).or_else(|_| text(&held, "userKey"));
         let key = key.and_then(|key| CephxKey::parse(&key)).map_err(|complaint| {
-            let place = self.place(&secret);
-            Unready::Rook(format!("Secret {place}, key {name}: {complaint}; look at CephClient {client}"))
+            let object = self.path(&secret);
+            Unready::Rook(format!("Secret {object}, key {name}: {complaint}; inspect CephClient {client}"))
         })?;
         let pools = vec![Pool { name: consumer.made_pool().to_owned(), role: None, device_class: None }];
         Ok(User { name: name.to_owned(), key, pools })
@@ -68,15 +71,15 @@ impl Rook {
         consumers: &BTreeSet<Consumer>,
         data: &mut impl FnMut(&str) -> Result<Data, String>,
     ) -> Result<Admin, Unready> {
-        let place = self.place(MONITORS);
+        let object = self.path(MONITORS);
         let held =
-            data(MONITORS).map_err(|problem| Unready::Rook(format!("{problem}; Rook makes it of a CephCluster")))?;
+            data(MONITORS).map_err(|problem| Unready::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
         let malformed =
-            |key: &str, complaint: Complaint| Unready::Rook(format!("Secret {place}, key {key}: {complaint}"));
+            |key: &str, complaint: Complaint| Unready::Rook(format!("Secret {object}, key {key}: {complaint}"));
         let name = text(&held, "ceph-username").map_err(|complaint| malformed("ceph-username", complaint))?;
         if name != "client.admin" {
             return Err(Unready::Rook(format!(
-                "Secret {place}, key ceph-username: is not client.admin, as where Rook only uses a Ceph that another runs; set spec.features.storage.ceph.rook.access to leastPrivilege"
+                "Secret {object}, key ceph-username: is not client.admin, as with an external Ceph; set spec.features.storage.ceph.rook.access to leastPrivilege"
             )));
         }
         let key = text(&held, "ceph-secret").and_then(|key| CephxKey::parse(&key));
@@ -85,7 +88,7 @@ impl Rook {
         Ok(Admin { key, replicas: replicas.collect() })
     }
 
-    fn place(&self, name: &str) -> String {
+    fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.namespace)
     }
 }
@@ -95,7 +98,7 @@ fn text(data: &Data, key: &str) -> Result<String, Complaint> {
     std::str::from_utf8(bytes).map(|text| text.trim().to_owned()).map_err(|_| Complaint::NotText)
 }
 
-/// `a=10.0.0.1:6789,b=10.0.0.2:6789` without the names.
+/// Removes the names from `a=10.0.0.1:6789,b=10.0.0.2:6789`.
 fn addresses(text: &str) -> String {
     let address = |entry: &str| entry.split_once('=').map_or(entry, |(_, address)| address).to_owned();
     text.split(',').map(address).collect::<Vec<_>>().join(",")

@@ -14,18 +14,18 @@ fn spec(releases: &[&str], kind: &str, name: &str) -> Option<Value> {
 }
 
 #[test]
-fn pools_are_as_the_feature_says_and_safe_where_it_says_nothing() {
+fn pools_follow_the_feature_with_safe_defaults() {
     let all = ["glance", "cinder", "nova", "keystone"];
     let images = json!({"failureDomain": "host", "replicated": {"size": 2}, "deviceClass": "ssd", "quotas": {"maxSize": "10Ti"}});
     assert_eq!(spec(&all, "CephBlockPool", "images"), Some(images));
     let volumes = json!({"failureDomain": "host", "replicated": {"size": 3}});
     assert_eq!(spec(&all, "CephBlockPool", "volumes"), Some(volumes));
-    assert_eq!(spec(&["glance"], "CephBlockPool", "volumes"), None, "nobody wants it");
+    assert_eq!(spec(&["glance"], "CephBlockPool", "volumes"), None, "no release uses it");
     assert_eq!(Rook::of(&json!({"mode": "external"})), None);
 }
 
 #[test]
-fn every_user_may_do_what_its_services_need_and_no_more() {
+fn users_have_minimal_capabilities() {
     let all = ["glance", "cinder", "nova", "libvirt"];
     let may =
         |releases: &[&str], user: &str| spec(releases, "CephClient", user).map(|spec| spec["caps"]["osd"].clone());
@@ -39,14 +39,14 @@ fn every_user_may_do_what_its_services_need_and_no_more() {
     assert_eq!(mgr, "profile rbd pool=volumes, profile rbd pool=vms");
 }
 
-/// A `CephCluster` of this phase and health.
+/// A `CephCluster` with this phase and health.
 fn cluster(phase: &str, health: &str) -> Cluster {
     let fsid = "6D2A1B7E-0c8f-4a53-9d61-1f6f0f1d2c3b";
     let status = json!({"phase": phase, "message": "Configuring Ceph Mons", "ceph": {"health": health, "fsid": fsid}});
     Cluster::of("deep", "main", &json!({"status": status}))
 }
 
-/// What Rook's objects say, with one of them (or a key in it) put in another's place.
+/// Reads Rook's objects, one of which is missing or has other data.
 fn read(rook: &Rook, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, Unready> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
@@ -67,59 +67,59 @@ fn read(rook: &Rook, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Cep
 }
 
 #[test]
-fn rooks_answers_are_read_and_what_is_not_there_yet_is_waited_for() {
+fn reads_rooks_objects_and_waits_for_missing_ones() {
     let ceph = read(&rook(), None).unwrap();
     let conf = "[global]\nfsid = 6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b\nmon_host = 10.0.0.2:6789,[fd00::1]:3300\n";
     assert_eq!(ceph.configuration(), conf);
     let nova = &ceph.users[&Consumer::Nova];
     assert_eq!((&*nova.name, nova.pool(Consumer::Nova), ceph.has_own_nova()), ("cinder", "vms", false));
-    for (name, pair, says) in [
-        (ENDPOINTS, None, "rook-ceph-mon-endpoints does not exist; Rook makes it of a CephCluster"),
+    for (name, pair, expected) in [
+        (ENDPOINTS, None, "rook-ceph-mon-endpoints does not exist; Rook creates it for a CephCluster"),
         (ENDPOINTS, Some(("data", "")), "ConfigMap deep/rook-ceph-mon-endpoints, key data: is empty"),
-        ("rook-ceph-client-glance", None, "does not exist; Rook makes it of CephClient deep/glance"),
+        ("rook-ceph-client-glance", None, "does not exist; Rook creates it for CephClient deep/glance"),
         (
             "rook-ceph-client-glance",
             Some(("glance", "AQ==")),
-            "Secret deep/rook-ceph-client-glance, key glance: is no cephx key",
+            "Secret deep/rook-ceph-client-glance, key glance: is not a cephx key",
         ),
         ("rook-ceph-client-cinder", Some(("other", KEY)), "key cinder: is missing"),
     ] {
-        let said = read(&rook(), Some((name, pair))).unwrap_err().to_string();
-        assert!(said.contains(says) && !said.contains(KEY), "{said}");
+        let error = read(&rook(), Some((name, pair))).unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains(KEY), "{error}");
     }
 }
 
 #[test]
-fn the_cluster_must_be_there_and_known_and_what_ails_it_is_told() {
+fn reports_missing_and_unhealthy_clusters() {
     let read = |clusters| rook().read(&BTreeSet::new(), clusters, |_| Err("unread".into())).0.unwrap_err().to_string();
     assert_eq!(
         read(Ok(Vec::new())),
-        "no CephCluster is in namespace deep; make one, or correct spec.features.storage.ceph.rook.namespace"
+        "there is no CephCluster in namespace deep; create one, or correct spec.features.storage.ceph.rook.namespace"
     );
     assert_eq!(read(Err("refused".into())), "refused");
     let young = Cluster { fsid: None, ..cluster("Progressing", "") };
-    let told = "CephCluster deep/main is Progressing (Configuring Ceph Mons); Rook's operator says why in its log";
-    assert_eq!(read(Ok(vec![young.clone()])), told);
-    assert!(read(Ok(vec![Cluster { phase: "Ready".into(), ..young }])).contains("does not tell its fsid"));
+    let expected = "CephCluster deep/main is Progressing (Configuring Ceph Mons); see the log of Rook's operator";
+    assert_eq!(read(Ok(vec![young.clone()])), expected);
+    assert!(read(Ok(vec![Cluster { phase: "Ready".into(), ..young }])).contains("has no fsid"));
     let trouble = |phase, health| cluster(phase, health).trouble().map(|trouble| trouble.to_string());
     assert_eq!(trouble("Ready", "HEALTH_WARN"), None);
     assert_eq!(trouble("Connected", "HEALTH_OK"), None);
     assert!(trouble("Ready", "HEALTH_ERR").unwrap().contains("CephCluster deep/main is in HEALTH_ERR"));
-    assert!(trouble("", "").unwrap().contains("is not looked at yet"));
+    assert!(trouble("", "").unwrap().contains("is not reconciled yet"));
 }
 
 /// A Rook whose charts get `client.admin`'s key.
-fn weaker() -> Rook {
+fn with_admin() -> Rook {
     let feature = json!({"access": "admin", "namespace": "deep", "pools": {"images": {"replicas": 2}}});
     Rook::of(&json!({"mode": "rook", "rook": feature})).unwrap()
 }
 
 #[test]
-fn the_admins_key_is_read_only_where_it_is_passed_on_and_nothing_is_asked_of_rook_then() {
+fn reads_the_admin_key_only_on_request() {
     assert!(!rook().secrets().contains(MONITORS));
-    assert_eq!(weaker().secrets(), [MONITORS.to_owned()].into());
-    assert_eq!(weaker().manifests(&consumers(["glance"].into_iter())), []);
-    let ceph = read(&weaker(), None).unwrap();
+    assert_eq!(with_admin().secrets(), [MONITORS.to_owned()].into());
+    assert_eq!(with_admin().manifests(&consumers(["glance"].into_iter())), []);
+    let ceph = read(&with_admin(), None).unwrap();
     assert!(ceph.users.is_empty() && !format!("{ceph:?}").contains(KEY));
     let values = crate::ceph::variables(&ceph);
     let glance = &values["glance"];
@@ -128,39 +128,41 @@ fn the_admins_key_is_read_only_where_it_is_passed_on_and_nothing_is_asked_of_roo
         (&json!("glance"), &json!("images"), &json!(2))
     );
     assert_eq!((&values["nova"]["user"], &values["nova"]["own"]), (&json!("cinder"), &json!(false)));
-    assert!(!values.contains_key("libvirt"), "guests hold no key that is known here");
-    assert_ne!(values["admin"]["digest"], glance["digest"], "glance mounts no key of the admin's");
+    assert!(!values.contains_key("libvirt"), "instances use keys that are unknown here");
+    assert_ne!(values["admin"]["digest"], glance["digest"], "glance does not mount the admin's key");
     let releases = [("glance", "openstack"), ("nova", "openstack")].into();
     let written: Vec<String> = objects(&ceph, "openstack", &releases).iter().map(Object::to_string).collect();
     assert_eq!(written, ["ConfigMap openstack/ceph-etc", "Secret openstack/pvc-ceph-client-key"]);
     let taken: Vec<String> = taken_over(&ceph, &releases).iter().map(Object::to_string).collect();
     assert!(taken.contains(&"Secret openstack/images-rbd-keyring".to_owned()), "{taken:?}");
-    for (key, value, says) in [
+    for (key, value, expected) in [
         ("ceph-username", "client.healthchecker", "is not client.admin"),
         ("ceph-secret", KEY, "key ceph-username: is missing"),
     ] {
-        let said = read(&weaker(), Some((MONITORS, Some((key, value))))).unwrap_err().to_string();
-        assert!(said.contains(says) && !said.contains(KEY) && !said.contains("healthchecker"), "{said}");
+        let error = read(&with_admin(), Some((MONITORS, Some((key, value))))).unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains(KEY) && !error.contains("healthchecker"), "{error}");
     }
 }
 
 #[test]
-fn another_ceph_is_known_by_its_fsid_and_told_with_what_to_do() {
+fn recognizes_another_ceph_by_its_fsid() {
     let map = |fsid: &str| Object {
         kind: Kind::ConfigMap,
         namespace: "openstack".into(),
         name: "ceph-etc".into(),
         data: [("ceph.conf".to_owned(), format!("[global]\n{fsid}mon_host = 10.0.0.1\n"))].into(),
     };
-    let told = |new: &str, held: &str| map(new).another(&map(held).data).map(|problem| problem.to_string());
-    assert_eq!(told("fsid = a\n", "fsid = a\n"), None);
-    assert_eq!(told("fsid = a\n", ""), None, "Mirantis' layout tells none");
-    let told = told("fsid = b\n", "fsid = a\n").unwrap();
-    assert!(told.starts_with("the Ceph described is b, ") && told.contains("are in a (ConfigMap openstack/ceph-etc)"));
+    let message = |new: &str, held: &str| map(new).another(&map(held).data).map(|problem| problem.to_string());
+    assert_eq!(message("fsid = a\n", "fsid = a\n"), None);
+    assert_eq!(message("fsid = a\n", ""), None, "Mirantis' layout has no fsid");
+    let message = message("fsid = b\n", "fsid = a\n").unwrap();
+    assert!(
+        message.starts_with("the described Ceph is b, ") && message.contains("are in a (ConfigMap openstack/ceph-etc)")
+    );
 }
 
 #[test]
-fn what_rook_adds_is_no_difference() {
+fn ignores_additions_of_rook() {
     let wanted = json!({"replicated": {"size": 3}});
     assert!(holds(&json!({"replicated": {"size": 3, "requireSafeReplicaSize": true}, "x": 1}), &wanted));
     assert!(!holds(&json!({"replicated": {"size": 2}}), &wanted));

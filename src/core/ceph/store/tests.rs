@@ -9,7 +9,7 @@ fn keystone() -> Keystone {
 }
 
 #[test]
-fn rook_is_told_what_it_reads() {
+fn writes_the_settings_that_rook_reads() {
     assert_eq!(Store::of(&json!({"mode": "rook"})), None);
     let store = store(&json!({"name": "objects"}));
     assert_eq!(
@@ -27,14 +27,14 @@ fn rook_is_told_what_it_reads() {
     let text = |key: &str| secret.data[key].as_str();
     assert_eq!((text("OS_AUTH_TYPE"), text("OS_IDENTITY_API_VERSION")), ("password", "3"));
     assert_eq!((text("OS_USERNAME"), text("OS_PASSWORD")), ("swift", "s3cret"));
-    // Rook refuses two domains.
+    // Rook requires the same domain for both.
     assert_eq!(text("OS_PROJECT_DOMAIN_NAME"), text("OS_USER_DOMAIN_NAME"));
     assert!(text("OS_AUTH_URL").ends_with(":5000/v3") && !secret.data.contains_key("cabundle"));
     assert!(!format!("{secret:?}").contains("s3cret"));
 }
 
 #[test]
-fn every_wish_arrives() {
+fn applies_every_setting_of_the_feature() {
     let store = store(&json!({
         "name": "objects", "acceptedRoles": ["user", "admin"], "implicitTenants": "swift", "tokenCacheSize": 0, "s3": false, "caBundle": "PEM",
     }));

@@ -8,7 +8,7 @@ fn catalog() -> Catalog {
     Catalog::load(&crate::testing::files(&[])).unwrap()
 }
 
-/// A release of ours, labelled or not, of this chart.
+/// A release made by osdpl of this chart, labelled or not.
 fn seen(label: Option<&str>, chart: &str) -> ReleaseSeen {
     ReleaseSeen {
         status: "deployed".into(),
@@ -25,8 +25,8 @@ fn key(text: &str) -> Key {
     Key::new(namespace, name)
 }
 
-/// What is refused where these releases are installed, and where each release then is.
-fn judged(services: &Value, installed: &[(&str, &str)]) -> (BTreeMap<String, String>, BTreeMap<String, Key>) {
+/// Returns the refused releases if these releases are installed, and the identity of all releases.
+fn refusals(services: &Value, installed: &[(&str, &str)]) -> (BTreeMap<String, String>, BTreeMap<String, Key>) {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"], "services": services});
     let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
@@ -40,10 +40,10 @@ fn judged(services: &Value, installed: &[(&str, &str)]) -> (BTreeMap<String, Str
 }
 
 #[test]
-fn an_installed_release_is_known_by_label_then_chart_then_spec_then_its_own_name() {
+fn identifies_by_label_then_chart_then_spec_then_name() {
     let catalog = catalog();
     let names = BTreeMap::from([(key("openstack/one"), "front".to_owned())]);
-    let identify = |at: &str, seen: ReleaseSeen| identify(&key(at), &seen, &names, &catalog).unwrap_or_default();
+    let identify = |text: &str, seen: ReleaseSeen| identify(&key(text), &seen, &names, &catalog).unwrap_or_default();
     assert_eq!(identify("openstack/one", seen(Some("store"), "front")), "store");
     assert_eq!(identify("openstack/one", seen(Some("of-another-catalogue"), "store")), "store");
     assert_eq!(identify("openstack/one", seen(None, "unknown")), "front");
@@ -52,32 +52,33 @@ fn an_installed_release_is_known_by_label_then_chart_then_spec_then_its_own_name
 }
 
 #[test]
-fn an_installed_release_stays_where_it_is_and_the_others_find_it_there() {
+fn refuses_to_rename_an_installed_release() {
     let installed = [("openstack/store", "store"), ("openstack/front", "front")];
-    assert_eq!(judged(&json!({}), &installed).0, BTreeMap::new());
-    let (refused, releases) = judged(&json!({"store": {"releases": {"store": {"name": "base"}}}}), &installed);
+    assert_eq!(refusals(&json!({}), &installed).0, BTreeMap::new());
+    let (refused, releases) = refusals(&json!({"store": {"releases": {"store": {"name": "base"}}}}), &installed);
     assert_eq!(refused.keys().collect::<Vec<_>>(), ["store"]);
     assert_eq!(releases["store"], key("openstack/store"));
-    let told = &refused["store"];
-    assert!(told.starts_with("spec.services.store.releases.store.name: store is installed as"), "{told}");
-    assert!(told.contains("openstack/store and can't become openstack/base") && told.contains("remove name"), "{told}");
+    let message = &refused["store"];
+    assert!(message.starts_with("spec.services.store.releases.store.name: store is installed as"), "{message}");
+    assert!(message.contains("openstack/store and can't become openstack/base"), "{message}");
+    assert!(message.contains("remove name"), "{message}");
     let both = json!({"store": {"releases": {"store": {"name": "base", "namespace": "data"}}}});
-    assert!(judged(&both, &installed).0["store"].contains("remove namespace and remove name"));
+    assert!(refusals(&both, &installed).0["store"].contains("remove namespace and remove name"));
 }
 
 #[test]
-fn a_name_that_is_taken_back_or_changed_is_refused_as_well() {
+fn refuses_to_drop_or_change_the_name_of_a_release() {
     let installed = [("data/base", "store")];
-    let told = &judged(&json!({}), &installed).0["store"];
-    assert!(told.contains("set namespace to data and set name to base"), "{told}");
+    let message = &refusals(&json!({}), &installed).0["store"];
+    assert!(message.contains("set namespace to data and set name to base"), "{message}");
     let other = json!({"store": {"releases": {"store": {"name": "other", "namespace": "data"}}}});
-    assert!(judged(&other, &installed).0["store"].contains("set name to base"));
+    assert!(refusals(&other, &installed).0["store"].contains("set name to base"));
     let same = json!({"store": {"releases": {"store": {"name": "base", "namespace": "data"}}}});
-    assert_eq!(judged(&same, &installed).0, BTreeMap::new());
+    assert_eq!(refusals(&same, &installed).0, BTreeMap::new());
 }
 
 #[test]
-fn a_release_is_where_the_catalogue_has_it_unless_the_spec_says_otherwise() {
+fn the_catalogue_namespace_applies_unless_the_spec_sets_one() {
     let store = crate::testing::files(&[])["values/services/store.yaml"].clone();
     let store = store.replace("  store:\n", "  store:\n    namespace: data\n");
     let catalog = Catalog::load(&crate::testing::files(&[("values/services/store.yaml", &store)])).unwrap();
@@ -95,26 +96,26 @@ fn a_release_is_where_the_catalogue_has_it_unless_the_spec_says_otherwise() {
     assert_eq!(selection.releases["store"], key("mine/store"));
     let releases = [(key("data/store"), seen(Some("store"), "store"))].into();
     let observed = Observed { releases, ..Observed::default() };
-    let told = &anchored(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
-    assert!(told.contains("; remove namespace, or, to begin anew"), "{told}");
+    let message = &anchored(&selection, &spec, &catalog, &observed).unwrap().refused["store"].message;
+    assert!(message.contains("; remove namespace, or, to start over"), "{message}");
 }
 
 #[test]
-fn what_is_not_installed_may_have_any_name_but_an_installed_ones() {
+fn refuses_the_name_of_another_installed_release() {
     let base = json!({"store": {"releases": {"store": {"name": "base"}}}});
-    assert_eq!(judged(&base, &[("openstack/front", "front")]).0, BTreeMap::new());
+    assert_eq!(refusals(&base, &[("openstack/front", "front")]).0, BTreeMap::new());
     let over = json!({"store": {"enabled": false}, "front": {"releases": {"front": {"name": "store"}}}});
-    let (refused, _) = judged(&over, &[("openstack/store", "store")]);
+    let (refused, _) = refusals(&over, &[("openstack/store", "store")]);
     assert!(refused["front"].contains("helm release openstack/store is installed for store"), "{refused:?}");
 }
 
 #[test]
-fn releases_that_are_not_ours_or_gone_hold_nothing() {
+fn ignores_foreign_and_uninstalled_releases() {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
     let (spec, catalog) = (serde_json::from_value(spec).unwrap(), catalog());
     let selection = select("cloud", "openstack", &spec, &catalog);
     let foreign = ReleaseSeen { attempt: None, ..seen(Some("store"), "store") };
-    let gone = ReleaseSeen { status: "uninstalled".into(), ..seen(Some("front"), "front") };
-    let releases = [(key("data/store"), foreign), (key("data/front"), gone)].into();
+    let uninstalled = ReleaseSeen { status: "uninstalled".into(), ..seen(Some("front"), "front") };
+    let releases = [(key("data/store"), foreign), (key("data/front"), uninstalled)].into();
     assert!(anchored(&selection, &spec, &catalog, &Observed { releases, ..Observed::default() }).is_none());
 }

@@ -1,4 +1,4 @@
-//! What can be said of `spec.nodes.overrides` before any value is merged.
+//! Checks of `spec.nodes.overrides` that need no merged values.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Level, Release, did_you_mean};
 use crate::desired::Finding;
 use crate::observed::Key;
 
-/// What is wrong with the entries; `wanted` are the releases of the cloud.
+/// Checks the entries; `wanted` are the releases of the cloud.
 pub(in crate::desired) fn check(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -17,7 +17,7 @@ pub(in crate::desired) fn check(
 ) {
     for (index, entry) in spec.nodes.overrides.iter().enumerate() {
         let field = format!("{FIELD}[{index}]");
-        findings.extend(meant(entry).map(|problem| refused(field.clone(), problem)));
+        findings.extend(check_nodes(entry).map(|problem| refused(field.clone(), problem)));
         if entry.releases.is_empty() {
             findings
                 .push(refused(field.clone(), "changes nothing; name releases and their values in `releases`".into()));
@@ -35,8 +35,9 @@ pub(in crate::desired) fn check(
                 ));
                 continue;
             };
-            findings
-                .extend(given_to(release, given).map(|(below, message)| refused(format!("{field}{below}"), message)));
+            findings.extend(
+                check_values(release, given).map(|(below, message)| refused(format!("{field}{below}"), message)),
+            );
             if !wanted.contains_key(name) {
                 let message = "the release is not part of this cloud, so this has no effect; take it out".into();
                 findings.push(Finding { level: Level::Warning, field, message });
@@ -45,11 +46,11 @@ pub(in crate::desired) fn check(
     }
 }
 
-/// What is wrong with the nodes that an entry is for.
-fn meant(entry: &NodeOverride) -> Option<String> {
+/// Returns what is wrong with the nodes of an entry.
+fn check_nodes(entry: &NodeOverride) -> Option<String> {
     match (&entry.selector, entry.nodes.is_empty()) {
         (Some(_), false) | (None, true) => {
-            Some("must say for which nodes it is: either by `selector` or by `nodes`, not by both".into())
+            Some("must select nodes: either by `selector` or by `nodes`, not by both".into())
         }
         (Some(selector), true) => crate::desired::roles::bad_selector(selector)
             .map(|problem| format!("selector: {problem}"))
@@ -58,12 +59,12 @@ fn meant(entry: &NodeOverride) -> Option<String> {
             .nodes
             .iter()
             .find(|name| !super::is_subdomain(name))
-            .map(|name| format!("nodes: {name:?} is no name of a node; `kubectl get nodes` lists them")),
+            .map(|name| format!("nodes: {name:?} is not the name of a node; `kubectl get nodes` lists them")),
     }
 }
 
-/// What is wrong with what a release is given.
-fn given_to(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
+/// Returns what is wrong with the values of a release.
+fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {
         let message = format!(

@@ -1,4 +1,4 @@
-//! Upstream's two forms of values for some nodes alone, and what they can't say.
+//! The two forms in which upstream charts take values for some nodes, and what they can't express.
 
 use serde_json::{Map, Value, json};
 
@@ -6,29 +6,29 @@ use super::{Part, Place, Target, is_subdomain};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 
-/// The label by which the API server's nodes have their host's name.
+/// The label of nodes with their host name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// How much of a host's name stands in a `DaemonSet`'s (helm-toolkit, `daemonset_overrides`).
+/// The number of characters of the host name that go into the `DaemonSet` name (helm-toolkit, `daemonset_overrides`).
 const HOST_CHARACTERS: usize = 20;
 
-/// Where a chart looks for the values of one `DaemonSet`.
-pub(super) fn place(form: Form, key: &str) -> Path {
+/// Returns the path at which a chart expects the values of one `DaemonSet`.
+pub(super) fn values_path(form: Form, key: &str) -> Path {
     match form {
         Form::Conf => ["conf", "overrides", key].into_iter().collect(),
         Form::Root => ["overrides", key].into_iter().collect(),
     }
 }
 
-/// What the chart finds there.
-pub(super) fn written(form: Form, parts: &[Part<'_>]) -> Value {
+/// Renders the parts as the chart expects them at [`values_path`].
+pub(super) fn render(form: Form, parts: &[Part<'_>]) -> Value {
     match form {
         Form::Conf => conf(parts),
         Form::Root => root(parts),
     }
 }
 
-/// A list in which the last label counts; a label of several values is one entry.
+/// Renders lists in which the last matching label wins; a label with several values is one entry.
 fn conf(parts: &[Part<'_>]) -> Value {
     let mut labels: Vec<(Value, Values)> = Vec::new();
     let mut hosts: Vec<(Value, Values)> = Vec::new();
@@ -40,14 +40,14 @@ fn conf(parts: &[Part<'_>]) -> Value {
         }
     }
     let list = |field: &str, entries: Vec<(Value, Values)>| -> Vec<Value> {
-        entries.into_iter().map(|(of, conf)| json!({field: of, "conf": conf})).collect()
+        entries.into_iter().map(|(nodes, conf)| json!({field: nodes, "conf": conf})).collect()
     };
     let lists = [("labels", list("label", labels)), ("hosts", list("name", hosts))];
     let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
     Value::Object(lists.map(|(name, list)| (name.to_owned(), Value::Array(list))).collect())
 }
 
-/// A map by `key::value`, one entry for each value.
+/// Renders a map by `key::value`, one entry for each value.
 fn root(parts: &[Part<'_>]) -> Value {
     let mut entries: Vec<(Value, Values)> = Vec::new();
     for part in parts {
@@ -60,20 +60,20 @@ fn root(parts: &[Part<'_>]) -> Value {
         }
     }
     let entry =
-        |(of, values): (Value, Values)| (of.as_str().unwrap_or_default().to_owned(), json!({ "values": values }));
+        |(nodes, values): (Value, Values)| (nodes.as_str().unwrap_or_default().to_owned(), json!({ "values": values }));
     let labels: Map<String, Value> = entries.into_iter().map(entry).collect();
     json!({ "labels": labels })
 }
 
-/// Merges into the entry for the same nodes, which moves to the end: of a node's labels the last one counts.
-fn add(entries: &mut Vec<(Value, Values)>, of: Value, values: &Values) {
-    let known = entries.iter().position(|(known, _)| *known == of);
-    let mut merged = known.map(|at| entries.remove(at).1).unwrap_or_default();
+/// Merges into the entry for the same nodes and moves it to the end, because the last matching label wins.
+fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
+    let known = entries.iter().position(|(known, _)| *known == nodes);
+    let mut merged = known.map(|index| entries.remove(index).1).unwrap_or_default();
     merge(&mut merged, values.clone());
-    entries.push((of, merged));
+    entries.push((nodes, merged));
 }
 
-/// What this form can't say of these nodes and values.
+/// Returns what this form can't express for these nodes and values.
 pub(super) fn problems(
     chart: &str,
     name: &str,
@@ -86,14 +86,14 @@ pub(super) fn problems(
         let first = path.keys().first().map(String::as_str).unwrap_or_default();
         let second = path.keys().get(1).map(String::as_str);
         if first == "overrides" || (first == "conf" && second == Some("overrides")) {
-            let message = "is the chart's own place for what is asked for here; write the values themselves".to_owned();
+            let message = "is reserved for the chart's own values by node; set the values themselves".to_owned();
             problems.push((Place::Value(path), message));
         } else if own.form == Form::Conf && (first != "conf" || second.is_none()) {
-            problems.push((Place::Value(path), shared(chart, name, "what is below conf alone")));
+            problems.push((Place::Value(path), shared(chart, name, "the values below conf")));
         } else if own.shared.iter().any(|shared| shared.covers(&path) || path.covers(shared)) {
             problems.push((
                 Place::Value(path),
-                shared(chart, name, "configuration files, and this goes into scripts and pods that they share"),
+                shared(chart, name, "configuration files (this value also goes into scripts and pods that they share)"),
             ));
         }
     }
@@ -105,17 +105,17 @@ pub(super) fn problems(
 
 fn shared(chart: &str, name: &str, what: &str) -> String {
     format!(
-        "can't differ by node: chart {chart} gives the pods of {name} on some nodes {what}; set it for all nodes in spec.services, or take it out"
+        "can't differ by node: chart {chart} lets only {what} differ between the pods of {name}; set it for all nodes in spec.services, or take it out"
     )
 }
 
-/// Labels and hosts of which the chart can't make a `DaemonSet`'s name.
+/// Finds labels and hosts from which the chart can't build a valid `DaemonSet` name.
 fn bad_names(chart: &str, name: &str, target: &Target) -> Vec<(Place, String)> {
     let fits = |part: &str| is_subdomain(&format!("{chart}-{name}-{part}-00000000").to_lowercase().replace('_', "-"));
     match target {
         Target::Label(key, _) if !fits(key) => {
             let message = format!(
-                "selects by label {key}, of which chart {chart} can't make a DaemonSet's name; give those nodes one without a slash by a role (spec.nodes.roles) and select by it"
+                "selects by label {key}, from which chart {chart} can't build the name of a DaemonSet; give those nodes one without a slash by a role (spec.nodes.roles) and select by it"
             );
             vec![(Place::Nodes, message)]
         }
@@ -125,7 +125,7 @@ fn bad_names(chart: &str, name: &str, target: &Target) -> Vec<(Place, String)> {
             let bad = names.iter().filter(|host| is_subdomain(host) && !fits(&short(host)));
             let message = |host: &String| {
                 format!(
-                    "names node {host}, of whose first {HOST_CHARACTERS} characters chart {chart} can't make a DaemonSet's name; give it a label by a role (spec.nodes.roles) and select by it"
+                    "names node {host}, from whose first {HOST_CHARACTERS} characters chart {chart} can't build the name of a DaemonSet; give it a label by a role (spec.nodes.roles) and select by it"
                 )
             };
             bad.map(|host| (Place::Nodes, message(host))).collect()

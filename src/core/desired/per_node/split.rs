@@ -1,4 +1,5 @@
-//! Into which `DaemonSets` a release's own are split: whenever that changes, charts give them other names or other nodes, and all pods are made anew.
+//! The split of a release's `DaemonSets` by node. When this changes, charts rename them or select other nodes, and all
+//! their pods are recreated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +10,18 @@ use crate::catalog::{Component, Form, Release};
 use crate::release::NO_SPLIT;
 use osdpl_values::{Values, canonical, digest, get};
 
-/// How the `DaemonSets` of a release are split by node.
+/// The split of a release's `DaemonSets` by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// The digest of it, 16 hexadecimal digits, or [`NO_SPLIT`].
+    /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`].
     pub digest: String,
-    /// The components of which some nodes have pods of their own.
+    /// The components that have separate pods on some nodes.
     pub components: BTreeSet<Component>,
-    /// The name that upstream gives the one `DaemonSet` of each component that can be split, while it is not.
+    /// The upstream name of the single `DaemonSet` of each splittable component while it is not split.
     pub whole: BTreeMap<Component, String>,
 }
 
-/// The split that these values mean, whoever wrote them; `None` for a release that has nothing to split.
+/// Returns the split that these values produce, whichever layer set them; `None` for a release that can't be split.
 pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<Split> {
     let mut split = Split { digest: NO_SPLIT.to_owned(), ..Split::default() };
     let mut all = Vec::new();
@@ -29,7 +30,7 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<Sp
         let whole = format!("{}-default", key.replace('_', "-"));
         split.whole.insert(own.component.clone(), whole);
         let entries =
-            get(values, &forms::place(own.form, &key)).map(|value| nodes(own.form, value)).unwrap_or_default();
+            get(values, &forms::values_path(own.form, &key)).map(|value| nodes(own.form, value)).unwrap_or_default();
         if !entries.is_empty() {
             split.components.insert(own.component.clone());
             all.push(json!([name, entries]));
@@ -42,7 +43,7 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<Sp
     (!split.whole.is_empty()).then_some(split)
 }
 
-/// For which nodes there are entries, in their order; what they say is not asked.
+/// Returns the nodes that have entries, in order, without the entries' values.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {

@@ -1,21 +1,21 @@
-//! For which nodes an entry is: what a chart can tell apart.
+//! The nodes that an entry selects, as far as a chart can tell nodes apart.
 
 use std::collections::BTreeSet;
 
 use crate::api::{NodeOperator, NodeOverride, NodeSelector};
 use crate::observed::Labels;
 
-/// Nodes as charts tell them apart.
+/// A set of nodes that charts can select.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Those where a label has one of these values.
+    /// Nodes where a label has one of these values.
     Label(String, BTreeSet<String>),
-    /// Those of these names, by the label `kubernetes.io/hostname`.
+    /// Nodes with these names, by the label `kubernetes.io/hostname`.
     Hosts(BTreeSet<String>),
 }
 
 impl Target {
-    /// Whether a node of this name and these labels is meant.
+    /// Whether a node with this name and these labels is selected.
     pub fn fits(&self, name: &str, labels: &Labels) -> bool {
         match self {
             Self::Label(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
@@ -23,8 +23,8 @@ impl Target {
         }
     }
 
-    /// Whether both are one entry for the charts, at least for some of their nodes.
-    pub(super) fn meets(&self, other: &Self) -> bool {
+    /// Whether charts see both as the same entry, at least for some nodes.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {
                 key == other_key && !values.is_disjoint(others)
@@ -35,10 +35,10 @@ impl Target {
     }
 }
 
-/// For which nodes an entry is.
+/// Returns the nodes that an entry selects.
 ///
 /// # Errors
-/// What no chart can tell apart, and what to do.
+/// Returns why no chart can select these nodes, and what to do.
 pub fn target(entry: &NodeOverride) -> Result<Target, String> {
     let Some(selector) = &entry.selector else { return Ok(Target::Hosts(entry.nodes.iter().cloned().collect())) };
     let NodeSelector { match_labels, match_expressions } = selector;
@@ -54,11 +54,11 @@ pub fn target(entry: &NodeOverride) -> Result<Target, String> {
 
 fn unfit(what: &str) -> String {
     format!(
-        "asks for {what}, and charts tell nodes apart by the values of one label alone; give those nodes a label of their own by a role (spec.nodes.roles) and select by it"
+        "uses {what}, but charts can tell nodes apart only by the values of one label; give those nodes a label of their own by a role (spec.nodes.roles) and select by it"
     )
 }
 
-/// A DNS name in lower case, such as objects have (`k8s.io/apimachinery/pkg/util/validation`, DNS-1123 subdomain).
+/// Whether a text is a valid object name: a DNS-1123 subdomain (`k8s.io/apimachinery/pkg/util/validation`).
 pub fn is_subdomain(text: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::desired::{Facts, resolve, select};
 
-/// `front` takes values in one form for two `DaemonSets`, `store` in the other for one.
+/// A catalogue where `front` has two `DaemonSets` of one form, and `store` has one of the other form.
 fn catalog() -> Catalog {
     let mut files = crate::testing::files(&[]);
     let front = files["values/services/front.yaml"].replace(
@@ -17,7 +17,7 @@ fn catalog() -> Catalog {
     );
     files.insert("values/services/front.yaml".into(), front.into());
     files.insert("values/services/store.yaml".into(), store.into());
-    // What this chart knows is no matter here.
+    // Unknown keys are not tested here.
     files.remove("values/keys/front.yaml");
     let bare = files["presets/small.yaml"].replace("[store, front]", "[store, front, bare]");
     files.insert("presets/small.yaml".into(), bare.into());
@@ -37,11 +37,11 @@ fn resolved(overrides: Value, change: Value) -> crate::desired::Desired {
     resolve(&spec, &catalog, &select("cloud", "n", &spec, &catalog), &facts)
 }
 
-fn said(overrides: Value) -> Vec<String> {
+fn messages(overrides: Value) -> Vec<String> {
     resolved(overrides, json!({})).findings.iter().map(|finding| format!("{:?} {finding}", finding.level)).collect()
 }
 
-/// An entry for the nodes with a label, or of a name.
+/// An entry for nodes with a label, or with a name.
 fn entry(nodes: &Value, release: &str, values: &Value) -> Value {
     let mut entry = json!({"name": "x", "releases": {release: {"values": values}}});
     let field = if nodes.is_array() { "nodes" } else { "selector" };
@@ -54,7 +54,7 @@ fn label(key: &str, value: &str) -> Value {
 }
 
 #[test]
-fn entries_become_what_each_form_understands_in_the_order_of_the_spec() {
+fn renders_entries_in_the_form_of_each_chart() {
     let any = json!({"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["b", "a"]}]});
     let overrides = json!([
         entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1, "y": 1}}})),
@@ -89,7 +89,7 @@ fn entries_become_what_each_form_understands_in_the_order_of_the_spec() {
 }
 
 #[test]
-fn what_no_chart_can_express_is_refused_with_where_why_and_what_to_do() {
+fn rejects_what_charts_cannot_express() {
     let fine = json!({"conf": {"a": {"x": 1}}});
     let selects = |key: &str, operator: &str, values: Value| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
     let rack = label("rack", "1");
@@ -100,13 +100,13 @@ fn what_no_chart_can_express_is_refused_with_where_why_and_what_to_do() {
     let cases = [
         (
             entry(&selects("a", "NotIn", json!(["1"])), "front", &fine),
-            "asks for NotIn, and charts tell nodes apart by the values of one label alone; give those nodes a label",
+            "uses NotIn, but charts can tell nodes apart only by the values of one label; give those nodes a label",
         ),
-        (entry(&selects("a", "Exists", json!([])), "front", &fine), "asks for Exists, and"),
-        (entry(&json!({"matchLabels": {"a": "1", "b": "2"}}), "front", &fine), "asks for several labels at once, and"),
+        (entry(&selects("a", "Exists", json!([])), "front", &fine), "uses Exists, but"),
+        (entry(&json!({"matchLabels": {"a": "1", "b": "2"}}), "front", &fine), "uses several labels at once, but"),
         (entry(&json!({}), "front", &fine), "selector: is empty and would mean every node"),
         (entry(&json!(["N 1"]), "front", &fine), "nodes: \"N 1\" is no name of a node"),
-        (both, "must say for which nodes it is: either by `selector` or by `nodes`"),
+        (both, "must select nodes: either by `selector` or by `nodes`"),
         (json!({"name": "x", "nodes": ["n1"]}), "changes nothing; name releases"),
         (
             entry(&rack, "frnot", &fine),
@@ -123,57 +123,57 @@ fn what_no_chart_can_express_is_refused_with_where_why_and_what_to_do() {
         (entry(&rack, "front", &json!({})), ".releases.front: changes nothing; give `values`"),
         (
             entry(&rack, "front", &json!({"network": {"x": 1}})),
-            ".releases.front.values.network.x: can't differ by node: chart front gives the pods of agent on some nodes what is below conf alone; set it for all nodes",
+            ".releases.front.values.network.x: can't differ by node: chart front lets only the values below conf differ between the pods of agent; set it for all nodes",
         ),
         (entry(&rack, "front", &json!({"conf": 1})), ".releases.front.values.conf: can't differ by node"),
         (
             entry(&rack, "front", &json!({"conf": {"a": {"host": "x"}}})),
-            ".releases.front.values.conf.a.host: can't differ by node: chart front gives the pods of agent on some nodes configuration files, and this goes into scripts",
+            ".releases.front.values.conf.a.host: can't differ by node: chart front lets only configuration files (this value also goes into scripts",
         ),
         (
             entry(&rack, "front", &json!({"conf": {"overrides": {"x": 1}}})),
-            ".releases.front.values.conf.overrides.x: is the chart's own place",
+            ".releases.front.values.conf.overrides.x: is reserved for the chart's own values by node",
         ),
         (
             entry(&rack, "store", &json!({"overrides": {"x": 1}})),
-            ".releases.store.values.overrides.x: is the chart's own place",
+            ".releases.store.values.overrides.x: is reserved for the chart's own values by node",
         ),
         (
             entry(&label("example.org/gpu", "1"), "front", &fine),
-            "selects by label example.org/gpu, of which chart front can't make a DaemonSet's name",
+            "selects by label example.org/gpu, from which chart front can't build the name of a DaemonSet",
         ),
         (
             entry(&json!(["compute-001-of-rack.example.org"]), "front", &fine),
-            "names node compute-001-of-rack.example.org, of whose first 20 characters",
+            "names node compute-001-of-rack.example.org, from whose first 20 characters",
         ),
     ];
     for (entry, expected) in cases {
-        let said: Vec<_> = said(json!([entry])).into_iter().filter(|line| line.starts_with("Error")).collect();
+        let errors: Vec<_> = messages(json!([entry])).into_iter().filter(|line| line.starts_with("Error")).collect();
         let expected = if expected.starts_with('.') { expected.to_owned() } else { format!(": {expected}") };
         let begins = format!("Error spec.nodes.overrides[0]{expected}");
-        assert!(said.len() == 1 && said[0].starts_with(&begins), "{begins}\n{said:#?}");
+        assert!(errors.len() == 1 && errors[0].starts_with(&begins), "{begins}\n{errors:#?}");
     }
 }
 
 #[test]
-fn a_label_with_a_slash_and_values_beside_conf_fit_the_other_form() {
+fn the_root_form_accepts_prefixed_labels_and_any_value() {
     let store = entry(&label("example.org/gpu", "1"), "store", &json!({"pod": {"x": 1}}));
-    let said: Vec<_> = said(json!([store])).into_iter().filter(|line| line.starts_with("Error")).collect();
-    assert_eq!(said, Vec::<String>::new());
+    let errors: Vec<_> = messages(json!([store])).into_iter().filter(|line| line.starts_with("Error")).collect();
+    assert_eq!(errors, Vec::<String>::new());
 }
 
 #[test]
-fn conflicts_are_told_with_both_places_and_what_has_no_effect_too() {
+fn warns_about_conflicts_and_entries_without_effect() {
     let one = |nodes: Value, x: u8| entry(&nodes, "front", &json!({"conf": {"a": {"x": x}}}));
     let rack = || label("rack", "1");
-    let lines = said(json!([one(rack(), 1), one(json!(["n1"]), 2), one(rack(), 3)]));
-    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one holds, take one of them out";
+    let lines = messages(json!([one(rack(), 1), one(json!(["n1"]), 2), one(rack(), 3)]));
+    let conflict = "Warning spec.nodes.overrides[2].releases.front.values: conf.a.x is 3 here and 1 at spec.nodes.overrides[0].releases.front.values for the same nodes; the later one wins, take one of them out";
     assert_eq!(lines, [conflict]);
-    assert_eq!(said(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
+    assert_eq!(messages(json!([one(rack(), 1), one(rack(), 1)])), Vec::<String>::new());
     let secret = |text: &str| entry(&rack(), "front", &json!({"conf": {"a": {"password": text}}}));
-    let lines = said(json!([secret("hunter2"), secret("letmein")]));
+    let lines = messages(json!([secret("hunter2"), secret("letmein")]));
     assert!(lines.len() == 1 && lines[0].contains("conf.a.password is one thing here and another at"), "{lines:?}");
-    let other = said(json!([entry(&rack(), "other", &json!({"conf": {"x": {"y": 1}}}))]));
+    let other = messages(json!([entry(&rack(), "other", &json!({"conf": {"x": {"y": 1}}}))]));
     assert_eq!(
         other,
         [
@@ -182,22 +182,21 @@ fn conflicts_are_told_with_both_places_and_what_has_no_effect_too() {
     );
     let own = json!({"services": {"front": {"releases": {"front": {"values": {"conf": {"overrides": {"front_agent": {"hosts": []}}}}}}}}});
     let desired = resolved(json!([one(rack(), 1)]), own);
-    let told = desired.findings[0].to_string();
+    let message = desired.findings[0].to_string();
     assert!(
-        told.starts_with(
-            "spec.nodes.overrides: takes the place of conf.overrides.front_agent, which other values of front set"
-        ),
-        "{told}"
+        message
+            .starts_with("spec.nodes.overrides: replaces conf.overrides.front_agent, which other values of front set"),
+        "{message}"
     );
 }
 
 #[test]
-fn a_release_of_several_daemon_sets_asks_which() {
+fn requires_names_if_a_release_has_several_daemon_sets() {
     let blue = json!({"features": {"colour": {"name": "blue"}}});
     let front = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
-    let told = resolved(json!([front]), blue.clone()).findings[0].to_string();
-    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: says not for which DaemonSet; name them, of agent, l2_agent, since each one named is restarted";
-    assert_eq!(told, expected);
+    let message = resolved(json!([front]), blue.clone()).findings[0].to_string();
+    let expected = "spec.nodes.overrides[0].releases.front.daemonsets: does not say for which DaemonSet it is; name some of agent, l2_agent, each of them is restarted";
+    assert_eq!(message, expected);
     let mut named = front;
     named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);
     let desired = resolved(json!([named]), blue);
@@ -206,7 +205,7 @@ fn a_release_of_several_daemon_sets_asks_which() {
 }
 
 #[test]
-fn the_split_changes_with_the_nodes_and_not_with_the_values() {
+fn the_split_depends_on_nodes_but_not_on_values() {
     let split = |overrides: Value| resolved(overrides, json!({})).releases["front"].split.clone().unwrap();
     let one = |nodes: Value, x: u8| entry(&nodes, "front", &json!({"conf": {"a": {"x": x}}}));
     let none = split(json!([]));

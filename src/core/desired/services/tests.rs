@@ -4,7 +4,8 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::desired::{Selection, select};
 
-/// Four services that need each other in a row, one of them under a condition, and one whose release hangs on a feature.
+/// A catalogue with services that need each other: a chain, one need with a condition, one release that depends on a
+/// feature.
 fn catalog() -> Catalog {
     let service = |name: &str, more: &str| {
         let text = format!(
@@ -35,13 +36,13 @@ fn selected(services: Value, features: Value) -> Selection {
     select("cloud", "openstack", &spec, &catalog())
 }
 
-fn said(selection: &Selection) -> Vec<String> {
-    let said = selection.findings.iter();
-    said.map(|finding| format!("{}: {finding}", finding.level.word())).collect()
+fn messages(selection: &Selection) -> Vec<String> {
+    let findings = selection.findings.iter();
+    findings.map(|finding| format!("{}: {finding}", finding.level.word())).collect()
 }
 
 #[test]
-fn what_a_service_needs_becomes_part_of_the_cloud_and_is_said_with_everyone_who_needs_it() {
+fn adds_needed_services_and_names_who_needs_them() {
     let selection =
         selected(json!({"top": {"enabled": true}, "wall": {"enabled": true}}), json!({"colour": {"name": "blue"}}));
     assert_eq!(
@@ -51,7 +52,7 @@ fn what_a_service_needs_becomes_part_of_the_cloud_and_is_said_with_everyone_who_
     assert_eq!(selection.scope.variable("services").unwrap()["extra"]["enabled"], true);
     assert!(!selection.is_refused());
     assert_eq!(
-        said(&selection),
+        messages(&selection),
         [
             "note: spec.services.extra: the service is part of the cloud because it is needed by top (extra/api)",
             "note: spec.services.front: the service is part of the cloud because it is needed by middle (front/api)",
@@ -63,10 +64,10 @@ fn what_a_service_needs_becomes_part_of_the_cloud_and_is_said_with_everyone_who_
 }
 
 #[test]
-fn what_others_need_can_not_be_disabled_and_all_of_them_are_named_once() {
+fn rejects_disabling_a_needed_service_once() {
     let services = json!({"top": {"enabled": true}, "wall": {"enabled": true}, "middle": {"enabled": false}});
     let selection = selected(services, json!({"colour": {"name": "blue"}}));
-    let refused: Vec<_> = said(&selection).into_iter().filter(|text| text.starts_with("error")).collect();
+    let refused: Vec<_> = messages(&selection).into_iter().filter(|text| text.starts_with("error")).collect();
     assert_eq!(
         refused,
         [
@@ -74,48 +75,49 @@ fn what_others_need_can_not_be_disabled_and_all_of_them_are_named_once() {
           take it out, or disable top, wall as well"
         ]
     );
-    assert!(!selection.releases.contains_key("extra"), "nothing is added for a condition that does not hold");
+    assert!(!selection.releases.contains_key("extra"), "a false condition adds no service");
 }
 
 #[test]
-fn a_release_that_hangs_on_a_feature_is_not_added_by_enabling_its_service() {
+fn enabling_a_service_does_not_add_conditional_releases() {
     let selection = selected(json!({"wall": {"enabled": true}}), json!({}));
-    let refused: Vec<_> = said(&selection).into_iter().filter(|text| text.starts_with("error")).collect();
+    let refused: Vec<_> = messages(&selection).into_iter().filter(|text| text.starts_with("error")).collect();
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(
         refused[0]
-            .starts_with("error: spec.services.paint: release paint, which is needed by wall (paint/api), is no part")
+            .starts_with("error: spec.services.paint: release paint, which is needed by wall (paint/api), is not part")
     );
 }
 
 #[test]
-fn a_service_that_is_enabled_and_of_which_nothing_is_installed_is_told() {
-    let told =
-        |features: Value| said(&selected(json!({"paint": {"enabled": true}, "extra": {"enabled": true}}), features));
-    let said = told(json!({"colour": {"name": "red"}}));
-    assert_eq!(said.len(), 1, "{said:?}");
+fn warns_about_enabled_services_that_install_nothing() {
+    let messages_with = |features: Value| {
+        messages(&selected(json!({"paint": {"enabled": true}, "extra": {"enabled": true}}), features))
+    };
+    let red = messages_with(json!({"colour": {"name": "red"}}));
+    assert_eq!(red.len(), 1, "{red:?}");
     assert!(
-        said[0].starts_with("warning: spec.services.paint.enabled: is true, and with these features nothing of paint")
+        red[0].starts_with("warning: spec.services.paint.enabled: is true, and with these features nothing of paint")
     );
-    assert_eq!(told(json!({"colour": {"name": "blue"}})), Vec::<String>::new());
+    assert_eq!(messages_with(json!({"colour": {"name": "blue"}})), Vec::<String>::new());
 }
 
 #[test]
-fn what_the_spec_says_of_an_added_service_holds_and_has_an_effect() {
+fn applies_overrides_of_services_that_were_added() {
     let outside = json!({"external": {"host": "10.0.0.9"}, "credentials": {"admin": {"name": "s", "key": "k"}}});
     let selection = selected(json!({"front": {"enabled": true}, "store": outside, "extra": {}}), json!({}));
     assert!(selection.external.contains_key("store") && !selection.services.contains("store"));
-    let warned: Vec<_> = said(&selection).into_iter().filter(|text| text.starts_with("warning")).collect();
+    let warned: Vec<_> = messages(&selection).into_iter().filter(|text| text.starts_with("warning")).collect();
     assert_eq!(warned.len(), 1, "{warned:?}");
     assert!(warned[0].starts_with("warning: spec.services.extra: the service is in none of the presets and no other"));
 }
 
 #[test]
-fn what_pods_wait_for_and_what_is_of_no_use_alone_becomes_part_of_the_cloud_even_in_a_circle() {
+fn adds_awaited_and_alongside_services_even_in_a_cycle() {
     let selection = selected(json!({"right": {"enabled": true}}), json!({}));
     assert_eq!(selection.releases.keys().collect::<Vec<_>>(), ["extra", "left", "right"]);
     assert_eq!(
-        said(&selection),
+        messages(&selection),
         [
             "note: spec.services.extra: the service is part of the cloud because it is needed by left (extra/api)",
             "note: spec.services.left: the service is part of the cloud because it is needed by right (left/api)",
@@ -124,14 +126,14 @@ fn what_pods_wait_for_and_what_is_of_no_use_alone_becomes_part_of_the_cloud_even
 }
 
 #[test]
-fn what_pods_wait_for_can_not_be_disabled_and_for_company_somebody_may_have_something_else() {
+fn rejects_disabling_awaited_and_warns_about_alongside() {
     let services = json!({"left": {"enabled": true}, "right": {"enabled": false}, "extra": {"enabled": false}});
     let selection = selected(services, json!({}));
     assert_eq!(
-        said(&selection),
+        messages(&selection),
         [
-            "warning: spec.services.right.enabled: is false, and without right or something of yours in its place these \
-             are of no use: left (right/api); take it out where you have nothing else",
+            "warning: spec.services.right.enabled: is false, but without right or a replacement of your own these \
+             are useless: left (right/api); take it out if you have no replacement",
             "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); take it out, or \
              disable left as well",
         ]

@@ -1,11 +1,13 @@
-//! Slips of the pen: where charts take any key, only one that is most likely meant to be another is worth a word.
+//! Typos: in maps where charts take any key, a key is reported only if it is most likely a misspelling of a known one.
 
-/// The fewest letters of a name in which one that is another, more or less is a slip: `ovs` and `ovn` are two names.
+/// The minimum length of names that are compared: `ovs` and `ovn` are two different names.
 const LETTERS: usize = 4;
 
-/// The known name that `written` is a slip of: one letter is missing, too much or another, or two neighbours changed places. Numbers are no slips
-/// (`rbd1`, `rbd2`), nor are names of rules and pipelines (`volume:get`), nor one and many (`rabbit_quorum_queue`, as `oslo.messaging` has it, and charts
-/// `rabbit_quorum_queues`).
+/// Returns the known name that `written` is a likely typo of.
+///
+/// A typo is one missing, additional or wrong letter, or two swapped neighbours. No typos are numbers (`rbd1`, `rbd2`),
+/// names of policy rules and pipelines (`volume:get`), and plurals (`rabbit_quorum_queue` in `oslo.messaging`,
+/// `rabbit_quorum_queues` in charts).
 pub fn slip<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && is_slip(written, known))
 }
@@ -31,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_one_letter_or_two_that_changed_places() {
+    fn a_typo_is_one_letter_or_two_swapped_ones() {
         for (written, known) in [
             ("prot", "port"),
             ("confg", "config"),
@@ -46,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_slips() {
+    fn similar_names_are_not_typos() {
         for (written, known) in [
             ("ovs", "ovn"),
             ("api", "app"),

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::files;
 use osdpl_values::Path;
 
-/// A catalogue in which the charts have these defaults.
+/// A catalogue whose charts have these keys.
 fn catalog() -> Catalog {
     let front = "{annotations: {pod: {'*': read, default: read}}, release_uuid: read, \
                  pod: {replicas: {api: number}, affinity: {anti: {type: {default: string}}}, tolerations: map, priorityClassName: read, \
@@ -17,27 +17,27 @@ fn catalog() -> Catalog {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn told(field: &str, values: Value, unset: &[&str]) -> String {
+fn warnings(field: &str, values: Value, unset: &[&str]) -> String {
     let mut layer = Layer::new(Origin::Field(field.into()), values.as_object().unwrap().clone());
     layer.unset = unset.iter().map(|path| Path::parse(path).unwrap()).enumerate().collect();
     let mut findings = Vec::new();
-    tell(&[layer.clone(), layer], "front", &catalog(), &mut findings);
+    check_layers(&[layer.clone(), layer], "front", &catalog(), &mut findings);
     findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 const OWN: &str = "spec.services.front.releases.front.values";
 
 #[test]
-fn a_wrong_letter_is_named_once_with_the_right_one() {
+fn reports_a_typo_once_with_the_right_name() {
     assert_eq!(
-        told(OWN, json!({"pod": {"replicass": {"api": 3}}, "colour": 1}), &["conf.frnt.DEFAULT.debug"]),
+        warnings(OWN, json!({"pod": {"replicass": {"api": 3}}, "colour": 1}), &["conf.frnt.DEFAULT.debug"]),
         "spec.services.front.releases.front.values: the values of chart front have no colour; pod.replicass, did you mean \"replicas\"?; \
-         conf.frnt.DEFAULT.debug, did you mean \"front\"?: helm is given what is written here, but most likely nothing reads it; correct the name, or take it out"
+         conf.frnt.DEFAULT.debug, did you mean \"front\"?: helm passes it on, but most likely no template reads it; correct the name, or take it out"
     );
 }
 
 #[test]
-fn what_charts_leave_to_the_user_is_not_doubted() {
+fn accepts_keys_in_maps_that_users_fill() {
     for values in [
         json!({"conf": {"front": {"database": {"max_retries": 1}, "DEFAULT": {"verbose": true}}, "overrides": {"a": 1}}}),
         json!({"endpoints": {"identity": {"auth": {"nova": {"username": "nova"}}}}}),
@@ -46,19 +46,19 @@ fn what_charts_leave_to_the_user_is_not_doubted() {
         json!({"annotations": {"pod": {"front_api": {"a.b/c": "d"}}}, "release_uuid": "1", "pod": {"priorityClassName": {"api": "high"}}}),
         json!({"pod": {"security_context": {"front": {"pod": {"runAsGroup": 1}}, "other": {"pod": {"fsGroup": 1}}}}}),
     ] {
-        assert_eq!(told(OWN, values, &["conf.front.DEFAULT.log_config_append"]), "");
+        assert_eq!(warnings(OWN, values, &["conf.front.DEFAULT.log_config_append"]), "");
     }
 }
 
 #[test]
-fn what_all_releases_are_given_must_be_known_to_one_of_their_charts() {
-    assert_eq!(told("spec.common.values", json!({"volume": {"size": "1Gi"}}), &[]), "");
-    assert!(told("spec.common.values", json!({"volumes": {"size": "1Gi"}}), &[]).contains("have no volumes"));
-    assert!(told(OWN, json!({"volume": {"size": "1Gi"}}), &[]).contains("have no volume"));
+fn common_values_must_be_known_to_some_chart() {
+    assert_eq!(warnings("spec.common.values", json!({"volume": {"size": "1Gi"}}), &[]), "");
+    assert!(warnings("spec.common.values", json!({"volumes": {"size": "1Gi"}}), &[]).contains("have no volumes"));
+    assert!(warnings(OWN, json!({"volume": {"size": "1Gi"}}), &[]).contains("have no volume"));
 }
 
 #[test]
-fn below_what_is_the_users_only_slips_are_told_of() {
+fn reports_only_typos_in_maps_that_users_fill() {
     for (values, path, meant) in [
         (json!({"conf": {"front": {"DEFALT": {"debug": true}}}}), "conf.front.DEFALT", "DEFAULT"),
         (json!({"conf": {"front": {"DEFAULT": {"debgu": true}}}}), "conf.front.DEFAULT.debgu", "debug"),
@@ -79,53 +79,53 @@ fn below_what_is_the_users_only_slips_are_told_of() {
             "default",
         ),
     ] {
-        let expected = format!("have no {path}, did you mean \"{meant}\"?: helm is given");
-        let told = told(OWN, values, &[]);
-        assert!(told.contains(&expected), "{expected}\n{told}");
+        let expected = format!("have no {path}, did you mean \"{meant}\"?: helm passes it on");
+        let message = warnings(OWN, values, &[]);
+        assert!(message.contains(&expected), "{expected}\n{message}");
     }
 }
 
 #[test]
-fn what_a_group_is_given_must_be_known_to_a_chart_of_that_group() {
+fn group_values_must_be_known_to_a_chart_of_the_group() {
     let front = || json!({"conf": {"front": {"DEFAULT": {"debug": true}}}});
-    assert_eq!(told("spec.common.openstack.values", front(), &[]), "");
-    assert_eq!(told("spec.common.infra.values", json!({"volume": {"size": "1Gi"}}), &[]), "");
+    assert_eq!(warnings("spec.common.openstack.values", front(), &[]), "");
+    assert_eq!(warnings("spec.common.infra.values", json!({"volume": {"size": "1Gi"}}), &[]), "");
     let mut findings = Vec::new();
     let origin = Origin::Field("spec.common.infra.values".into());
     let layer = Layer::new(origin, front().as_object().unwrap().clone());
-    tell(&[layer], "store", &catalog(), &mut findings);
+    check_layers(&[layer], "store", &catalog(), &mut findings);
     assert!(findings.len() == 1 && findings[0].message.contains("have no conf.front"), "{findings:?}");
 }
 
 #[test]
-fn what_another_chart_calls_so_is_no_slip() {
-    assert_eq!(told(OWN, json!({"conf": {"front": {"database": {"max_poll_size": 1}}}}), &[]), "");
+fn a_name_of_another_chart_is_not_a_typo() {
+    assert_eq!(warnings(OWN, json!({"conf": {"front": {"database": {"max_poll_size": 1}}}}), &[]), "");
 }
 
 #[test]
-fn a_preset_that_someone_added_is_looked_at_and_ours_are_not() {
+fn checks_added_presets_but_not_built_in_ones() {
     let wrong = json!({"pod": {"replicass": {"api": 3}}});
     let layer = |file: &str| {
         let origin = Origin::File { file: file.into(), field: "fragments[0]".into() };
         Layer::new(origin, wrong.as_object().unwrap().clone())
     };
     let mut catalog = catalog();
-    let stands = "ConfigMap openstack/edge, key presets.edge.yaml";
-    catalog.added.insert("presets/edge.yaml".into(), stands.into());
+    let source = "ConfigMap openstack/edge, key presets.edge.yaml";
+    catalog.added.insert("presets/edge.yaml".into(), source.into());
     let mut findings = Vec::new();
-    tell(&[layer("presets/small.yaml"), layer("presets/edge.yaml")], "front", &catalog, &mut findings);
+    check_layers(&[layer("presets/small.yaml"), layer("presets/edge.yaml")], "front", &catalog, &mut findings);
     let fields: Vec<&str> = findings.iter().map(|finding| finding.field.as_str()).collect();
-    assert_eq!(fields, [format!("{stands} (fragments[0])")]);
-    // One fragment says something to each release, and several may be wrong.
+    assert_eq!(fields, [format!("{source} (fragments[0])")]);
+    // A fragment has values for each release, and several of them may be wrong.
     for _ in 0..2 {
-        tell(&[layer("presets/edge.yaml")], "store", &catalog, &mut findings);
+        check_layers(&[layer("presets/edge.yaml")], "store", &catalog, &mut findings);
     }
     let charts: Vec<bool> = findings.iter().map(|finding| finding.message.contains("values of chart store")).collect();
     assert_eq!(charts, [false, true], "{findings:?}");
 }
 
 #[test]
-fn a_chart_has_a_key_reads_it_leaves_it_or_does_not_know_it() {
+fn classifies_keys() {
     let catalog = catalog();
     for (path, expected) in [
         ("pod.replicas.api", Known::Has(KeyType::Number)),
@@ -144,7 +144,7 @@ fn a_chart_has_a_key_reads_it_leaves_it_or_does_not_know_it() {
 }
 
 #[test]
-fn of_another_version_of_a_chart_no_key_is_told_of() {
+fn skips_charts_of_another_version() {
     let layer = Layer::new(Origin::Field(OWN.into()), json!({"colour": 1}).as_object().unwrap().clone());
     let missing = Layer::new(Origin::Field(OWN.into()), json!({"shape": 1}).as_object().unwrap().clone());
     let layered = |whole: &[Layer], partial: &[Layer]| Layered {
@@ -152,12 +152,12 @@ fn of_another_version_of_a_chart_no_key_is_told_of() {
         partial: [("front".to_owned(), partial.to_vec())].into(),
         ..Layered::default()
     };
-    let told = |version: Value, layered: &Layered| {
+    let count = |version: Value, layered: &Layered| {
         let services = json!({"front": {"releases": {"front": {"version": version}}}});
         let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "services": services})).unwrap();
         unread(&spec, &catalog(), layered).len()
     };
     for layered in [layered(&[layer], &[]), layered(&[], &[missing])] {
-        assert_eq!((told(Value::Null, &layered), told(json!("9.9.9"), &layered)), (1, 0));
+        assert_eq!((count(Value::Null, &layered), count(json!("9.9.9"), &layered)), (1, 0));
     }
 }

@@ -19,18 +19,18 @@ fn resolved(written: Option<Result<Written, Unavailable>>) -> Desired {
     let selection = select("cloud", "openstack", &spec, &catalog);
     let credentials = json!({"store": {"admin": "s3cret"}, "front": {"user": "pa55"}});
     let credentials = serde_json::from_value(credentials).unwrap();
-    let written = written.into_iter().map(|said| ("store".to_owned(), said)).collect();
+    let written = written.into_iter().map(|facts| ("store".to_owned(), facts)).collect();
     resolve(&spec, &catalog, &selection, &Facts { credentials, written, helm_major: 4, ..Facts::default() })
 }
 
-fn said(pairs: &[(&str, &str)]) -> Written {
+fn facts(pairs: &[(&str, &str)]) -> Written {
     pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
 }
 
 #[test]
-fn a_fact_that_arrives_changes_the_values_of_who_asks_for_it_and_nothing_that_waits_for_approval() {
+fn a_new_fact_changes_values_without_approval() {
     let (before, empty, after) =
-        (resolved(None), resolved(Some(Ok(said(&[])))), resolved(Some(Ok(said(&[("network", "n-1")])))));
+        (resolved(None), resolved(Some(Ok(facts(&[])))), resolved(Some(Ok(facts(&[("network", "n-1")])))));
     let values = |desired: &Desired| Value::Object(desired.releases["store"].values.clone());
     assert_eq!(values(&before)["mode"], "waiting");
     assert_eq!(values(&before), values(&empty));
@@ -38,11 +38,11 @@ fn a_fact_that_arrives_changes_the_values_of_who_asks_for_it_and_nothing_that_wa
     assert_ne!(before.releases["store"].inputs, after.releases["store"].inputs);
     assert_eq!(before.releases["store"].catalog, after.releases["store"].catalog);
     assert_eq!(before.releases["front"].inputs, after.releases["front"].inputs);
-    assert!(after.releases["store"].secret.iter().all(|path| path.to_string() != "network"), "a fact is no secret");
+    assert!(after.releases["store"].secret.iter().all(|path| path.to_string() != "network"), "a fact is not a secret");
 }
 
 #[test]
-fn facts_that_cant_be_read_hold_the_release_back_instead_of_being_none() {
+fn unreadable_facts_block_the_release() {
     let problem = Unavailable::Unusable("ConfigMap openstack/store-made can't be read: forbidden".into());
     let desired = resolved(Some(Err(problem)));
     let blocked = desired.releases["store"].blocked.clone().unwrap();
@@ -51,7 +51,7 @@ fn facts_that_cant_be_read_hold_the_release_back_instead_of_being_none() {
 }
 
 #[test]
-fn a_release_writes_in_its_own_namespace() {
+fn facts_are_in_the_namespace_of_the_release() {
     let catalog = catalog();
     let spec = json!({"openstackRelease": "2026.1", "presets": ["small"],
                       "services": {"store": {"releases": {"store": {"namespace": "data"}}}}});

@@ -19,13 +19,13 @@ fn rotate(spec: Value, status: Value) -> CronSeen {
 }
 
 #[test]
-fn a_cron_job_belongs_to_the_release_and_component_that_it_or_its_pods_name() {
+fn takes_release_and_component_from_object_or_pods() {
     let labels = json!({RELEASE_GROUP: "nova", "application": "nova", "component": "cell-setup"});
     let pods = json!({"jobTemplate": {"spec": {"template": {"metadata": {"labels": labels}}}}});
     let annotated = json!({"name": "c", "annotations": {release::NAME: "keystone"}});
     for (metadata, spec, expected) in [
         (json!({"name": "c", "labels": labels}), json!({}), Some("nova nova/cell-setup")),
-        // nova-cell-setup, and most of upstream's.
+        // nova-cell-setup and most CronJobs of upstream.
         (json!({"name": "c"}), pods.clone(), Some("nova nova/cell-setup")),
         (annotated.clone(), pods, Some("keystone nova/cell-setup")),
         (annotated, json!({}), Some("keystone keystone/c")),
@@ -44,7 +44,7 @@ fn run_of(made: &str, status: Value) -> Run {
 }
 
 #[test]
-fn the_last_run_is_the_newest_that_ended() {
+fn last_run_is_the_newest_finished_one() {
     let ended = |kind: &str, at: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": at}]});
     let (early, late) = (run_of(EARLY, ended("Complete", EARLY)), run_of(LATE, ended("Failed", LATE)));
     let going = run_of("2026-11-21T13:00:00Z", json!({"active": 1}));
@@ -56,7 +56,7 @@ fn the_last_run_is_the_newest_that_ended() {
 }
 
 #[test]
-fn the_newest_run_that_ended_decides() {
+fn newest_finished_run_decides() {
     let ended =
         |kind: &str| json!({"conditions": [{"type": kind, "status": "True", "reason": "BackoffLimitExceeded"}]});
     let (good, bad) = (run_of(EARLY, ended("Complete")), run_of(LATE, ended("Failed")));
@@ -64,27 +64,27 @@ fn the_newest_run_that_ended_decides() {
     let late_good = run_of(LATE, ended("Complete"));
     let early_bad = run_of(EARLY, ended("Failed"));
     let cron = rotate(json!({}), json!({"lastScheduleTime": LATE, "lastSuccessfulTime": EARLY, "active": [{}]}));
-    let failed = Some("its last Job, b, has failed: BackoffLimitExceeded");
+    let failed = Some("its last Job, b, failed: BackoffLimitExceeded");
     for (runs, expected) in [
         (vec![("a", &good), ("b", &bad)], failed),
         (vec![("b", &early_bad), ("c", &late_good)], None),
         (vec![("b", &early_bad), ("c", &going)], failed),
         (vec![("a", &good), ("c", &going)], None),
-        (vec![("a", &good), ("c", &failing)], Some("its Job c does not get on: its pods fail")),
+        (vec![("a", &good), ("c", &failing)], Some("its Job c makes no progress: its pods fail")),
         (vec![], None),
     ] {
-        let told = trouble(&cron, runs, |_| None).map(|(message, _)| message);
-        assert_eq!(told.as_deref(), expected);
+        let found = trouble(&cron, runs, |_| None).map(|(message, _)| message);
+        assert_eq!(found.as_deref(), expected);
     }
     let (message, run) = trouble(&cron, vec![("c", &going)], |_| Some("p: ImagePullBackOff x".into())).unwrap();
-    assert_eq!((message.as_str(), run), ("its Job c does not get on: p: ImagePullBackOff x", Some("c")));
+    assert_eq!((message.as_str(), run), ("its Job c makes no progress: p: ImagePullBackOff x", Some("c")));
     let suspended = rotate(json!({"suspend": true}), json!({}));
     assert_eq!(trouble(&suspended, vec![("b", &bad)], |_| None), None);
 }
 
 #[test]
-fn without_a_run_that_is_left_the_controllers_word_on_the_last_success_counts() {
-    let last = format!("its last run, started at {LATE}, was no success");
+fn falls_back_to_the_last_success_in_status() {
+    let last = format!("its last run, started at {LATE}, did not succeed");
     for (status, expected) in [
         (json!({}), None),
         (json!({"lastScheduleTime": LATE}), Some(&last)),
@@ -92,13 +92,13 @@ fn without_a_run_that_is_left_the_controllers_word_on_the_last_success_counts() 
         (json!({"lastScheduleTime": LATE, "lastSuccessfulTime": EARLY, "active": [{}]}), None),
         (json!({"lastScheduleTime": EARLY, "lastSuccessfulTime": LATE}), None),
     ] {
-        let told = trouble(&rotate(json!({}), status.clone()), vec![], |_| None);
-        assert_eq!(told.map(|(message, _)| message).as_ref(), expected, "{status}");
+        let found = trouble(&rotate(json!({}), status.clone()), vec![], |_| None);
+        assert_eq!(found.map(|(message, _)| message).as_ref(), expected, "{status}");
     }
 }
 
 #[test]
-fn one_that_fails_is_degraded_and_one_that_never_ran_is_not() {
+fn failing_is_degraded_and_never_run_is_ready() {
     let scheduled: Option<Timestamp> = LATE.parse().ok();
     let trouble = || Some(crate::observed::Trouble { stuck: false, message: "why".into() });
     let idle = rotate(json!({}), json!({}));

@@ -8,13 +8,13 @@ fn seen(metadata: Value, spec: Value, status: Value) -> Option<JobSeen> {
 }
 
 #[test]
-fn a_job_belongs_to_the_release_that_it_or_its_pods_name() {
+fn takes_release_from_object_or_pods() {
     let labels = |release: &str| json!({"labels": {RELEASE_GROUP: release}});
     let template = |release: &str| json!({"template": {"metadata": labels(release)}});
     for (metadata, spec, expected) in [
         (json!({"name": "j", "annotations": {release::NAME: "nova"}}), json!({}), Some("nova")),
         (json!({"name": "j", "labels": {RELEASE_GROUP: "glance"}}), template("other"), Some("glance")),
-        // masakari-db-sync, magnum-domain-ks-user.
+        // Such as masakari-db-sync, magnum-domain-ks-user.
         (json!({"name": "j"}), template("magnum"), Some("magnum")),
         (json!({"name": "j", "labels": {"app": "x"}}), json!({}), None),
         (
@@ -35,7 +35,7 @@ fn a_job_belongs_to_the_release_that_it_or_its_pods_name() {
 }
 
 #[test]
-fn a_job_tells_how_far_it_is_and_why_kubernetes_gave_up() {
+fn reports_progress_and_reason_of_failure() {
     let condition = |kind: &str, status: &str| {
         json!({"type": kind, "status": status, "reason": "BackoffLimitExceeded",
         "message": "Job has reached the specified backoff limit"})

@@ -1,13 +1,13 @@
-//! Why a pod is not ready: a list of small questions, the gravest first.
+//! Why a pod is not ready: a list of checks, most severe first.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, Failing, Severity};
 use crate::health::refused::shortened;
 
-/// Upstream's init container that waits for what its pod depends on (kubernetes-entrypoint).
+/// Upstream's init container that waits for the dependencies (kubernetes-entrypoint).
 const ENTRYPOINT: &str = "init";
 
-/// The kubelet's words for an image that it can't have. It alternates between them, so one word stands for all.
+/// The kubelet's reasons for a missing image. The kubelet alternates between them, so the message uses only one.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -17,7 +17,7 @@ const IMAGE_REASONS: [&str; 6] = [
     "InvalidImageName",
 ];
 
-/// The kubelet's words for a container that it can't make: a Secret's key is missing, a volume's path, the program itself.
+/// The kubelet's reasons for a container that cannot be created, such as a missing Secret key, volume path or program.
 const CREATION_REASONS: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -26,8 +26,8 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
-pub(super) fn of(leaving: bool, spec: &Spec, status: &Status) -> Option<Cause> {
-    if leaving {
+pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
+    if is_terminating {
         return Some(simple(Severity::Leaving, "it is being deleted".into()));
     }
     let containers = || status.init_container_statuses.iter().chain(&status.container_statuses);
@@ -66,7 +66,7 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     })
 }
 
-/// Also while it runs again: a container that failed and has not been ready since goes on failing, as far as one knows.
+/// Reports a container that failed and was not ready since, even while it runs again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| state.is_some_and(|terminated| terminated.exit_code != 0);
     let now = container.state.terminated.as_ref();
@@ -90,11 +90,11 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
-/// The whole pod: evicted, its node shut down.
+/// A failure of the whole pod, such as an eviction or a node shutdown.
 fn failed(status: &Status) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {
-            ("", "") => "it has failed".into(),
+            ("", "") => "it failed".into(),
             (reason, "") => reason.into(),
             (reason, message) => format!("{reason}: {}", shortened(message)),
         };
@@ -107,12 +107,12 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
     }
-    // A claim is bound a moment after its pod appears.
+    // A claim is bound a moment after its pod is created.
     let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let asked = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
-    let asks = if asked { format!(" (it asks for {})", labels.join(",")) } else { String::new() };
-    Some(simple(severity, format!("no node can take it{asks}: {}", shortened(&scheduled.message))))
+    let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
+    let requires = if is_relevant { format!(" (it requires {})", labels.join(",")) } else { String::new() };
+    Some(simple(severity, format!("no node can take it{requires}: {}", shortened(&scheduled.message))))
 }
 
 fn initialising(container: &ContainerStatus) -> Option<Cause> {
@@ -122,10 +122,10 @@ fn initialising(container: &ContainerStatus) -> Option<Cause> {
 }
 
 fn lost(status: &Status) -> Option<Cause> {
-    status.was_ready().then(|| simple(Severity::Lost, "it was ready and is not any more".into()))
+    status.was_ready().then(|| simple(Severity::Lost, "it was ready and is no longer".into()))
 }
 
-/// The kubelet says the same for a missing volume and for one that takes a second; its events would tell.
+/// The kubelet reports the same reason for a missing volume and for one that is still being mounted.
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")

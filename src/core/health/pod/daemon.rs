@@ -1,14 +1,15 @@
-//! A pod of a `DaemonSet`, ready or not, while its component is rolled.
+//! The pods of `DaemonSets`, ready or not, for rollouts.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Severity, Spec, Status, observe};
 use crate::observed::{DaemonPod, PodState};
 
-/// The label that names the revision of a pod's template, and that of a `ControllerRevision` (Kubernetes: `apps.DefaultDaemonSetUniqueLabelKey`).
+/// The label with the revision of a pod's template, also set on `ControllerRevisions` (Kubernetes:
+/// `apps.DefaultDaemonSetUniqueLabelKey`).
 pub const REVISION: &str = "controller-revision-hash";
 
-/// The pod, if it is one of a `DaemonSet`.
+/// Returns the pod if it belongs to a `DaemonSet`.
 pub fn daemon(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<DaemonPod> {
     let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let revision = metadata.labels.as_ref()?.get(REVISION)?.clone();
@@ -46,10 +47,10 @@ mod tests {
 
     use super::*;
 
-    fn seen(status: Value, leaving: bool) -> Option<DaemonPod> {
+    fn seen(status: Value, is_terminating: bool) -> Option<DaemonPod> {
         let mut metadata = json!({"name": "nova-compute-abc", "uid": "u", "labels": {"controller-revision-hash": "r2"},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "nova-compute", "uid": "set", "controller": true}]});
-        if leaving {
+        if is_terminating {
             metadata["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
         }
         let (metadata, spec) = (serde_json::from_value(metadata).unwrap(), json!({"nodeName": "n3"}));
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemons_pod_is_told_by_its_node_its_revision_and_how_it_is() {
+    fn reads_node_revision_and_state() {
         let condition =
             |status: &str| json!([{"type": "Ready", "status": status, "lastTransitionTime": "2026-11-21T12:00:00Z"}]);
         let waiting =

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A pod of keystone-api with this status and these changes to its metadata.
+/// A pod of keystone-api with this status and additional metadata.
 fn pod(status: &Value, metadata: &Value) -> Option<Unready> {
     let mut all = json!({
         "name": "keystone-api-7d9f-x2x", "namespace": "openstack", "uid": "u1",
@@ -22,7 +22,7 @@ fn unready(status: &Value) -> Unready {
     pod(status, &json!({})).unwrap()
 }
 
-/// The status of a pod whose one container is in this state, started again so many times after it ended like that.
+/// The status of a pod with one container in this state, with its restarts and previous state.
 fn container(state: &Value, restarts: i32, last: &Value) -> Value {
     json!({"phase": "Running", "containerStatuses": [
         {"name": "keystone-api", "restartCount": restarts, "state": state, "lastState": last}]})
@@ -43,7 +43,7 @@ fn unscheduled(message: &str) -> Value {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]})
 }
 
-/// A pod that is not ready since then, with a container that runs since that.
+/// A pod that is not ready since `since`, with a container that runs since `started`.
 fn not_ready(since: &str, started: &str) -> Value {
     json!({"phase": "Running",
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}],
@@ -51,7 +51,7 @@ fn not_ready(since: &str, started: &str) -> Value {
 }
 
 #[test]
-fn each_way_not_to_be_ready_has_its_words() {
+fn describes_each_cause() {
     use Severity::{Lost, Starting, Stuck, Waiting};
     let ended = |code: i32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason}});
     let running = json!({"running": {"startedAt": "2026-11-21T10:00:00Z"}});
@@ -80,7 +80,7 @@ fn each_way_not_to_be_ready_has_its_words() {
             json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
             Some((Stuck, "Evicted: low on memory")),
         ),
-        (json!({"phase": "Failed"}), Some((Stuck, "it has failed"))),
+        (json!({"phase": "Failed"}), Some((Stuck, "it failed"))),
         (unscheduled("0/3 nodes are available"), Some((Stuck, "no node can take it: 0/3 nodes are available"))),
         (
             unscheduled("pod has unbound immediate PersistentVolumeClaims"),
@@ -88,20 +88,20 @@ fn each_way_not_to_be_ready_has_its_words() {
         ),
         (init("init", &running), Some((Waiting, "waits in init container init"))),
         (init("ceph-keyring", &running), Some((Waiting, "runs init container ceph-keyring"))),
-        (not_ready("2026-11-21T10:05:00Z", "2026-11-21T10:00:00Z"), Some((Lost, "it was ready and is not any more"))),
+        (not_ready("2026-11-21T10:05:00Z", "2026-11-21T10:00:00Z"), Some((Lost, "it was ready and is no longer"))),
         (waiting("ContainerCreating", ""), Some((Starting, "its volumes are being mounted or its containers created"))),
         (not_ready("2026-11-21T10:00:00Z", "2026-11-21T10:00:02Z"), None),
         (container(&running, 0, &json!({})), None),
         (json!({"phase": "Pending"}), None),
     ] {
         let cause = unready(&status).cause;
-        let told = cause.as_ref().map(|cause| (cause.severity, cause.message.as_str()));
-        assert_eq!(told, expected, "{status}");
+        let found = cause.as_ref().map(|cause| (cause.severity, cause.message.as_str()));
+        assert_eq!(found, expected, "{status}");
     }
 }
 
 #[test]
-fn a_ready_container_beside_an_unready_one_is_not_blamed_for_its_past() {
+fn ignores_past_failures_of_ready_containers() {
     let status = json!({"phase": "Running", "containerStatuses": [
         {"name": "sidecar", "ready": true, "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}},
         {"name": "keystone-api", "ready": false, "state": {"running": {}}}]});
@@ -109,7 +109,7 @@ fn a_ready_container_beside_an_unready_one_is_not_blamed_for_its_past() {
 }
 
 #[test]
-fn a_failed_container_is_named_with_the_log_that_tells_why() {
+fn names_failed_container_and_its_log() {
     let ended = json!({"terminated": {"exitCode": 1}});
     let looping = json!({"waiting": {"reason": "CrashLoopBackOff"}});
     for (status, restarts, previous) in [
@@ -124,16 +124,16 @@ fn a_failed_container_is_named_with_the_log_that_tells_why() {
 }
 
 #[test]
-fn only_pods_that_are_neither_ready_nor_through_are_kept() {
+fn skips_ready_and_finished_pods() {
     let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
     assert_eq!(pod(&ready, &json!({})), None);
     assert_eq!(pod(&json!({"phase": "Succeeded"}), &json!({})), None);
-    let leaving = pod(&json!({"phase": "Running"}), &json!({"deletionTimestamp": "2026-11-21T00:00:00Z"})).unwrap();
-    assert_eq!(leaving.cause.map(|cause| cause.severity), Some(Severity::Leaving));
+    let terminating = pod(&json!({"phase": "Running"}), &json!({"deletionTimestamp": "2026-11-21T00:00:00Z"})).unwrap();
+    assert_eq!(terminating.cause.map(|cause| cause.severity), Some(Severity::Leaving));
 }
 
 #[test]
-fn a_pod_belongs_to_what_made_it() {
+fn finds_the_controlling_owner() {
     let made_by = |kind: &str, name: &str, controller: bool| json!({"ownerReferences": [{"apiVersion": "v1", "kind": kind, "name": name, "uid": "o", "controller": controller}]});
     for (metadata, expected) in [
         (json!({}), Some((OwnerKind::Deployment, "keystone-api"))),
@@ -151,13 +151,13 @@ fn a_pod_belongs_to_what_made_it() {
 }
 
 #[test]
-fn a_message_of_others_is_shortened_and_keeps_to_one_line() {
+fn shortens_foreign_messages_to_one_line() {
     let cause = unready(&unscheduled(&"ü \n".repeat(1000))).cause.unwrap();
     assert!(cause.message.chars().count() < 300 && cause.message.ends_with('…') && !cause.message.contains('\n'));
 }
 
 #[test]
-fn what_a_pod_mounts_is_kept_while_its_containers_are_created_and_no_longer() {
+fn keeps_mounts_only_while_containers_are_created() {
     let volumes = json!([
         {"name": "etc", "secret": {"secretName": "keystone-etc"}}, {"name": "bin", "configMap": {"name": "keystone-bin"}},
         {"name": "maybe", "secret": {"secretName": "ca", "optional": true}}, {"name": "tmp", "emptyDir": {}},

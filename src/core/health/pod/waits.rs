@@ -1,7 +1,7 @@
-//! What a pod waits for: the environment of kubernetes-entrypoint, upstream's init container.
+//! The dependencies of a pod, from the environment of upstream's init container kubernetes-entrypoint.
 //!
-//! Source of the names and forms: kubernetes-entrypoint's README. `DEPENDENCY_SERVICE` is always set, possibly to nothing: its presence
-//! tells such a container. A name without a namespace is of the pod's own.
+//! Source of the names and formats: kubernetes-entrypoint's README. `DEPENDENCY_SERVICE` is always set, possibly empty,
+//! and identifies the container. A name without a namespace refers to the pod's own.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use serde::Deserialize;
 
 use super::wire::{Container, Spec, Status};
 
-/// The variable that every waiting container has.
+/// The variable that every such init container has.
 const SERVICE: &str = "DEPENDENCY_SERVICE";
 
-/// One thing that a pod waits for.
+/// A dependency of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dependency {
     /// A Service with a ready address.
@@ -40,7 +40,7 @@ pub enum Dependency {
     Pod {
         /// Its namespace.
         namespace: String,
-        /// Its labels, as far as they are asked for.
+        /// The required labels.
         labels: BTreeMap<String, String>,
         /// Whether it must be on the same node.
         same_node: bool,
@@ -66,43 +66,46 @@ struct JobEntry {
     namespace: String,
 }
 
-/// What the init container that runs now waits for, where it is one that waits.
-pub(super) fn of(own: &str, spec: &Spec, status: &Status) -> Vec<Dependency> {
+/// The dependencies of the running init container, if it is kubernetes-entrypoint.
+pub(super) fn of(own_namespace: &str, spec: &Spec, status: &Status) -> Vec<Dependency> {
     let running = status.init_container_statuses.iter().find(|container| container.state.running.is_some());
     let container = running.and_then(|running| spec.init_containers.iter().find(|one| one.name == running.name));
-    container.filter(|container| variable(container, SERVICE).is_some()).map_or_else(Vec::new, |one| read(own, one))
+    container
+        .filter(|container| variable(container, SERVICE).is_some())
+        .map_or_else(Vec::new, |one| read(own_namespace, one))
 }
 
-fn read(own: &str, container: &Container) -> Vec<Dependency> {
+fn read(own_namespace: &str, container: &Container) -> Vec<Dependency> {
     let text = |name: &str| variable(container, name).unwrap_or_default();
-    let services = names(own, text(SERVICE)).map(|(namespace, name)| Dependency::Service { namespace, name });
-    let jobs = names(own, text("DEPENDENCY_JOBS")).map(|(namespace, name)| Dependency::Job { namespace, name });
-    let daemon_sets =
-        names(own, text("DEPENDENCY_DAEMONSET")).map(|(namespace, name)| Dependency::DaemonSet { namespace, name });
-    let or_own = |namespace: String| if namespace.is_empty() { own.to_owned() } else { namespace };
-    let named = list::<JobEntry>(text("DEPENDENCY_JOBS_JSON")).into_iter().filter(|job| !job.name.is_empty());
-    let named = named.map(|job| Dependency::Job { namespace: or_own(job.namespace), name: job.name });
+    let services = names(own_namespace, text(SERVICE)).map(|(namespace, name)| Dependency::Service { namespace, name });
+    let jobs =
+        names(own_namespace, text("DEPENDENCY_JOBS")).map(|(namespace, name)| Dependency::Job { namespace, name });
+    let daemon_sets = names(own_namespace, text("DEPENDENCY_DAEMONSET"))
+        .map(|(namespace, name)| Dependency::DaemonSet { namespace, name });
+    let or_own = |namespace: String| if namespace.is_empty() { own_namespace.to_owned() } else { namespace };
+    let jobs_by_name = list::<JobEntry>(text("DEPENDENCY_JOBS_JSON")).into_iter().filter(|job| !job.name.is_empty());
+    let jobs_by_name = jobs_by_name.map(|job| Dependency::Job { namespace: or_own(job.namespace), name: job.name });
     let pods = list::<PodEntry>(text("DEPENDENCY_POD_JSON")).into_iter().map(|pod| Dependency::Pod {
         namespace: or_own(pod.namespace),
         labels: pod.labels,
         same_node: pod.require_same_node,
     });
-    services.chain(jobs).chain(named).chain(daemon_sets).chain(pods).collect()
+    services.chain(jobs).chain(jobs_by_name).chain(daemon_sets).chain(pods).collect()
 }
 
 fn variable<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
     container.env.iter().find(|variable| variable.name == name).map(|variable| variable.value.as_str())
 }
 
-/// `[namespace:]name,…`
-fn names<'a>(own: &'a str, text: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
+/// Parses `[namespace:]name,…`.
+fn names<'a>(own_namespace: &'a str, text: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(move |entry| {
-        let (namespace, name) = entry.split_once(':').unwrap_or((own, entry));
+        let (namespace, name) = entry.split_once(':').unwrap_or((own_namespace, entry));
         (namespace.to_owned(), name.to_owned())
     })
 }
 
-/// A list that can't be read says nothing; the container's own log complains.
+/// Parses a list. An invalid list is ignored, because the container logs the error itself.
 fn list<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A pod as the API server shows it, as little of it as is needed.
+//! The required fields of pods.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{Mount, MountKind};
 
-/// The fields of `spec` that count.
+/// The required fields of `spec`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Spec {
@@ -42,7 +42,7 @@ struct Projected {
     sources: Vec<Source>,
 }
 
-/// A Secret is called `secretName` in a volume, and `name` in a projected one as a ConfigMap is.
+/// A reference to a Secret or ConfigMap. Volumes use `secretName`, projected volumes and ConfigMaps use `name`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Named {
@@ -72,14 +72,14 @@ pub(super) struct Variable {
     pub(super) value: String,
 }
 
-/// Its name only: a value may be a password.
+/// Omits the value, because it may be a password.
 impl fmt::Debug for Variable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.name)
     }
 }
 
-/// The fields of `status` that count.
+/// The required fields of `status`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {
@@ -158,7 +158,7 @@ fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<I
 }
 
 impl Spec {
-    /// The Secrets and ConfigMaps without which no container is created.
+    /// The Secrets and ConfigMaps that the pod needs to start.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
         mounts.sort();
@@ -181,7 +181,7 @@ impl Status {
         self.condition("Ready").is_some_and(|condition| condition.status == "True")
     }
 
-    /// A pod that never was ready got its `Ready=False` before its containers started; one that lost it, after.
+    /// Whether the pod was ready. A pod that was never ready has `Ready=False` since before its containers started.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =

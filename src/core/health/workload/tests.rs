@@ -17,7 +17,7 @@ fn seen(kind: WorkloadKind, spec: Value, status: Value) -> Workload {
 }
 
 #[test]
-fn the_counts_are_read_where_each_kind_keeps_them() {
+fn reads_counts_of_each_kind() {
     use WorkloadKind::{DaemonSet, Deployment, StatefulSet};
     let rolling = json!({"replicas": 3, "updatedReplicas": 2, "readyReplicas": 2, "observedGeneration": 7});
     let daemon =
@@ -26,7 +26,7 @@ fn the_counts_are_read_where_each_kind_keeps_them() {
     let partitioned = |partition| json!({"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}});
     for (kind, spec, status, (desired, ready, updated, outdated)) in [
         (Deployment, json!({"replicas": 2}), rolling.clone(), (2, 2, 2, 1)),
-        // Kubernetes' default, and a controller that has not looked yet.
+        // The default of Kubernetes, and a controller that has not observed the object yet.
         (Deployment, json!({}), json!({}), (1, 0, 0, 0)),
         (Deployment, json!({"replicas": 0}), json!({}), (0, 0, 0, 0)),
         (StatefulSet, json!({"replicas": 3}), rolling.clone(), (3, 2, 2, 0)),
@@ -45,7 +45,7 @@ fn the_counts_are_read_where_each_kind_keeps_them() {
 }
 
 #[test]
-fn of_daemons_that_are_replaced_on_deletion_alone_it_is_counted_how_many_are_of_an_older_template() {
+fn counts_stale_pods_with_on_delete_strategy() {
     let status = json!({"desiredNumberScheduled": 5, "numberReady": 5, "updatedNumberScheduled": 3});
     let of = |kind, spec: Value| seen(kind, spec, status.clone()).on_delete.map(|own| own.stale);
     let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
@@ -55,7 +55,7 @@ fn of_daemons_that_are_replaced_on_deletion_alone_it_is_counted_how_many_are_of_
 }
 
 #[test]
-fn a_deployment_was_available_once_its_newest_template_was_rolled_out() {
+fn deployment_was_available_after_complete_rollout() {
     let progressing = |status, reason| {
         json!({"conditions": [
         {"type": "Available", "status": "False"}, {"type": "Progressing", "status": status, "reason": reason}]})
@@ -71,7 +71,7 @@ fn a_deployment_was_available_once_its_newest_template_was_rolled_out() {
 }
 
 #[test]
-fn the_component_is_read_from_the_object_or_its_pods_or_else_named_after_it() {
+fn component_falls_back_to_pod_labels_and_names() {
     let both = json!({"application": "nova", "component": "compute"});
     let template = |labels: &Value| json!({"template": {"metadata": {"labels": labels}}});
     for (labels, spec, expected) in [
@@ -88,7 +88,7 @@ fn the_component_is_read_from_the_object_or_its_pods_or_else_named_after_it() {
 }
 
 #[test]
-fn what_helm_does_not_own_is_nobodys_business() {
+fn ignores_workloads_not_owned_by_helm() {
     let metadata = ObjectMeta { annotations: None, ..metadata(&json!({})) };
     assert_eq!(observe(WorkloadKind::Deployment, &metadata, &Spec::default(), &Status::default()), None);
 }

@@ -1,4 +1,4 @@
-//! What nova says, and what its silence means.
+//! Reports of nova, and their absence.
 
 use super::*;
 use crate::api::MAINTENANCE_FINALIZER;
@@ -9,15 +9,15 @@ fn services(hosts: &[&str]) -> Vec<nova::Service> {
 }
 
 #[test]
-fn a_nova_whose_administrator_is_not_known_is_no_missing_nova() {
-    let blind = Setting { has_nova: true, ..Setting::default() };
-    assert!(blind.nova().is_err_and(|why| why.contains("password of the cloud's administrator")));
+fn unknown_administrator_is_not_a_missing_nova() {
+    let without_access = Setting { has_nova: true, ..Setting::default() };
+    assert!(without_access.nova().is_err_and(|why| why.contains("password of the cloud's administrator")));
     assert!(Setting::default().nova().is_err_and(|why| why.contains("has no nova")));
     assert_eq!(Setting::none().nova(), Err(NO_CLOUD));
 }
 
 #[test]
-fn a_host_that_nova_lists_by_another_name_is_no_missing_compute() {
+fn unlisted_host_is_unknown_if_compute_runs_there() {
     let listed = services(&["n7.cloud.example", "n8.cloud.example"]);
     assert_eq!(nova::of_node(&listed, "n7.k8s.local"), None);
     assert_eq!(Compute::unlisted("n7.k8s.local", &listed, false), Compute::None);
@@ -29,7 +29,7 @@ fn a_host_that_nova_lists_by_another_name_is_no_missing_compute() {
 }
 
 #[test]
-fn without_a_cloud_no_node_is_taken_but_where_its_instances_are_to_stay() {
+fn requires_cloud_unless_instances_stay() {
     let absent = |world: &mut World| {
         world.begun = false;
         world.setting = Some(Setting::none());
@@ -41,29 +41,29 @@ fn without_a_cloud_no_node_is_taken_but_where_its_instances_are_to_stay() {
 }
 
 #[test]
-fn a_cloud_that_went_holds_what_it_knew_of_and_says_how_out() {
+fn deleted_cloud_blocks_and_names_the_finalizer() {
     let mut world = world().with(|world| {
         world.disabled(OURS);
         world.server("a", "MIGRATING");
     });
-    world.told();
+    world.step();
     world.setting = Some(Setting::none());
     world.facts.compute = Compute::Unknown(NO_CLOUD.into());
-    let there = world.told();
+    let there = world.step();
     assert_eq!((there.act, there.status.phase), (None, Some(MaintenancePhase::Disabling)));
     world.deleting = true;
-    let back = world.told();
+    let back = world.step();
     assert!(back.act.is_none() && back.status.message.contains(MAINTENANCE_FINALIZER), "{back:?}");
     assert!(back.status.conditions.iter().any(|one| one.type_ == "Blocked" && one.status == "True"));
 }
 
 #[test]
-fn nodes_that_can_not_be_listed_are_not_nodes_without_roles() {
+fn waits_if_nodes_cannot_be_listed() {
     let waits = world().with(|world| (world.begun, world.facts.unlisted) = (false, true)).decide();
     assert!(waits.act.is_none() && waits.status.message.starts_with("the nodes can't be listed"), "{waits:?}");
 }
 
-/// Cordoned by us, and empty.
+/// A node that we cordoned, without instances.
 fn emptied() -> World {
     world().with(|world| {
         world.disabled(OURS);
@@ -74,63 +74,67 @@ fn emptied() -> World {
 }
 
 #[test]
-fn a_node_is_empty_once_two_looks_apart_have_said_so_and_nothing_is_on_its_way_to_it() {
+fn confirms_empty_node_with_a_second_check() {
     let mut world = emptied();
     world.host().incoming = vec!["g (g)".into()];
-    let coming = world.told();
+    let coming = world.step();
     assert_eq!(coming.status.message, "1 instance is on the way to n1: g (g)");
     assert_eq!((coming.again, coming.status.phase), (Some(Again::Soon), Some(MaintenancePhase::Emptying)));
     world.host().incoming.clear();
     for seconds in [0, 9] {
         world.now = NOON.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds);
-        let first = world.told();
+        let first = world.step();
         assert_eq!((first.again, first.status.phase), (Some(Again::Later), Some(MaintenancePhase::Emptying)));
     }
     world.server("g", "ACTIVE");
-    assert_eq!(world.told().act, Some(Act::Migrate(vec!["g".into()])), "it landed between the two");
+    assert_eq!(world.step().act, Some(Act::Migrate(vec!["g".into()])), "it arrived between the checks");
     world.host().servers.clear();
-    assert_eq!(world.told().status.phase, Some(MaintenancePhase::Emptying));
+    assert_eq!(world.step().status.phase, Some(MaintenancePhase::Emptying));
     world.now += SignedDuration::from_secs(10);
-    assert_eq!(world.told().status.phase, Some(MaintenancePhase::ReadyToDrain));
+    assert_eq!(world.step().status.phase, Some(MaintenancePhase::ReadyToDrain));
 }
 
 #[test]
-fn a_node_that_can_be_drained_is_looked_at_again_and_what_changed_takes_it_back() {
+fn rechecks_ready_nodes_and_reverts_on_changes() {
     let mut world = emptied();
-    world.told();
+    world.step();
     world.now += SignedDuration::from_secs(10);
-    let ready = world.told();
+    let ready = world.step();
     world.host().service.status = "enabled".into();
     world.now += SignedDuration::from_secs(59);
-    let rests = world.told();
-    assert_eq!((rests.act, rests.wake, &rests.status), (None, ready.wake, &ready.status), "nova was not asked");
+    let unchanged = world.step();
+    assert_eq!(
+        (unchanged.act, unchanged.wake, &unchanged.status),
+        (None, ready.wake, &ready.status),
+        "nova was not queried"
+    );
     assert!(world.case().rests_until().is_some() && !world.case().is_at_rest());
     world.now += SignedDuration::from_secs(1);
     let known = std::mem::replace(&mut world.facts.compute, Compute::Unknown("nova is away".into()));
-    assert_eq!(world.told().status, ready.status, "silence takes nothing back");
+    assert_eq!(world.step().status, ready.status, "an unreachable nova reverts nothing");
     world.facts.compute = known;
-    assert!(matches!(world.told().act, Some(Act::Disable { .. })));
+    assert!(matches!(world.step().act, Some(Act::Disable { .. })));
     assert_eq!(world.status.phase, Some(MaintenancePhase::Disabling));
     world.disabled(OURS);
     world.server("g", "ACTIVE");
-    let landed = world.told();
+    let landed = world.step();
     assert_eq!(landed.act, Some(Act::Migrate(vec!["g".into()])));
     assert!(landed.status.conditions.iter().any(|one| one.type_ == "ReadyToDrain" && one.status == "False"));
 }
 
 #[test]
-fn a_record_that_a_dead_nova_compute_left_behind_is_no_progress_and_a_task_is_named() {
+fn stale_migration_records_are_no_progress() {
     let mut world = world().with(|world| {
         world.disabled(OURS);
         world.server("a", "ACTIVE");
         world.migration(3, "a", "running");
     });
-    assert_eq!(world.told().act, Some(Act::Migrate(vec!["a".into()])));
+    assert_eq!(world.step().act, Some(Act::Migrate(vec!["a".into()])));
     world.host().servers[0].task = Some("rebooting".into());
-    let busy = world.told();
+    let busy = world.step();
     assert!(busy.status.message.starts_with("instance a (a) is rebooting, and is migrated after that"), "{busy:?}");
     assert_eq!(busy.again, Some(Again::Later));
     world.server("d", "SHUTOFF");
-    let blocked = world.told().status;
+    let blocked = world.step().status;
     assert!(blocked.conditions.iter().any(|one| one.type_ == "Blocked" && one.status == "True"), "{blocked:?}");
 }

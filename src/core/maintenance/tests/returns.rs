@@ -1,14 +1,14 @@
-//! When a node is taken for back.
+//! The checks on the way back.
 
 use super::*;
 
-/// Disabled by us with these agents alive, drained, uncordoned, and its node ready again.
+/// A maintenance on its way back: disabled by us with these agents alive, and its node is ready.
 fn returning(agents: &[&str]) -> World {
     let mut world = world();
     for kind in agents {
         world.agent(kind, true);
     }
-    assert!(matches!(world.told().act, Some(Act::Disable { .. })));
+    assert!(matches!(world.step().act, Some(Act::Disable { .. })));
     assert_eq!(world.status.agents, agents);
     world.disabled(OURS);
     world.deleting = true;
@@ -26,47 +26,53 @@ const OVS: &str = "Open vSwitch agent";
 const DHCP: &str = "DHCP agent";
 
 #[test]
-fn what_was_heard_of_before_the_node_was_back_does_not_count() {
+fn ignores_reports_from_before_the_return() {
     let mut world = returning(&[OVS]);
     world.host().service.updated = Some("2026-11-21T11:59:50.000000".into());
-    assert!(world.told().status.message.starts_with("waits until nova hears of nova-compute on n1 again; "));
+    assert!(world.step().status.message.starts_with("waits until nova reports nova-compute on n1 as up again; "));
     world.now += SignedDuration::from_secs(20);
-    assert_eq!(world.told().act, None, "up, but by a word of before");
+    assert_eq!(world.step().act, None, "up, but the report is old");
     world.host().service.updated = Some("2026-11-21T12:00:10.000000".into());
     world.host().agents[0].heard = Some("2026-11-21 11:59:59".into());
-    assert!(world.told().status.message.starts_with("waits until neutron hears of Open vSwitch agent on n1; "));
+    assert!(world.step().status.message.starts_with("waits until neutron reports Open vSwitch agent on n1 as alive; "));
     world.host().agents[0].heard = Some("2026-11-21 12:00:11".into());
-    assert_eq!(world.told().act, Some(Act::Enable { id: "s1".into() }));
+    assert_eq!(world.step().act, Some(Act::Enable { id: "s1".into() }));
     world.host().agents[0].heard = Some("of late".into());
-    assert_eq!(world.told().act, Some(Act::Enable { id: "s1".into() }), "what is not understood does not count");
+    assert_eq!(world.step().act, Some(Act::Enable { id: "s1".into() }), "invalid timestamps are ignored");
 }
 
 #[test]
-fn as_many_agents_come_back_as_were_alive_and_no_more() {
+fn waits_only_for_agents_that_were_alive() {
     let mut world = returning(&[OVS, DHCP]);
     world.agent("Metadata agent", false);
     world.host().agents.remove(0);
-    assert!(world.told().status.message.starts_with("waits until neutron hears of Open vSwitch agent on n1; what is"));
+    assert!(
+        world
+            .step()
+            .status
+            .message
+            .starts_with("waits until neutron reports Open vSwitch agent on n1 as alive; if it is")
+    );
     world.retry = true;
-    assert_eq!(world.told().act, Some(Act::Forgive));
+    assert_eq!(world.step().act, Some(Act::Forgive));
     assert_eq!(world.status.agents, [DHCP]);
     world.retry = false;
-    assert_eq!(world.told().act, Some(Act::Enable { id: "s1".into() }), "one that was dead before is not awaited");
+    assert_eq!(world.step().act, Some(Act::Enable { id: "s1".into() }), "an agent that was dead before is ignored");
 }
 
 #[test]
-fn a_way_back_that_takes_long_is_blocked_and_ends_when_someone_enables_it_by_hand() {
+fn long_return_is_blocked_until_enabled_by_hand() {
     let mut world = returning(&[OVS]);
     world.facts.unready = vec!["openstack/broken".into()];
     let blocked = |decision: &Decision| {
         decision.status.conditions.iter().any(|one| one.type_ == "Blocked" && one.status == "True")
     };
-    assert!(!blocked(&world.told()));
+    assert!(!blocked(&world.step()));
     world.now += SignedDuration::from_mins(10);
-    let long = world.told();
+    let long = world.step();
     let out = "openstack compute service set --enable n1 nova-compute";
     assert!(blocked(&long) && long.status.message.ends_with(out), "{long:?}");
     world.host().service.status = "enabled".into();
     world.host().service.disabled_reason = None;
-    assert_eq!(world.told().act, Some(Act::Finish));
+    assert_eq!(world.step().act, Some(Act::Finish));
 }

@@ -1,10 +1,10 @@
 use crate::catalog::WorkloadKind;
 use crate::observed::{Observed, Workload};
-use crate::plan::guests::hosts;
+use crate::plan::guests::describe_hosts;
 use crate::testing::world::available;
 
 #[test]
-fn the_nodes_that_guests_may_be_on_are_counted_and_told_by_label() {
+fn counts_compute_nodes_by_label() {
     let workload = |component: &str, desired, selects: &str| Workload {
         kind: WorkloadKind::DaemonSet,
         desired,
@@ -19,8 +19,8 @@ fn the_nodes_that_guests_may_be_on_are_counted_and_told_by_label() {
         workload("neutron/neutron-ovs-agent", 3, label),
     ];
     assert_eq!(
-        hosts(&Observed { workloads, ..Observed::default() }),
-        "libvirt-libvirt on 2 nodes with openstack-compute-node=enabled, nova-compute on 1 node; which instances are there Nova knows"
+        describe_hosts(&Observed { workloads, ..Observed::default() }),
+        "libvirt-libvirt on 2 nodes with openstack-compute-node=enabled, nova-compute on 1 node; list their instances with `openstack server list --all-projects --host NODE`"
     );
-    assert_eq!(hosts(&Observed::default()), "no node runs libvirt or nova-compute now");
+    assert_eq!(describe_hosts(&Observed::default()), "no node runs libvirt or nova-compute now");
 }

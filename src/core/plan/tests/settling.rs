@@ -1,30 +1,30 @@
-//! What is in sync and not done yet.
+//! Releases in sync that are not ready yet.
 
 use crate::catalog::WorkloadKind;
 use crate::observed::{BodySeen, Daemons, OnDelete, ReleaseSeen, Trouble};
 use crate::testing::world::*;
 
 #[test]
-fn a_release_in_sync_settles_until_its_workloads_and_jobs_are_done() {
+fn settles_until_workloads_and_jobs_are_done() {
     let mut body = BodySeen::default();
     body.workloads.insert((WorkloadKind::StatefulSet, "openstack".into(), "store".into()));
     let synced = ReleaseSeen { body: Some(body), ..seen("deployed") };
     let world = world().see("store", synced);
     assert_eq!(
-        world.says("store"),
-        "settles: StatefulSet store is not there; if it was deleted, annotate osdpl.dev/repair=<release>"
+        world.describe_step("store"),
+        "settles: StatefulSet store does not exist; if it was deleted, annotate osdpl.dev/repair=<release>"
     );
     let world = world.with(|world| world.observed.workloads.push(available("store", "store/server", 0)));
-    assert_eq!(world.says("store"), "settles: store/server 0/1");
+    assert_eq!(world.describe_step("store"), "settles: store/server 0/1");
     let world = world.with(|world| world.observed.workloads = vec![available("store", "store/server", 1)]);
-    assert_eq!(world.says("store"), "ready");
+    assert_eq!(world.describe_step("store"), "ready");
 }
 
 #[test]
-fn a_batch_that_is_made_anew_leaves_a_release_ready_and_one_that_hangs_does_not() {
+fn replaced_batch_keeps_release_ready_unless_stuck() {
     let mut body = BodySeen::default();
     body.workloads.insert((WorkloadKind::DaemonSet, "openstack".into(), "store".into()));
-    let says = |ready: i32, stuck: bool| {
+    let step_of = |ready: i32, stuck: bool| {
         let mut set = available("store", "store/server", ready);
         (set.kind, set.desired, set.updated) = (WorkloadKind::DaemonSet, 3, 3);
         set.on_delete = Some(OnDelete::default());
@@ -33,15 +33,15 @@ fn a_batch_that_is_made_anew_leaves_a_release_ready_and_one_that_hangs_does_not(
         let daemons = Daemons { namespace: "openstack".into(), component: set.component.clone() };
         world.observed.renewed.insert(daemons, 1);
         world.observed.workloads.push(set);
-        world.says("store")
+        world.describe_step("store")
     };
-    assert_eq!(says(2, false), "ready");
-    assert_eq!(says(1, false), "settles: store/server 1/3", "more than a batch is missing");
-    assert_eq!(says(2, true), "settles: store/server 2/3: no image");
+    assert_eq!(step_of(2, false), "ready");
+    assert_eq!(step_of(1, false), "settles: store/server 1/3", "more pods than one batch are missing");
+    assert_eq!(step_of(2, true), "settles: store/server 2/3: no image");
 }
 
 #[test]
-fn what_was_scaled_to_0_beside_helm_is_not_ready_and_what_the_manifest_leaves_at_0_is() {
+fn reports_workloads_scaled_to_zero_outside_helm() {
     let identity = (WorkloadKind::StatefulSet, "openstack".to_owned(), "store".to_owned());
     let scaled = |at_rest: bool| {
         let mut seen = seen("deployed");
@@ -52,14 +52,14 @@ fn what_was_scaled_to_0_beside_helm_is_not_ready_and_what_the_manifest_leaves_at
         workload.desired = 0;
         let mut world = world().see("store", seen);
         world.observed.workloads.push(workload);
-        world.says("store")
+        world.describe_step("store")
     };
     assert_eq!(scaled(true), "ready");
-    let told = scaled(false);
+    let step = scaled(false);
     assert!(
-        told.starts_with(
+        step.starts_with(
             "settles: store/server store was scaled to 0; scale it back (`kubectl -n openstack scale statefulset store"
         ),
-        "{told}"
+        "{step}"
     );
 }

@@ -1,4 +1,4 @@
-//! A release whose `DaemonSets` are split by node in another way: all their pods are made anew.
+//! Releases with `DaemonSets` that are split by node in another way, which recreates their pods.
 
 use crate::api::Approval;
 use crate::catalog::{Component, WorkloadKind};
@@ -6,8 +6,8 @@ use crate::desired::Split;
 use crate::release::NO_SPLIT;
 use crate::testing::world::*;
 
-/// What is done with a store whose inputs changed, that was split as `before`, and whose `DaemonSets` are called like this, on so many nodes.
-fn says(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
+/// The step of a store with changed inputs, the split `before`, and these `DaemonSets` as (component, name, nodes).
+fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
     let parse = |text: &str| Component::parse(text).unwrap();
     let split = Split {
         digest: wanted.into(),
@@ -26,11 +26,11 @@ fn says(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval
         (set.kind, set.name, set.desired) = (WorkloadKind::DaemonSet, (*name).into(), *nodes);
         world.observed.workloads.push(set);
     }
-    world.says("store")
+    world.describe_step("store")
 }
 
 #[test]
-fn a_split_that_restarts_pods_waits_for_approval_with_the_nodes_counted() {
+fn split_that_restarts_pods_needs_approval() {
     let whole = [("store/disk", "store-disk-default", 49), ("store/net", "store-net-default", 50)];
     let split = [
         ("store/disk", "store-disk-default-1a2b3c4d", 40),
@@ -51,13 +51,13 @@ fn a_split_that_restarts_pods_waits_for_approval_with_the_nodes_counted() {
         (None, "one", &[], false),
     ];
     for (before, wanted, sets, expected) in cases {
-        let said = says(before, wanted, sets, Approval::Manual);
+        let step = step_for(before, wanted, sets, Approval::Manual);
         let agreed = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
         let expected = if expected { format!("{waits}: waits for approval (osdpl approve)") } else { agreed.into() };
-        assert_eq!(said, expected, "{before:?} {wanted} {sets:?}");
+        assert_eq!(step, expected, "{before:?} {wanted} {sets:?}");
     }
-    let said = says(None, "one", &whole, Approval::Automatic);
-    assert_eq!(said, format!("delete Jobs store-setup, helm upgrade --install, because {waits}"));
-    let one = says(None, "one", &[("store/disk", "store-disk-default", 1)], Approval::Manual);
+    let step = step_for(None, "one", &whole, Approval::Automatic);
+    assert_eq!(step, format!("delete Jobs store-setup, helm upgrade --install, because {waits}"));
+    let one = step_for(None, "one", &[("store/disk", "store-disk-default", 1)], Approval::Manual);
     assert!(one.contains("restarts store/disk on 1 node: waits"), "{one}");
 }

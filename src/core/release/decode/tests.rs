@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::{DeletePolicy, Event, LastRun, Phase};
 use super::*;
 
-/// Records that the real programs wrote: `helm uninstall` waiting for a pre-delete hook after two failed upgrades.
+/// Records of real helm versions: `helm uninstall` waiting for a pre-delete hook after two failed upgrades.
 const BY_HELM_3: &str = include_str!("by-helm-3.22.b64");
 const BY_HELM_4: &str = include_str!("by-helm-4.3.b64");
 
@@ -19,12 +19,12 @@ fn packed(json: &[u8]) -> Vec<u8> {
     STANDARD.encode(packer.finish().unwrap()).into_bytes()
 }
 
-fn of(value: &Value) -> Vec<u8> {
+fn payload(value: &Value) -> Vec<u8> {
     packed(value.to_string().as_bytes())
 }
 
 #[test]
-fn records_of_both_helms_are_read() {
+fn reads_records_of_both_helm_versions() {
     for (text, server_side) in [(BY_HELM_3, false), (BY_HELM_4, true)] {
         let record = decode(text.trim().as_bytes()).unwrap();
         assert_eq!((record.name.as_str(), record.version, record.status), ("rel2", 3, Status::Uninstalling));
@@ -45,15 +45,15 @@ fn records_of_both_helms_are_read() {
 }
 
 #[test]
-fn an_uncompressed_record_is_read_as_helm_reads_it() {
+fn reads_uncompressed_records() {
     let record = json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}});
-    let payload = STANDARD.encode(record.to_string());
-    assert_eq!(decode(payload.as_bytes()).unwrap().name, "a");
+    let encoded = STANDARD.encode(record.to_string());
+    assert_eq!(decode(encoded.as_bytes()).unwrap().name, "a");
 }
 
 #[test]
-fn empty_times_null_lists_and_hooks_that_never_ran_are_no_obstacle() {
-    let record = decode(&of(&json!({
+fn accepts_empty_times_null_lists_and_hooks_without_runs() {
+    let record = decode(&payload(&json!({
         "name": "a", "namespace": "b", "version": 1, "config": null, "chart": null,
         "info": {"status": "failed", "first_deployed": "", "last_deployed": "0001-01-01T00:00:00Z", "deleted": 7},
         "hooks": [
@@ -69,8 +69,8 @@ fn empty_times_null_lists_and_hooks_that_never_ran_are_no_obstacle() {
 }
 
 #[test]
-fn values_never_show_in_debug_output() {
-    let record = decode(&of(&json!({
+fn debug_output_hides_values() {
+    let record = decode(&payload(&json!({
         "name": "a", "namespace": "b", "version": 1, "config": {"password": "hunter22"},
         "info": {"status": "failed", "description": "refused hunter22"},
     })))
@@ -79,8 +79,8 @@ fn values_never_show_in_debug_output() {
 }
 
 #[test]
-fn a_damaged_record_is_an_error_that_says_what_is_wrong_and_what_to_do() {
-    let good = of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}}));
+fn errors_of_damaged_records_have_a_remedy() {
+    let good = payload(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}}));
     let cases: [(&str, Vec<u8>, &str); 12] = [
         ("empty", Vec::new(), "damaged"),
         ("no base64", b"!!!!".to_vec(), "damaged"),
@@ -91,69 +91,69 @@ fn a_damaged_record_is_an_error_that_says_what_is_wrong_and_what_to_do() {
         ("not an object", packed(b"[]"), "wrong type"),
         (
             "no name",
-            of(&json!({"namespace": "b", "version": 1, "info": {"status": "deployed"}})),
+            payload(&json!({"namespace": "b", "version": 1, "info": {"status": "deployed"}})),
             "wrong type or is missing",
         ),
-        ("no info", of(&json!({"name": "a", "namespace": "b", "version": 1})), "wrong type or is missing"),
+        ("no info", payload(&json!({"name": "a", "namespace": "b", "version": 1})), "wrong type or is missing"),
         (
             "negative",
-            of(&json!({"name": "a", "namespace": "b", "version": -1, "info": {"status": "deployed"}})),
+            payload(&json!({"name": "a", "namespace": "b", "version": -1, "info": {"status": "deployed"}})),
             "wrong type",
         ),
         (
             "hooks",
-            of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}, "hooks": 7})),
+            payload(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "deployed"}, "hooks": 7})),
             "wrong type",
         ),
         (
             "status",
-            of(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "odd"}})),
-            "\"odd\" is no status",
+            payload(&json!({"name": "a", "namespace": "b", "version": 1, "info": {"status": "odd"}})),
+            "\"odd\" is not a release status",
         ),
     ];
-    for (what, payload, expected) in cases {
-        let error = decode(&payload).unwrap_err().to_string();
-        assert!(error.contains(expected), "{what}: {error}");
-        assert!(error.contains("restore the secret from a backup"), "{what}: {error}");
+    for (case, bytes, expected) in cases {
+        let error = decode(&bytes).unwrap_err().to_string();
+        assert!(error.contains(expected), "{case}: {error}");
+        assert!(error.contains("restore the secret from a backup"), "{case}: {error}");
     }
 }
 
 #[test]
-fn an_error_never_quotes_the_record() {
-    let payload = of(&json!({"name": "a", "namespace": "b", "version": "hunter22", "info": {"status": "deployed"}}));
-    assert!(!decode(&payload).unwrap_err().to_string().contains("hunter22"));
+fn errors_never_quote_the_record() {
+    let odd = payload(&json!({"name": "a", "namespace": "b", "version": "hunter22", "info": {"status": "deployed"}}));
+    assert!(!decode(&odd).unwrap_err().to_string().contains("hunter22"));
 }
 
 #[test]
-fn a_bomb_is_stopped_at_the_bound() {
+fn limits_the_unpacked_size() {
     let blank = vec![b' '; usize::try_from(UNPACKED_MAX).unwrap() + 1];
     let bomb = packed(&blank);
-    assert!(bomb.len() < 1024 * 1024, "it would fit a Secret");
+    assert!(bomb.len() < 1024 * 1024, "it fits into a Secret");
     assert!(matches!(decode(&bomb), Err(Undecodable::TooLarge)));
 }
 
 #[test]
-fn deep_nesting_is_refused_and_not_followed() {
+fn rejects_deep_nesting() {
     let deep = [&b"{\"config\":"[..], &b"[".repeat(100_000)].concat();
     assert!(decode(&packed(&deep)).is_err());
 }
 
 #[test]
-fn objects_of_manifest_and_hooks_are_told_apart() {
-    let objects = decode_objects(&of(&json!({
+fn separates_objects_of_manifest_and_hooks() {
+    let objects = decode_objects(&payload(&json!({
         "manifest": "---\nkind: Deployment\nmetadata: {name: api}\n",
         "hooks": [{"manifest": "kind: Secret\nmetadata: {name: keys, annotations: {helm.sh/resource-policy: keep}}"}],
     })))
     .unwrap();
     assert_eq!((objects.manifest[0].name.as_str(), objects.manifest[0].keep), ("api", false));
     assert_eq!((objects.hooks[0].name.as_str(), objects.hooks[0].keep), ("keys", true));
-    let broken = of(&json!({"manifest": "kind: [", "hooks": null}));
+    let broken = payload(&json!({"manifest": "kind: [", "hooks": null}));
     assert!(matches!(decode_objects(&broken), Err(Undecodable::NoRelease(_))));
 }
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = (decode(&bytes), decode_hooks(&bytes), decode_objects(&bytes));
         let wrapped = STANDARD.encode(&bytes);
         let _ = decode(wrapped.as_bytes());
@@ -161,11 +161,11 @@ proptest! {
     }
 
     #[test]
-    fn a_real_record_with_a_flaw_is_read_or_refused(place in 0..2336_usize, byte: u8) {
+    fn corrupt_records_never_panic(index in 0..2336_usize, byte: u8) {
         let mut payload = BY_HELM_4.trim().as_bytes().to_vec();
-        let place = place % payload.len();
-        payload[place] = byte;
+        let index = index % payload.len();
+        payload[index] = byte;
         let _ = decode(&payload);
-        let _ = decode(&payload[..place]);
+        let _ = decode(&payload[..index]);
     }
 }

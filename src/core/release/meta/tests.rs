@@ -21,7 +21,7 @@ fn read(labels: &[(&str, &str)]) -> Result<Meta, Malformed> {
 }
 
 #[test]
-fn a_record_tells_its_release_revision_state_and_digests() {
+fn reads_release_revision_status_and_digests() {
     let meta = read(&with(&[
         (INPUTS_LABEL, "0a1b"),
         (CATALOG_LABEL, "c0de"),
@@ -40,21 +40,21 @@ fn a_record_tells_its_release_revision_state_and_digests() {
 }
 
 #[test]
-fn a_record_is_swept_when_the_label_names_this_very_revision() {
+fn is_swept_only_if_the_label_names_the_revision() {
     assert!(!read(&RECORD).unwrap().swept);
     assert!(read(&with(&[(SWEPT_LABEL, "10")])).unwrap().swept);
     assert!(!read(&with(&[(SWEPT_LABEL, "9")])).unwrap().swept, "inherited");
 }
 
 #[test]
-fn a_label_that_came_along_from_another_revision_proves_nothing() {
+fn an_inherited_attempt_label_proves_nothing() {
     let inherited = read(&with(&[(ATTEMPT_LABEL, "p123.abc-7-v9")])).unwrap();
     assert_eq!(inherited.maker, Maker::Inherited(Attempt::new("p123.abc", 7, 9).unwrap()));
     assert_eq!(read(&RECORD).unwrap().maker, Maker::Foreign);
 }
 
 #[test]
-fn the_newest_record_is_the_highest_number_and_not_the_deployed_one() {
+fn the_newest_record_is_the_highest_revision() {
     let record = |revision: u32, status: &str| {
         let text = revision.to_string();
         Meta::read(&metadata(
@@ -69,16 +69,16 @@ fn the_newest_record_is_the_highest_number_and_not_the_deployed_one() {
 }
 
 #[test]
-fn a_malformed_record_is_refused_saying_what_where_and_why() {
+fn rejects_malformed_records_with_the_reason() {
     let cases: [(Vec<(&str, &str)>, &str); 8] = [
         (vec![], "its label \"owner\" is missing"),
         (with(&[("owner", "someone")]), "its label \"owner\" is \"someone\" where \"helm\" is expected"),
         (with(&[("name", "")]), "its label \"name\" is missing"),
         (with(&[("version", "ten")]), "its label \"version\" is \"ten\" where a revision number is expected"),
         (with(&[("version", "0")]), "its label \"version\" is \"0\""),
-        (with(&[("status", "broken")]), "\"broken\" is no status that helm 3 or helm 4 gives"),
+        (with(&[("status", "broken")]), "\"broken\" is not a release status of helm 3 or helm 4"),
         (with(&[("version", "11")]), "its labels belong to a secret named \"sh.helm.release.v1.keystone.v11\""),
-        (with(&[(ATTEMPT_LABEL, "mine")]), "is not ours: \"mine\" is no attempt of ours"),
+        (with(&[(ATTEMPT_LABEL, "mine")]), "is not ours: \"mine\" is not an attempt of osdpl"),
     ];
     for (labels, why) in cases {
         let error = read(&labels).unwrap_err().to_string();

@@ -16,7 +16,7 @@ fn tree(payload: &[u8]) -> Value {
 }
 
 #[test]
-fn only_status_and_description_change_in_records_of_both_helms() {
+fn changes_only_status_and_description() {
     for text in [BY_HELM_3, BY_HELM_4] {
         let before = text.trim().as_bytes();
         let after = rewrite_failed(before, "its maker died").unwrap();
@@ -31,7 +31,7 @@ fn only_status_and_description_change_in_records_of_both_helms() {
 }
 
 #[test]
-fn unknown_fields_and_the_text_of_numbers_survive() {
+fn preserves_unknown_fields_and_the_notation_of_numbers() {
     let before = r#"{"new":{"deep":[1e400,0.10,12345678901234567890123]},"info":{"later":"é","status":"pending-upgrade"},"version":7}"#;
     let after = unpacked(&rewrite_failed(&payload(before), "x").unwrap()).unwrap();
     for kept in [r#""new":{"deep":[1e400,0.10,12345678901234567890123]}"#, r#""later":"é""#, r#""version":7"#] {
@@ -41,7 +41,7 @@ fn unknown_fields_and_the_text_of_numbers_survive() {
 }
 
 #[test]
-fn a_secret_is_rewritten_with_its_label_and_keeps_what_a_put_needs() {
+fn rewrites_the_label_and_keeps_the_resource_version() {
     let mut secret = Secret::default();
     secret.metadata.resource_version = Some("42".into());
     secret.metadata.labels =
@@ -55,7 +55,7 @@ fn a_secret_is_rewritten_with_its_label_and_keeps_what_a_put_needs() {
 }
 
 #[test]
-fn what_is_no_release_is_not_rewritten() {
+fn rejects_payloads_that_are_not_releases() {
     for (text, why) in [
         ("[]", "the record is not a JSON object"),
         ("{}", "it has no field \"info\""),
@@ -70,7 +70,7 @@ fn what_is_no_release_is_not_rewritten() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".{0,40}") {
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in ".{0,40}") {
         let _ = rewrite_failed(&bytes, &text);
         let _ = rewrite_failed(&payload(&text), &text);
     }

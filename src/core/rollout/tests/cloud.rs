@@ -1,4 +1,4 @@
-//! A cloud that is rolled.
+//! A simulated cloud for rollout tests.
 
 use k8s_openapi::jiff::SignedDuration;
 
@@ -9,16 +9,16 @@ use crate::observed::{DaemonPod, OnDelete, PodState};
 use crate::plan::Step;
 use crate::testing::world::{self, NOW, World};
 
-/// A cloud of two components on so many nodes, and a controller that makes evicted pods anew.
+/// Two components on this number of nodes, with a controller that recreates evicted pods.
 pub struct Cloud {
     pub world: World,
     pub plan: Plan,
     pub settings: Rollout,
     pub rolling: BTreeMap<Daemons, Rolling>,
     pub nodes: BTreeMap<String, Node>,
-    pub said: Rollouts,
+    pub status: Rollouts,
     pub now: Timestamp,
-    made: u32,
+    pod_count: u32,
 }
 
 pub const SWITCH: (&str, &str) = ("openvswitch", "openvswitch/server");
@@ -49,8 +49,8 @@ impl Cloud {
         }
         let nodes = (1..=nodes).map(|node| (format!("n{node}"), Node::default())).collect();
         let settings = Rollout { pause_seconds: Some(0), ..Rollout::default() };
-        let (plan, said) = (Plan::default(), Rollouts::new());
-        let mut cloud = Self { world, plan, settings, rolling, nodes, said, now: NOW, made: 0 };
+        let (plan, status) = (Plan::default(), Rollouts::new());
+        let mut cloud = Self { world, plan, settings, rolling, nodes, status, now: NOW, pod_count: 0 };
         cloud.recount();
         cloud.plan = cloud.world.plan();
         for decision in cloud.plan.decisions.values_mut() {
@@ -63,14 +63,14 @@ impl Cloud {
         &mut self.rolling.get_mut(&daemons(component)).unwrap().pods
     }
 
-    /// helm changed the template.
+    /// Simulates a template change by helm.
     pub fn template(&mut self, (release, component): (&str, &str), revision: &str) {
         let own = self.rolling.get_mut(&daemons(component)).unwrap();
         own.revisions.insert(release.into(), revision.into());
         self.recount();
     }
 
-    /// What the controllers' status says.
+    /// Updates the status of the `DaemonSets`.
     fn recount(&mut self) {
         let nodes = i32::try_from(self.nodes.len()).unwrap();
         for set in &mut self.world.observed.workloads {
@@ -84,7 +84,7 @@ impl Cloud {
         }
     }
 
-    /// A pass: its rollouts are said, its pods evicted.
+    /// Runs a pass: stores the status and evicts the pods.
     pub fn pass(&mut self) -> Next {
         let World { desired, observed, catalog, policy, .. } = &self.world;
         let next = next(&Scene {
@@ -96,11 +96,11 @@ impl Cloud {
             settings: &self.settings,
             rolling: &self.rolling,
             nodes: Some(&self.nodes),
-            before: &self.said,
+            before: &self.status,
             evicted: &BTreeSet::new(),
             now: self.now,
         });
-        self.said.clone_from(&next.rollouts);
+        self.status.clone_from(&next.rollouts);
         for eviction in &next.evict {
             let pods = self.rolling.values_mut().flat_map(|rolling| &mut rolling.pods);
             pods.filter(|pod| pod.uid == eviction.uid).for_each(|pod| pod.state = PodState::Leaving);
@@ -111,12 +111,12 @@ impl Cloud {
         next
     }
 
-    /// Evicted pods are gone, their successors start.
+    /// Replaces evicted pods by starting ones.
     pub fn replace(&mut self) {
         for rolling in self.rolling.values_mut() {
             for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Leaving) {
-                self.made += 1;
-                (pod.uid, pod.revision) = (format!("new-{}", self.made), rolling.revisions[&pod.set].clone());
+                self.pod_count += 1;
+                (pod.uid, pod.revision) = (format!("new-{}", self.pod_count), rolling.revisions[&pod.set].clone());
                 pod.state = PodState::Starting("it starts".into(), Some(self.now));
             }
         }
@@ -137,7 +137,7 @@ impl Cloud {
     }
 
     pub fn phase(&self, component: &str) -> Option<RolloutPhase> {
-        self.said.get(component).map(|said| said.phase)
+        self.status.get(component).map(|status| status.phase)
     }
 }
 
@@ -160,13 +160,13 @@ pub fn batches(cloud: &mut Cloud) -> Vec<String> {
         if !next.evict.is_empty() {
             let nodes: Vec<_> = next.evict.iter().map(|pod| pod.node.as_str()).collect();
             batches.push(format!("{} {}", next.of.unwrap(), nodes.join("+")));
-            assert_eq!(cloud.pass().evict, [], "nothing more while a batch is on its way");
+            assert_eq!(cloud.pass().evict, [], "no eviction while a batch is in flight");
             cloud.replace();
             assert_eq!(cloud.pass().evict, []);
             cloud.settle();
-        } else if cloud.said.values().all(|said| !said.phase.is_on()) {
+        } else if cloud.status.values().all(|status| !status.phase.is_on()) {
             return batches;
         }
     }
-    panic!("it never ends: {batches:?} {:#?}", cloud.said);
+    panic!("it never ends: {batches:?} {:#?}", cloud.status);
 }

@@ -14,39 +14,39 @@ fn edited(at: Option<Timestamp>) -> Change {
 }
 
 #[test]
-fn what_leaves_no_time_was_noticed_when_it_was_first_told_also_by_an_operator_before_this_one() {
+fn drift_without_time_keeps_first_report_time() {
     for change in [Change::Deleted, Change::Stripped("spec.x".into()), edited(None)] {
         let first = entry(&drifted(change.clone()), &[], EARLY);
         assert_eq!(first.at, EARLY.to_string());
         assert_eq!(entry(&drifted(change), std::slice::from_ref(&first), LATE), first);
     }
     let other = entry(&drifted(edited(None)), &[entry(&drifted(Change::Deleted), &[], EARLY)], LATE);
-    assert_eq!(other.at, LATE.to_string(), "another change is news");
+    assert_eq!(other.at, LATE.to_string(), "another change gets a new time");
     let timed = entry(&drifted(edited(Some(EARLY))), &[], LATE);
-    assert_eq!(line(&timed), "Service api was edited by kubectl (spec.ports), at 2027-01-15T08:00:00Z");
+    assert_eq!(describe(&timed), "Service api was edited by kubectl (spec.ports), at 2027-01-15T08:00:00Z");
     let gone = entry(&drifted(Change::Deleted), &[], LATE);
-    assert_eq!(line(&gone), "Service api was deleted, noticed at 2027-01-15T08:01:40Z");
+    assert_eq!(describe(&gone), "Service api was deleted, noticed at 2027-01-15T08:01:40Z");
 }
 
 #[test]
-fn each_change_is_told_once_and_object_by_object() {
+fn reports_each_object_once() {
     let child = |drift: Vec<ObjectDrift>| ChildStatus { drift, ..ChildStatus::default() };
     let (one, two) = (entry(&drifted(Change::Deleted), &[], EARLY), entry(&drifted(edited(Some(EARLY))), &[], EARLY));
     let before = child(vec![one.clone()]);
     assert_eq!(events("x", None, &before).len(), 1);
     assert!(events("x", Some(&before), &before).is_empty());
-    let told = events("x", Some(&before), &child(vec![one, two]));
-    assert_eq!(told.len(), 1);
+    let new = events("x", Some(&before), &child(vec![one, two]));
+    assert_eq!(new.len(), 1);
     assert!(
-        told[0].warning
-            && matches!(&told[0].about, Some(About::Object { kind, name }) if kind == "Service" && name == "api"),
-        "{told:?}"
+        new[0].warning
+            && matches!(&new[0].about, Some(About::Object { kind, name }) if kind == "Service" && name == "api"),
+        "{new:?}"
     );
     assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
 }
 
-/// A Job and a Service of a release are gone, by what is seen of its third revision.
-fn gone() -> World {
+/// The third revision of a release of which a Job and a Service were deleted.
+fn deleted_objects() -> World {
     let object = |kind_: &str, version: &str, name: &str| Drifted {
         id: Id { kind: kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },
         change: Change::Deleted,
@@ -58,12 +58,12 @@ fn gone() -> World {
     })
 }
 
-/// What is told of its objects after this status.
-fn told(world: &World, before: Option<&ChildStatus>) -> ChildStatus {
+/// The reported drift of the store, following the status `before`.
+fn reported(world: &World, before: Option<&ChildStatus>) -> ChildStatus {
     let (plan, spec) = (world.plan(), crate::api::OpenStackDeploymentSpec::default());
     let report = Report::new(&spec, 1, (&world.desired, &world.observed), &plan);
     let mut child = ChildStatus::default();
-    tell(&mut child, before, "store", &plan.decisions["store"], &report, EARLY);
+    report_drift(&mut child, before, "store", &plan.decisions["store"], &report, EARLY);
     child
 }
 
@@ -72,21 +72,22 @@ fn names(child: &ChildStatus) -> Vec<&str> {
 }
 
 #[test]
-fn what_changes_while_our_own_helm_is_at_a_release_is_told_once_helm_is_done_and_what_was_told_before_all_along() {
-    let at_rest = gone();
-    let known = told(&at_rest, None);
+fn reports_new_drift_only_after_helm_ended() {
+    let idle = deleted_objects();
+    let known = reported(&idle, None);
     assert_eq!(names(&known), ["Job store-setup", "Service store"]);
-    let at_work = gone().with(|world| {
+    let busy = deleted_objects().with(|world| {
         let key = world.desired.releases["store"].key.clone();
         world.observed.running.insert(key, world::child("newer"));
         world.desired.releases.get_mut("store").unwrap().inputs = "newer".into();
     });
-    assert_eq!(told(&at_work, None), ChildStatus::default());
-    assert_eq!(names(&told(&at_work, Some(&known))), ["Service store"]);
+    assert_eq!(reported(&busy, None), ChildStatus::default());
+    assert_eq!(names(&reported(&busy, Some(&known))), ["Service store"]);
 }
 
 #[test]
-fn a_job_that_the_upgrade_to_come_deletes_itself_is_missed_by_nobody() {
-    let waiting = gone().with(|world| world.desired.releases.get_mut("store").unwrap().inputs = "newer".into());
-    assert_eq!(names(&told(&waiting, None)), ["Service store"]);
+fn ignores_jobs_that_the_next_upgrade_deletes() {
+    let waiting =
+        deleted_objects().with(|world| world.desired.releases.get_mut("store").unwrap().inputs = "newer".into());
+    assert_eq!(names(&reported(&waiting, None)), ["Service store"]);
 }

@@ -1,19 +1,19 @@
 use super::*;
 
-fn said(phase: RolloutPhase, updated: i32, batch: &[&str]) -> Rollouts {
+fn rollouts(phase: RolloutPhase, updated: i32, batch: &[&str]) -> Rollouts {
     let batch: Vec<String> = batch.iter().map(|node| (*node).to_owned()).collect();
     let message = if phase == RolloutPhase::Rolling { format!("batch {}", batch.join(", ")) } else { "why".into() };
-    let said =
+    let status =
         RolloutStatus { phase, updated, total: 50, batch, message, revision: "r2".into(), ..RolloutStatus::default() };
-    [("nova/compute".to_owned(), said)].into()
+    [("nova/compute".to_owned(), status)].into()
 }
 
 #[test]
-fn the_gravest_rollout_leads_and_all_that_are_on_are_told() {
+fn most_severe_rollout_leads() {
     assert_eq!((condition(&Rollouts::new()), first(&Rollouts::new())), (None, None));
-    assert_eq!(condition(&said(RolloutPhase::Pending, 0, &[])), None);
-    assert_eq!(condition(&said(RolloutPhase::Complete, 50, &[])), Some((true, (reason::NONE, String::new()))));
-    let mut two = said(RolloutPhase::Rolling, 12, &["n13"]);
+    assert_eq!(condition(&rollouts(RolloutPhase::Pending, 0, &[])), None);
+    assert_eq!(condition(&rollouts(RolloutPhase::Complete, 50, &[])), Some((true, (reason::NONE, String::new()))));
+    let mut two = rollouts(RolloutPhase::Rolling, 12, &["n13"]);
     let (reason, phase, line) = first(&two).unwrap();
     assert_eq!(
         (reason, phase, line.as_str()),
@@ -21,30 +21,30 @@ fn the_gravest_rollout_leads_and_all_that_are_on_are_told() {
     );
     two.insert(
         "ovn/ovn-controller".into(),
-        said(RolloutPhase::AwaitingApproval, 0, &[]).remove("nova/compute").unwrap(),
+        rollouts(RolloutPhase::AwaitingApproval, 0, &[]).remove("nova/compute").unwrap(),
     );
     assert_eq!(first(&two).unwrap().1, Phase::AwaitingApproval);
-    let told = "nova/compute 12/50 updated: batch n13; ovn/ovn-controller: why".to_owned();
-    assert_eq!(condition(&two), Some((false, (reason::APPROVAL, told))));
-    assert_eq!(first(&said(RolloutPhase::Stopped, 12, &["n13"])).unwrap().1, Phase::Degraded);
+    let message = "nova/compute 12/50 updated: batch n13; ovn/ovn-controller: why".to_owned();
+    assert_eq!(condition(&two), Some((false, (reason::APPROVAL, message))));
+    assert_eq!(first(&rollouts(RolloutPhase::Stopped, 12, &["n13"])).unwrap().1, Phase::Degraded);
 }
 
 #[test]
-fn each_batch_is_an_event_and_none_is_told_twice() {
+fn reports_each_batch_once() {
     let steps = [
-        (said(RolloutPhase::AwaitingApproval, 0, &[]), Some("AwaitingApproval")),
-        (said(RolloutPhase::Rolling, 0, &["n1", "n2"]), Some("RolloutBatch")),
-        (said(RolloutPhase::Rolling, 1, &["n2"]), None),
-        (said(RolloutPhase::Pausing, 2, &[]), None),
-        (said(RolloutPhase::Rolling, 2, &["n3", "n4"]), Some("RolloutBatch")),
-        (said(RolloutPhase::Stopped, 3, &["n4"]), Some("RolloutStopped")),
-        (said(RolloutPhase::Rolling, 3, &["n4"]), None),
-        (said(RolloutPhase::Complete, 50, &[]), Some("RolledOut")),
+        (rollouts(RolloutPhase::AwaitingApproval, 0, &[]), Some("AwaitingApproval")),
+        (rollouts(RolloutPhase::Rolling, 0, &["n1", "n2"]), Some("RolloutBatch")),
+        (rollouts(RolloutPhase::Rolling, 1, &["n2"]), None),
+        (rollouts(RolloutPhase::Pausing, 2, &[]), None),
+        (rollouts(RolloutPhase::Rolling, 2, &["n3", "n4"]), Some("RolloutBatch")),
+        (rollouts(RolloutPhase::Stopped, 3, &["n4"]), Some("RolloutStopped")),
+        (rollouts(RolloutPhase::Rolling, 3, &["n4"]), None),
+        (rollouts(RolloutPhase::Complete, 50, &[]), Some("RolledOut")),
     ];
     let mut before = Rollouts::new();
     for (now, expected) in steps {
-        let told: Vec<_> = events(&before, &now).iter().map(|event| event.reason).collect();
-        assert_eq!(told, expected.into_iter().collect::<Vec<_>>(), "{now:?}");
+        let reasons: Vec<_> = events(&before, &now).iter().map(|event| event.reason).collect();
+        assert_eq!(reasons, expected.into_iter().collect::<Vec<_>>(), "{now:?}");
         assert_eq!(events(&now, &now), []);
         before = now;
     }

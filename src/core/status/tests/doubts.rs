@@ -1,26 +1,29 @@
-//! What is doubted of a spec, where it is too much to tell it all.
+//! Specs with too many warnings to report them all.
 
 use super::*;
 
-fn doubt(field: &str, message: &str) -> Finding {
+fn warning(field: &str, message: &str) -> Finding {
     Finding { level: Level::Warning, field: field.into(), message: message.into() }
 }
 
 #[test]
-fn many_wrong_keys_and_values_leave_room_for_what_else_is_wrong() {
+fn other_warnings_precede_unknown_keys_and_values() {
     let spec = OpenStackDeploymentSpec { openstack_release: "2026.1".into(), ..Default::default() };
-    let unknown = "the values of chart front have no x: helm is given what is written here, but most likely nothing reads it; correct the name, or take it out";
+    let unknown = "the values of chart front have no x: helm passes it on, but most likely no template reads it; correct the name, or take it out";
     let field = |number: u8| format!("spec.common.values.x{number}");
-    let mut findings: Vec<Finding> = (0..12).map(|number| doubt(&field(number), unknown)).collect();
-    findings.extend((12..24).map(|number| doubt(&field(number), "changes nothing")));
-    findings.push(doubt("spec.presets", unknown));
-    findings.push(doubt("spec.features.tls", "the certificate ran out"));
+    let mut findings: Vec<Finding> = (0..12).map(|number| warning(&field(number), unknown)).collect();
+    findings.extend((12..24).map(|number| warning(&field(number), "changes nothing")));
+    findings.push(warning("spec.presets", unknown));
+    findings.push(warning("spec.features.tls", "the certificate ran out"));
     let ready = plan(&[("front", Step::Ready)]);
     let (status, events) = reported_of(None, &ready, &spec, &recorded("deployed"), &findings, NOW);
-    let told = &status.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().message;
+    let message = &status.conditions.iter().find(|condition| condition.type_ == "Ready").unwrap().message;
     let first =
         "; warning: spec.features.tls: the certificate ran out; warning: spec.common.values.x12: changes nothing";
-    assert!(told.contains(first) && told.contains("and 16 more warnings") && !told.contains("have no x"), "{told}");
+    assert!(
+        message.contains(first) && message.contains("and 16 more warnings") && !message.contains("have no x"),
+        "{message}"
+    );
     let warned = events.iter().filter(|event| event.reason == "SpecWarning");
     let warned: Vec<&str> = warned.map(|event| event.note.as_str()).collect();
     assert!(warned.len() == 10 && warned.contains(&"spec.features.tls: the certificate ran out"), "{warned:?}");

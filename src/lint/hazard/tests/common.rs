@@ -3,22 +3,22 @@
 use super::*;
 
 #[test]
-fn what_is_common_to_all_and_changes_nothing_in_any_chart_is_told() {
+fn reports_common_values_without_effect() {
     let keys = [
         ("values/keys/front.yaml", "pod: {history: 3, replicas: {api: 1}}\nname: string\n"),
         ("values/keys/store.yaml", "pod: {replicas: number}\n"),
     ];
-    let of_all = |values: Value| told_with(json!({"common": {"values": values}}), &keys);
+    let of_all = |values: Value| hazards_with(json!({"common": {"values": values}}), &keys);
     let same = |path: &str| {
         format!(
-            "no-effect spec.common.values.{path}: changes nothing: the chart's own values say the same; take it out, so that later versions of the chart may change it"
+            "no-effect spec.common.values.{path}: changes nothing: the chart's own values are the same; take it out, so that later versions of the chart may change it"
         )
     };
     assert_eq!(of_all(json!({"pod": {"history": 3}})), [same("pod.history")], "store has no such key");
     assert_eq!(of_all(json!({"pod": {"history": 4}})), Vec::<String>::new());
     let empty = "changes nothing: helm merges maps, and an empty one leaves the chart's as it is; take it out, or remove keys with `unset`";
     assert_eq!(
-        told_with(
+        hazards_with(
             json!({"services": {"front": {"releases": {"front": {"values": {"pod": {"replicas": {}}}}}}}}),
             &keys
         ),
@@ -27,7 +27,8 @@ fn what_is_common_to_all_and_changes_nothing_in_any_chart_is_told() {
 }
 
 #[test]
-fn a_removal_is_told_at_its_own_place_behind_one_that_is_no_path() {
-    let found = told(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b", "conf.front.debug"]}}}}}));
+fn reports_the_index_of_an_unset_entry() {
+    let found =
+        hazards_of(json!({"services": {"front": {"releases": {"front": {"unset": ["a..b", "conf.front.debug"]}}}}}));
     assert!(found[0].starts_with("null-nothing spec.services.front.releases.front.unset[1]: "), "{found:?}");
 }

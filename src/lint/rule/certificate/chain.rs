@@ -1,4 +1,4 @@
-//! Certificates as rustls reads them: what TLS clients would say of them.
+//! Checks certificate chains with rustls, as TLS clients do.
 
 use std::time::Duration;
 
@@ -15,75 +15,76 @@ use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 /// The object identifier of the curve P-521 (SEC 2, secp521r1) in DER.
 const P521: [u8; 7] = [0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23];
 
-/// From when and until when something counts; without an end that can be told.
+/// The start and the end of a validity period; `None` if it is not known.
 pub type Span = (Option<Timestamp>, Option<Timestamp>);
 
-/// The certificates under a key of a Secret.
+/// The certificates of one key of a Secret.
 pub struct Chain {
-    /// The key.
+    /// The key of the Secret.
     pub name: String,
     all: Vec<CertificateDer<'static>>,
 }
 
-/// Reads the certificates under a key.
+/// Parses the certificates of a key.
 ///
 /// # Errors
-/// What is wrong with the text, and what to do.
+/// Describes what is wrong with the text, and what to do.
 pub fn read(name: &str, text: &str) -> Result<Chain, String> {
     let all: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).filter_map(Result::ok).collect();
     if all.is_empty() || CertificateDer::pem_slice_iter(text.as_bytes()).any(|read| read.is_err()) {
         return Err(format!(
-            "{name} holds no PEM certificate; put the certificate first, then those that it follows from"
+            "{name} contains no PEM certificate; put the certificate first, then its intermediate certificates"
         ));
     }
     if ParsedCertificate::try_from(&all[0]).is_err() {
         return Err(format!(
-            "the first certificate of {name} is no X.509 certificate of version 3 that TLS can use; make a new one"
+            "the first certificate of {name} is not an X.509 v3 certificate that TLS can use; create a new one"
         ));
     }
     Ok(Chain { name: name.to_owned(), all })
 }
 
 impl Chain {
-    /// Why the key under `name` is not the first certificate's. Never says a word of it.
+    /// Returns why the private key under `name` does not match the first certificate. Never contains key data.
     pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
-        // Nothing can be said of it here, and the cloud's own servers compute with it.
+        // This crypto provider does not support P-521, but the servers of the cloud do.
         if key.as_ref().is_some_and(|key| key.secret_der().windows(P521.len()).any(|part| part == P521)) {
             return None;
         }
         let Some(key) = key.and_then(|key| any_supported_type(&key).ok()) else {
-            return Some(format!("{name} holds no PEM key that TLS can use; give the certificate's own, unencrypted"));
+            return Some(format!(
+                "{name} contains no PEM key that TLS can use; use the certificate's own key, unencrypted"
+            ));
         };
         let belongs = CertifiedKey::new(self.all.clone(), key).keys_match().is_ok();
-        (!belongs).then(|| {
-            format!("{} and {name} do not belong together; give the key that the certificate was made for", self.name)
-        })
+        (!belongs)
+            .then(|| format!("{} and {name} do not match; use the key that the certificate was issued for", self.name))
     }
 
-    /// That there are hosts which the first certificate does not speak for, all of them at once.
+    /// Returns a message with all hosts that the first certificate is not valid for.
     pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
-        let speaks = |host: &str| {
-            // Of all names below another any one is asked for.
+        let is_valid_for = |host: &str| {
+            // A wildcard is checked with one example name.
             let host = host.strip_prefix("*.").map_or_else(|| host.to_owned(), |rest| format!("osdpl.{rest}"));
             ServerName::try_from(host).is_ok_and(|name| verify_server_name(&first, &name).is_ok())
         };
-        let silent: Vec<&str> = hosts.iter().map(String::as_str).filter(|host| !speaks(host)).collect();
-        let names = if silent.len() == 1 { "that name" } else { "those names" };
-        (!silent.is_empty()).then(|| {
+        let missing: Vec<&str> = hosts.iter().map(String::as_str).filter(|host| !is_valid_for(host)).collect();
+        let names = if missing.len() == 1 { "that name" } else { "those names" };
+        (!missing.is_empty()).then(|| {
             format!(
-                "{} does not speak for {}: clients refuse it; make one with {names} among its subjectAltNames",
+                "{} is not valid for {}: clients refuse it; issue one with {names} among its subjectAltNames",
                 self.name,
-                silent.join(", ")
+                missing.join(", ")
             )
         })
     }
 
-    /// Why who trusts these authorities does not trust the first certificate. Whether all of them still count is another question.
+    /// Returns why a client that trusts these CAs does not trust the first certificate. Expiry is checked elsewhere.
     pub fn trust_problem(&self, authorities: &Self) -> Option<String> {
         use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
-        // What is trusted itself nobody has to sign.
+        // A trusted certificate needs no signature.
         if authorities.all.contains(&self.all[0]) {
             return None;
         }
@@ -94,33 +95,35 @@ impl Chain {
         let Error::InvalidCertificate(error) = problem else { return None };
         match error {
             _ if added == 0 => {
-                Some(format!("{} holds no authority; put the one in that has signed {}", authorities.name, self.name))
+                Some(format!("{} contains no CA certificate; add the CA that signed {}", authorities.name, self.name))
             }
             UnknownIssuer | BadSignature => Some(format!(
-                "no authority in {} has signed {}: clients that trust it alone refuse the certificate; put the right one in, with all that are between the two in {}",
+                "no CA in {} has signed {}: clients that trust only these CAs refuse the certificate; add the right CA, and all intermediate certificates to {}",
                 authorities.name, self.name, self.name
             )),
             InvalidPurpose | InvalidPurposeContext { .. } => Some(format!(
-                "{} is not for servers, by its extended key usage: clients refuse it; make one that is (serverAuth)",
+                "{} is not for servers, by its extended key usage: clients refuse it; issue one with serverAuth",
                 self.name
             )),
             _ => None,
         }
     }
 
-    /// From when on all of them count.
+    /// Returns when all certificates have become valid.
     fn begin(&self) -> Timestamp {
         self.all.iter().filter_map(|one| span(one).0).max().unwrap_or_default()
     }
 
-    /// When the first certificate counts for who trusts these authorities, with those that lead to it: others that stand in the file hurt nobody.
+    /// Returns when the first certificate is valid, together with the intermediate certificates that it needs.
     pub fn whole(&self, authorities: Option<&Self>) -> Span {
-        let between = (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
-        let spans = std::iter::once(&self.all[0]).chain(between).map(span);
+        let intermediates =
+            (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
+        let spans = std::iter::once(&self.all[0]).chain(intermediates).map(span);
         spans.fold((None, None), |(from, until), (begin, end)| (from.max(begin), soonest(until, end)))
     }
 
-    /// Whether nobody would believe the first certificate without this one: who trusts the authorities, or where those are not known, any of the others.
+    /// Whether the first certificate is not trusted without this one, by these CAs or, if they are not known, by any of
+    /// the others.
     fn needs(&self, index: usize, authorities: Option<&Self>) -> bool {
         let others = self.all.iter().enumerate().skip(1).filter(|(at, _)| *at != index);
         let others: Vec<CertificateDer<'_>> = others.map(|(_, other)| other.clone()).collect();
@@ -128,13 +131,13 @@ impl Chain {
             return false;
         }
         let mut roots = RootCertStore::empty();
-        // What is no authority signs nothing.
+        // Certificates that are not CAs sign nothing.
         roots.add_parsable_certificates(authorities.map_or(&others, |authorities| &authorities.all).iter().cloned());
         let begin = span(&self.all[0]).0.unwrap_or_default();
         verify(&self.all[0], &roots, &others, seconds(begin)).is_err()
     }
 
-    /// When at least the last of them counts.
+    /// Returns the validity period of the certificate that expires last.
     pub fn best(&self) -> Span {
         let last = self.all.iter().map(span).max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX));
         last.unwrap_or_default()
@@ -152,22 +155,22 @@ fn seconds(time: Timestamp) -> UnixTime {
 fn verify(
     certificate: &CertificateDer<'_>,
     roots: &RootCertStore,
-    between: &[CertificateDer<'_>],
+    intermediates: &[CertificateDer<'_>],
     time: UnixTime,
 ) -> Result<(), Error> {
     let parsed = ParsedCertificate::try_from(certificate)?;
     let algorithms = default_provider().signature_verification_algorithms.all;
-    verify_server_cert_signed_by_trust_anchor(&parsed, roots, between, time, algorithms)
+    verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, time, algorithms)
 }
 
-/// When a certificate counts, as rustls says it of the first and the last second that there is.
+/// Returns the validity period of a certificate: rustls reports its bounds for the first and the last possible second.
 fn span(certificate: &CertificateDer<'_>) -> Span {
-    let at = |time| match verify(certificate, &RootCertStore::empty(), &[], time) {
+    let bound = |now| match verify(certificate, &RootCertStore::empty(), &[], now) {
         Err(Error::InvalidCertificate(
-            CertificateError::NotValidYetContext { not_before: told, .. }
-            | CertificateError::ExpiredContext { not_after: told, .. },
-        )) => i64::try_from(told.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok()),
+            CertificateError::NotValidYetContext { not_before: time, .. }
+            | CertificateError::ExpiredContext { not_after: time, .. },
+        )) => i64::try_from(time.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok()),
         _ => None,
     };
-    (at(seconds(Timestamp::UNIX_EPOCH)), at(seconds(Timestamp::MAX)))
+    (bound(seconds(Timestamp::UNIX_EPOCH)), bound(seconds(Timestamp::MAX)))
 }

@@ -13,7 +13,7 @@ fn locks_that_are_refused_say_where_and_why() {
         ),
         ("chart: {}\n", "values/lock.yaml:1:1: unknown field `chart`, expected one of charts"),
         ("charts:\n  demo: {digest: null}\n", "values/lock.yaml:2:10: missing field `version`"),
-        ("charts:\n  demo: 1.0.0\n", "values/lock.yaml:2:9: something else stands where a map is wanted"),
+        ("charts:\n  demo: 1.0.0\n", "values/lock.yaml:2:9: expected a map, found something else"),
         (
             "charts:\n  demo: {version: 1.0.0, digest: md5:123}\n",
             "values/lock.yaml:2:34: \"md5:123\" is no digest: a digest is written sha256: and 64 hexadecimal digits, in lower case; `osdpl charts lock` writes it",
@@ -31,7 +31,7 @@ fn locks_that_are_refused_say_where_and_why() {
             "charts:\n  demo: {version: 1.0.0, repository: 'ftp://x'}\n",
             "values/lock.yaml: charts.demo.repository: charts: \"ftp://x\" is no source of charts: only https://, http:// and oci:// repositories and folders are; use one of them",
         ),
-        ("charts: [\n", "values/lock.yaml:1:9: something else stands where a map is wanted"),
+        ("charts: [\n", "values/lock.yaml:1:9: expected a map, found something else"),
     ] {
         let error = Lock::parse("values/lock.yaml", text).unwrap_err();
         assert_eq!(

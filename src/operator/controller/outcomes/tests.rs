@@ -55,7 +55,7 @@ fn what_time_does_not_mend_is_told_with_what_to_do() {
     assert!(told.starts_with("helm said no; "), "{told}");
     assert!(told.contains("kubectl -n cloud delete job nova-setup; "), "{told}");
     assert!(
-        told.contains("kubectl -n cloud delete statefulset db --cascade=orphan (its pods go on); then annotate"),
+        told.contains("kubectl -n cloud delete statefulset db --cascade=orphan (its pods keep running); then annotate"),
         "{told}"
     );
     let told = remembered(Failure::Unrenderable, false).message;

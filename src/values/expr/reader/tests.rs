@@ -69,7 +69,10 @@ fn what_may_be_written_fits_a_threads_stack() {
     ];
     for text in may_not {
         let said = tree(&text).unwrap_err().to_string();
-        assert!(said.contains("…` is no CEL expression: it may have 4096 bytes and 512 operators, with"), "{said}");
+        assert!(
+            said.contains("…` is not a valid CEL expression: it may have 4096 bytes and 512 operators, with"),
+            "{said}"
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 {{/*
-stand-in.accounts: a ServiceAccount for every pod, with a Role in every namespace it waits for (what
-kubernetes-entrypoint reads), and the Roles and ClusterRoles that a shape names besides.
+stand-in.accounts: a ServiceAccount for every pod, with a Role in every namespace it waits for (the resources
+that kubernetes-entrypoint reads), and the additional Roles and ClusterRoles of a shape.
 */}}
 {{- define "stand-in.accounts" -}}
 {{- $scope := . -}}
@@ -57,7 +57,7 @@ metadata:
 {{- end -}}
 {{- end -}}
 
-{{/* (list scope role): `cluster: true` makes a ClusterRole and its binding. */}}
+{{/* (list scope role): `cluster: true` creates a ClusterRole and its binding. */}}
 {{- define "stand-in.role" -}}
 {{- $scope := index . 0 -}}{{- $role := index . 1 -}}
 {{- $home := $scope.root.Release.Namespace -}}

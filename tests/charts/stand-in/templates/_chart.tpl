@@ -39,7 +39,7 @@ of `conf` with the connections filled in, so that the hash and the Secret see th
 {{- if not $name -}}on{{- else if not (hasKey $root.Values.manifests $name) -}}on{{- else if get $root.Values.manifests $name -}}on{{- end -}}
 {{- end -}}
 
-{{/* stand-in.labels: what upstream puts on objects, pods and selectors alike; `pod.labels` joins in. (list scope component) */}}
+{{/* stand-in.labels: upstream's labels of objects, pods and selectors, plus `pod.labels`. (list scope component) */}}
 {{- define "stand-in.labels" -}}
 {{- $scope := index . 0 -}}{{- $component := index . 1 -}}
 {{- $group := default $scope.root.Release.Name $scope.root.Values.release_group -}}
@@ -52,12 +52,12 @@ of `conf` with the connections filled in, so that the hash and the Secret see th
 {{- toYaml $labels -}}
 {{- end -}}
 
-{{/* stand-in.uuid is the annotation by which `release_uuid` rolls every pod. */}}
+{{/* stand-in.uuid is the annotation with which `release_uuid` restarts every pod. */}}
 {{- define "stand-in.uuid" -}}
 openstackhelm.openstack.org/release_uuid: {{ default "" .root.Values.release_uuid | quote }}
 {{- end -}}
 
-{{/* stand-in.secret-name: the name under `secrets`, or the text itself when no such path is there. (list scope path) */}}
+{{/* stand-in.secret-name: the name under `secrets`, or the text itself if there is no such path. (list scope path) */}}
 {{- define "stand-in.secret-name" -}}
 {{- $scope := index . 0 -}}{{- $path := index . 1 -}}
 {{- $found := (include "stand-in.at" (list (default dict $scope.root.Values.secrets) $path) | fromJson).v -}}

@@ -1,6 +1,6 @@
 {{/*
 stand-in.config renders the config Secret (`<chart>-etc`) and the scripts' ConfigMap (`<chart>-bin`)
-and leaves their data on the scope, where pods take their hashes from.
+and stores their data in the scope, from which pods compute their hashes.
 */}}
 {{- define "stand-in.config" -}}
 {{- $scope := . -}}
@@ -17,7 +17,7 @@ and leaves their data on the scope, where pods take their hashes from.
 {{- end -}}
 {{- end -}}
 
-{{/* stand-in.data-of leaves on the scope what its `conf` and values come to. */}}
+{{/* stand-in.data-of stores the result of its `conf` and values in the scope. */}}
 {{- define "stand-in.data-of" -}}
 {{- $scope := . -}}
 {{- $etc := default dict .shape.etc -}}
@@ -60,8 +60,8 @@ data: {{- if not .data }} {}{{ end }}
 {{- end -}}
 
 {{/*
-stand-in.fill gives one empty place under `conf` what upstream would put there. A connection that is null stays
-null (upstream's way of leaving it to a mounted snippet). (list scope "path.in.conf" "what …")
+stand-in.fill sets one empty path under `conf` to upstream's value. A connection that is null stays null (upstream
+reads it from a mounted snippet then). (list scope "path.in.conf" "what …")
 */}}
 {{- define "stand-in.fill" -}}
 {{- $scope := index . 0 -}}
@@ -95,7 +95,7 @@ null (upstream's way of leaving it to a mounted snippet). (list scope "path.in.c
 {{- end -}}
 {{- end -}}
 
-{{/* oslo.config: sections of keys; a null key is left out, a list joins with commas, {type: multistring|csv, values} as upstream reads it. */}}
+{{/* oslo.config: sections of keys; a null key is omitted, a list is joined with commas, {type: multistring|csv, values} as upstream reads it. */}}
 {{- define "stand-in.as-oslo" -}}
 {{- range $section, $keys := .from -}}
 {{- if kindIs "map" $keys -}}
@@ -113,7 +113,7 @@ null (upstream's way of leaving it to a mounted snippet). (list scope "path.in.c
 {{- end -}}
 {{- end -}}
 
-{{/* rabbitmq.conf: keys joined by dots, nulls left out (helm 3 keeps a chart's own nulls, helm 4 drops them); libvirt's files: the same with quoted strings. */}}
+{{/* rabbitmq.conf: keys joined by dots, nulls omitted (helm 3 keeps a chart's own nulls, helm 4 drops them); libvirt's files: the same with quoted strings. */}}
 {{- define "stand-in.as-flat" -}}
 {{- $root := .root -}}{{- $prefix := default "" .prefix -}}{{- $form := default "%s" .form -}}
 {{- range $key, $value := .from -}}

@@ -1,4 +1,4 @@
-{{/* Names and addresses out of `endpoints`, with upstream's fallbacks: class, then `default`; `namespace`, then the release's. */}}
+{{/* Names and addresses from `endpoints`, with upstream's fallbacks: class, then `default`; `namespace`, then the release's. */}}
 
 {{/* (list scope type class) → the host without a namespace */}}
 {{- define "stand-in.host-short" -}}
@@ -15,7 +15,7 @@
 {{- default $scope.root.Release.Namespace (get $scope.root.Values.endpoints (index . 1 | replace "-" "_") | default dict).namespace -}}
 {{- end -}}
 
-{{/* (list scope type class) → an address of digits as it stands, an override, or host.namespace.svc.suffix */}}
+{{/* (list scope type class) → an IP address unchanged, an override, or host.namespace.svc.suffix */}}
 {{- define "stand-in.host" -}}
 {{- $scope := index . 0 -}}{{- $type := index . 1 -}}{{- $class := index . 2 -}}
 {{- $short := include "stand-in.host-short" . -}}
@@ -40,7 +40,7 @@
 {{- printf "%.0f" (float64 (default $ports.default (get $ports (index . 2)))) -}}
 {{- end -}}
 
-{{/* (list scope type class field): `scheme` and `path` are a text or a map of classes */}}
+{{/* (list scope type class field): `scheme` and `path` are a string or a map of classes */}}
 {{- define "stand-in.part" -}}
 {{- $part := get (get (index . 0).root.Values.endpoints (index . 1 | replace "-" "_")) (index . 3) -}}
 {{- if kindIs "map" $part -}}{{- $part = default $part.default (get $part (index . 2)) -}}{{- end -}}

@@ -1,6 +1,6 @@
 {{/*
-What upstream's toolkit gives every service: its Jobs, with their hooks' weights and their 1000 retries (a broken Job shows as
-helm's timeout, not as a failure). A shape only names those it has, and says where it differs.
+The Jobs of upstream's toolkit for every service, with their hook weights and 1000 retries (a broken Job shows as helm's
+timeout, not as a failure). A shape only lists the Jobs that it has, and the differences.
 */}}
 {{- define "stand-in.toolkit" -}}
 db-init: {weight: -5, image: db_init, containers: [{{ .app }}-db-init-0], env: {ROOT_DB_CONNECTION: "oslo_db.admin DB_CONNECTION"}, etc: true, etcVolume: db-init-conf}
@@ -33,7 +33,7 @@ bootstrap: {weight: 5, image: bootstrap, containers: [bootstrap], admin: identit
 {{- end -}}
 {{- end -}}
 
-{{/* The containers of the catalogue's Jobs: one a service type, three an endpoint, one a user. (list scope short item) */}}
+{{/* The containers of the catalogue's Jobs: one per service type, three per endpoint, one per user. (list scope short item) */}}
 {{- define "stand-in.catalogue" -}}
 {{- $scope := index . 0 -}}{{- $short := index . 1 -}}{{- $item := index . 2 -}}
 {{- $types := default list $scope.shape.types -}}
@@ -73,7 +73,7 @@ spec:
   template: {{- include "stand-in.pod" (list $scope $item) | nindent 4 }}
 {{- end -}}
 
-{{/* The hook stands last, where no value can take it away. */}}
+{{/* The hook is last, so that no value can remove it. */}}
 {{- define "stand-in.job-annotations" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- $given := default dict (include "stand-in.at" (list $scope.root.Values "annotations.job") | fromJson).v -}}

@@ -1,6 +1,6 @@
 {{/*
-stand-in.split: one DaemonSet for each entry of the per-node overrides, with configuration of its own, and the default one for the other
-nodes, named and scheduled as upstream does. `override: conf` reads `conf.overrides.<chart>_<daemonset>` (hosts, and labels of which a later one
+stand-in.split: one DaemonSet for each entry of the per-node overrides, with its own configuration, and the default one for the other
+nodes, named and scheduled as upstream. `override: conf` reads `conf.overrides.<chart>_<daemonset>` (hosts, and labels of which a later one
 wins; the default is renamed), `override: root` reads `overrides.<chart>_<daemonset>.labels` (entries exclude each other). (list scope item)
 */}}
 {{- define "stand-in.split" -}}

@@ -80,7 +80,7 @@ spec:
 {{- end }}
 {{- end -}}
 
-{{/* Hashes of the configuration roll pods when it changes; `annotations.pod` reaches the workloads it reaches upstream. */}}
+{{/* Hashes of the configuration restart pods when it changes; `annotations.pod` applies to the same workloads as upstream. */}}
 {{- define "stand-in.pod-annotations" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- if not $item.bare }}
@@ -121,7 +121,7 @@ configmap-etc-hash: {{ toJson $scope.etcData | sha256sum }}
 
 {{/*
 Environment: `env` {NAME: "secret key"}, `literals` {NAME: path in values}, `admin` (a Secret whose openrc the pod reads)
-and `service` (the same as SERVICE_*). `environment` is given whole, per container. (list scope item container)
+and `service` (the same as SERVICE_*). `environment` is given completely, per container. (list scope item container)
 */}}
 {{- define "stand-in.env" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
@@ -150,7 +150,7 @@ and `service` (the same as SERVICE_*). `environment` is given whole, per contain
 {{- end -}}
 
 {{/* Volumes: scripts, configuration, Secrets, ConfigMaps, claims, the users' snippets (`snippets`: Keystone users and `pod.etcSources`; `sources`: these alone), and what `pod.mounts` adds; named as
-upstream names them, because values may mount them. */}}
+in upstream, because values may mount them. */}}
 {{- define "stand-in.volumes" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- $values := $scope.root.Values -}}

@@ -1,4 +1,4 @@
-{{/* stand-in.secrets: credentials, each in the Secret that `secrets.*` names. */}}
+{{/* stand-in.secrets: credentials, each in the Secret named in `secrets.*`. */}}
 {{- define "stand-in.secrets" -}}
 {{- $scope := . -}}
 {{- $secrets := default dict .shape.secrets -}}
@@ -43,7 +43,7 @@
 {{- include "stand-in.data" (dict "kind" "Secret" "name" $secret.name "data" $data) -}}
 {{- end -}}
 {{- end -}}
-{{/* Filled by Jobs, so made once, empty, before everything else, and never taken away. */}}
+{{/* Jobs fill these Secrets, so they are created once, empty, before everything else, and never deleted. */}}
 {{- range $name := default list $secrets.keys -}}
 {{- if include "stand-in.switch" (list $scope.root (printf "secret_%s" (trimPrefix (printf "%s-" $scope.app) $name | replace "-" "_"))) -}}
 {{- $annotations := dict "helm.sh/hook" "pre-install" "helm.sh/hook-delete-policy" "hook-failed" "helm.sh/resource-policy" "keep" -}}

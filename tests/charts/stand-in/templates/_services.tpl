@@ -33,7 +33,7 @@ spec:
 {{- end -}}
 {{- end -}}
 
-{{/* stand-in.claims: PersistentVolumeClaims, kept when the release goes if `keep` holds. */}}
+{{/* stand-in.claims: PersistentVolumeClaims, kept when the release is uninstalled if `keep` is set. */}}
 {{- define "stand-in.claims" -}}
 {{- $values := .root.Values -}}
 {{- range $claim := default list .shape.claims }}

@@ -1,5 +1,5 @@
 {{/*
-stand-in.needs: what a component waits for, as JSON: `dependencies.static.<key>`, joined by
+stand-in.needs: the dependencies of a component, as JSON: `dependencies.static.<key>`, joined by
 `dependencies.dynamic.targeted.<backend>.<key>` for every backend of `network.backend`, without
 the jobs that `manifests.job_*` switches off. (list scope key)
 */}}
@@ -28,7 +28,7 @@ the jobs that `manifests.job_*` switches off. (list scope key)
 {{- toJson $needs -}}
 {{- end -}}
 
-{{/* stand-in.wait is the init container that holds a pod back until its needs are met. (list scope key) */}}
+{{/* stand-in.wait is the init container that blocks a pod until its dependencies are available. (list scope key) */}}
 {{- define "stand-in.wait" -}}
 {{- $scope := index . 0 -}}
 {{- $needs := include "stand-in.needs" . | fromJson -}}

@@ -1,6 +1,6 @@
 {{/*
 stand-in.workloads: Deployments, StatefulSets, DaemonSets and their disruption budgets. A DaemonSet with
-`override` has configuration of its own, named after it, and is split by node (_overrides.tpl).
+`override` has its own configuration, named after it, and is split by node (_overrides.tpl).
 */}}
 {{- define "stand-in.workloads" -}}
 {{- $scope := . -}}
@@ -29,7 +29,7 @@ spec:
 {{- end -}}
 {{- end -}}
 
-{{/* stand-in.defaults spells out what a workload leaves unsaid, as JSON. (list scope workload) */}}
+{{/* stand-in.defaults adds the defaults of a workload, as JSON. (list scope workload) */}}
 {{- define "stand-in.defaults" -}}
 {{- $scope := index . 0 -}}{{- $given := index . 1 -}}
 {{- $key := default $given.component $given.key | replace "-" "_" -}}

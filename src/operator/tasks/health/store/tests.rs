@@ -220,7 +220,7 @@ fn the_mounts_of_a_pod_are_asked_for_when_it_takes_long_and_again_ever_more_seld
     let absent = vec![Mount { kind: MountKind::Secret, name: "etc".into() }];
     store.keep_found(Found { uid: "p1".into(), absent });
     let message = store.picture().unwrap().workloads[0].trouble.clone().unwrap().message;
-    assert_eq!(message, "p1: it mounts what does not exist: Secret etc");
+    assert_eq!(message, "p1: it mounts objects that do not exist: Secret etc");
     assert_eq!(store.look().len(), 1, "while something is missing it is looked each time");
 }
 

@@ -1,0 +1,212 @@
+//! The documentation: links lead somewhere, examples are valid, outputs are real.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use osdpl_cli::reference::{Reference, pages};
+use osdpl_values::yaml;
+use serde_json::Value;
+
+use crate::{path, read, resource};
+
+const ROOT: &str = "deploy/docs";
+const WIDEST: usize = 120;
+
+/// The Markdown files in Git that describe the project, by their paths from the root.
+fn written() -> BTreeMap<String, String> {
+    let mut names = vec!["README.md".to_owned(), "CHANGELOG.md".to_owned()];
+    let folders = [".github", ROOT, "deploy/docs/guide", "deploy/docs/decisions"];
+    names.extend(folders.into_iter().flat_map(|folder| {
+        let entries = std::fs::read_dir(path(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.map(move |name| format!("{folder}/{}", name.to_string_lossy())).filter(|name| name.ends_with(".md"))
+    }));
+    names.into_iter().map(|name| (name.clone(), read(&name))).collect()
+}
+
+/// All pages: those in Git and the generated reference.
+fn all() -> BTreeMap<String, String> {
+    let reference = Reference::read(&osdpl_core::files::built_in()).unwrap();
+    let generated = pages(&reference).unwrap().into_iter();
+    written().into_iter().chain(generated.map(|(name, text)| (format!("{ROOT}/reference/{name}"), text))).collect()
+}
+
+/// The lines of a page, each with whether it is in a code block.
+fn lines(text: &str) -> impl Iterator<Item = (bool, &str)> {
+    let mut in_code = false;
+    text.lines().map(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        let was_in_code = in_code;
+        in_code ^= fence;
+        (was_in_code || fence, line)
+    })
+}
+
+/// The anchor of a heading, as GitHub and mdBook form it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = lines(text).filter(|(in_code, line)| !in_code && line.starts_with('#'));
+    headings.map(|(_, line)| anchor(line.trim_start_matches('#'))).collect()
+}
+
+/// The targets of the links outside of code.
+fn links(text: &str) -> Vec<String> {
+    let prose: String = lines(text).filter(|(in_code, _)| !in_code).flat_map(|(_, line)| [line, "\n"]).collect();
+    let prose: String = prose.split('`').step_by(2).collect();
+    let targets = prose.split("](").skip(1).filter_map(|after| Some(after.split_once(')')?.0.to_owned()));
+    targets.filter(|target| !target.contains("://")).collect()
+}
+
+/// A link's target as a path from the root.
+fn resolve(page: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[test]
+fn links_lead_to_pages_and_headings() {
+    let pages = all();
+    let mut broken = Vec::new();
+    for (page, text) in &pages {
+        for link in links(text) {
+            let (target, heading) = link.split_once('#').map_or((link.as_str(), None), |(page, id)| (page, Some(id)));
+            let target = if target.is_empty() { page.clone() } else { resolve(page, target) };
+            let exists = pages.contains_key(&target) || path(&target).is_file();
+            let has_heading =
+                heading.is_none_or(|id| pages.get(&target).is_some_and(|text| anchors(text).contains(id)));
+            // Only this folder becomes the site.
+            let is_inside = !page.starts_with(ROOT) || target.starts_with(ROOT);
+            if !(exists && has_heading && is_inside) {
+                broken.push(format!("{page}: {link}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let summary = read("deploy/docs/SUMMARY.md");
+    let listed: BTreeSet<String> = links(&summary).iter().map(|link| resolve("deploy/docs/SUMMARY.md", link)).collect();
+    let written = written().into_keys().filter(|name| name.starts_with(ROOT) && !name.ends_with("/SUMMARY.md"));
+    let missing: Vec<_> = written.filter(|name| !listed.contains(name)).collect();
+    assert!(missing.is_empty(), "deploy/docs/SUMMARY.md lacks {missing:?}");
+}
+
+#[test]
+fn lines_fit_the_page() {
+    let mut long = Vec::new();
+    for (page, text) in written() {
+        let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDEST && !line.starts_with('|'));
+        long.extend(wide.map(|(index, _)| format!("{page}:{}", index + 1)));
+    }
+    assert!(long.is_empty(), "longer than {WIDEST} characters: {long:?}");
+    assert!(read("README.md").lines().count() <= 250);
+}
+
+/// The code blocks of a language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut parts = text.split("\n```");
+    parts.next();
+    while let Some(block) = parts.next() {
+        if let Some(code) = block.strip_prefix(language).and_then(|code| code.strip_prefix('\n')) {
+            found.push(code.to_owned());
+        }
+        parts.next();
+    }
+    found
+}
+
+fn osdpl(arguments: &[&str], input: &str) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove("KUBECONFIG");
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    (output.status.success(), text)
+}
+
+/// The resource in a YAML block; a spec alone gets what it lacks.
+fn cloud(page: &str, block: String) -> Option<String> {
+    if !block.starts_with("spec:\n") {
+        return block.contains("kind: OpenStackDeployment\n").then_some(block);
+    }
+    let part: Value = yaml::parse(page, &block).unwrap();
+    let mut whole = resource("{openstackRelease: '2026.1', presets: [compute]}");
+    let spec = whole["spec"].as_object_mut().unwrap();
+    spec.extend(part["spec"].as_object().cloned().unwrap_or_default());
+    Some(yaml::write(&whole))
+}
+
+#[test]
+fn clouds_in_the_documentation_are_valid() {
+    let mut count = 0;
+    for (page, text) in written() {
+        let clouds = blocks(&text, "yaml").into_iter().filter_map(|block| cloud(&page, block));
+        for cloud in clouds {
+            for command in [["validate", "-"].as_slice(), &["render", "-f", "-", "-n", "openstack"]] {
+                let (is_accepted, output) = osdpl(command, &cloud);
+                assert!(is_accepted, "{page}: osdpl {}:\n{output}", command.join(" "));
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 10, "only {count} clouds were found");
+}
+
+/// The commands of a console block that need no cluster and name files of the repository, each with the output that is shown.
+fn offline(block: &str) -> Vec<(Vec<String>, Vec<String>)> {
+    let mut found = Vec::new();
+    for command in format!("\n{block}").split("\n$ ").skip(1) {
+        let (line, shown) = command.split_once('\n').unwrap_or((command, ""));
+        let words: Vec<String> =
+            line.split("  #").next().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+        let is_offline = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["osdpl", "explain" | "render", "-f", file, ..] | ["osdpl", "plan", "--offline", "-f", file] => {
+                path(file).is_file()
+            }
+            ["osdpl", "test", file] => path(file).is_file(),
+            _ => false,
+        };
+        let shown: Vec<String> = shown.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        if is_offline && !shown.is_empty() && !line.contains('|') {
+            found.push((words, shown));
+        }
+    }
+    found
+}
+
+#[test]
+fn shown_outputs_are_real() {
+    let mut count = 0;
+    for (page, text) in written() {
+        for (words, shown) in blocks(&text, "console").iter().flat_map(|block| offline(block)) {
+            let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+            let (_, output) = osdpl(&arguments, "");
+            let mut real = output.lines();
+            for line in shown.iter().filter(|line| *line != "...") {
+                let start = line.split('…').next().unwrap_or_default();
+                let is_same = |real: &str| if start == line { real == line } else { real.starts_with(start) };
+                assert!(real.any(is_same), "{page}: {}: not in the output: {line}\n{output}", words.join(" "));
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "only {count} outputs were compared");
+}
