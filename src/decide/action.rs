@@ -14,7 +14,7 @@ use osdpl_core::nodes::Change;
 use osdpl_core::observed::{Key, Observed};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::plan;
-use osdpl_core::release::Sweep;
+use osdpl_core::release::{Status, Sweep};
 use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_core::status::Event;
 
@@ -241,9 +241,15 @@ impl Action {
                     delete_jobs.iter().map(|job| ("Job", key.namespace.clone(), job.clone())).collect()
                 }
                 plan::Action::Recover => seen(key).map(|seen| record(key, seen.revision)).into_iter().collect(),
-                plan::Action::LetGo | plan::Action::Adopt { .. } => {
+                plan::Action::LetGo => {
                     let history = seen(key).into_iter().flat_map(|seen| &seen.history);
                     history.map(|past| record(key, past.revision.into())).collect()
+                }
+                plan::Action::Adopt { .. } => {
+                    let newest = seen(key).map(|seen| record(key, seen.revision));
+                    let others = seen(key).filter(|seen| !seen.is_ours()).into_iter().flat_map(|seen| &seen.history);
+                    let failed = others.filter(|past| past.status == Status::Failed);
+                    newest.into_iter().chain(failed.map(|past| record(key, past.revision.into()))).collect()
                 }
                 plan::Action::Uninstall { .. } | plan::Action::Stop => Vec::new(),
             },

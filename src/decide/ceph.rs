@@ -10,6 +10,7 @@ use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
 use super::requests::{Answer, FRESH, Read, Reference, Stored};
 use super::snapshot::{Data as Bytes, ObjectState, Objects};
+use super::spec::policy;
 use super::store;
 use osdpl_core::api::{MANAGED, OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::ceph::{self, Ceph, Consumer, Declared, Manifest, Object, Rook, Store, Unready, holds};
@@ -101,6 +102,13 @@ fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
     ceph::objects(ceph, &selection.namespace, &namespaces(selection))
 }
 
+/// The same without the objects that only paused releases mount: these stay as they are.
+fn mounted(ceph: &Ceph, selection: &Selection, paused: &BTreeSet<String>) -> Vec<Object> {
+    let mut namespaces = namespaces(selection);
+    namespaces.retain(|release, _| !paused.contains(*release));
+    ceph::objects(ceph, &selection.namespace, &namespaces)
+}
+
 /// The namespace of each release, by the catalogue's name.
 fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
     selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect()
@@ -108,11 +116,12 @@ fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
 
 /// Plans what Rook is asked for and what the charts mount. What is in the way, or not made yet, makes the Ceph unusable.
 pub fn hand_on(draft: &mut Draft<'_>, declared: &mut Declared, selection: &Selection, facts: &Facts) {
+    let paused = policy(&draft.snapshot.deployment).paused_releases;
     if let Some(rook) = rook(selection) {
         ask(draft, &rook, declared, selection);
     }
     if let Ok(ceph) = &declared.read
-        && let Some(problem) = write(draft, &selection.name, &objects(ceph, selection))
+        && let Some(problem) = write(draft, &selection.name, &mounted(ceph, selection, &paused))
     {
         declared.read = Err(problem);
     }

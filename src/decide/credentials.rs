@@ -182,6 +182,9 @@ impl Service<'_> {
             }
             return;
         }
+        if is_paused(needed, service) {
+            return;
+        }
         found.generated |= !generated.is_empty() && !draft.paused;
         secret.metadata.name = Some(name.clone());
         secret.metadata.namespace = Some(namespace.clone());
@@ -195,6 +198,18 @@ impl Service<'_> {
         let action = Action::StoreCredentials(Box::new(write));
         draft.add(Planned::new(action, reasons.join(", ")).with_event(event));
     }
+}
+
+/// Whether every release of a service that is desired is paused by itself: its Secret stays as it is then.
+fn is_paused(needed: Needed<'_>, service: &str) -> bool {
+    let Needed { spec, catalog, selection, .. } = needed;
+    let of_service = |name: &&String| catalog.release(name).is_some_and(|(owner, _)| owner == service);
+    let paused = |name: &String| {
+        let releases = spec.services.get(service).map(|service| &service.releases);
+        releases.and_then(|releases| releases.get(name)).is_some_and(|release| release.paused)
+    };
+    let mut own = selection.releases.keys().filter(of_service).peekable();
+    own.peek().is_some() && own.all(paused)
 }
 
 /// Our Secret of this name; the outer `None` where the next pass knows. `fetched` is whether it matters when the watch does not list it.
