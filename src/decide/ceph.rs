@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use serde_json::Value;
 
@@ -172,7 +173,7 @@ fn ask_for(draft: &mut Draft<'_>, deployment: &str, rook: &Rook, manifest: Manif
     let read = Read::Rook(manifest.kind, Key::new(&rook.namespace, &manifest.name));
     let live = match draft.read(read).map(|answered| &answered.answer) {
         Some(Answer::Rook(Ok(live))) => live,
-        Some(Answer::Rook(Err(error))) => return Asked::Refused(Unready::Rook(format!("{place}: {error}"))),
+        Some(Answer::Rook(Err(error))) => return Asked::Refused(Unready::Rook(error.clone())),
         _ => return Asked::Pending(format!("{place} is being read")),
     };
     if let Some(live) = live {
@@ -311,9 +312,12 @@ pub fn remove(draft: &mut Draft<'_>, deployment: &str, kept: &[Object]) {
             object.kind.name() == kind.name() && object.namespace == key.namespace && object.name == key.name
         })
     };
-    let maps =
-        objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, deployment)).map(|(key, _)| (Kind::ConfigMap, key));
-    let secrets = objects.secrets.iter().filter(|(_, secret)| is_of_ceph(&***secret, deployment));
+    // Finalizers of others may keep deleted objects for long.
+    let is_left = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_none();
+    let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, deployment) && is_left(&map.metadata));
+    let secrets = objects.secrets.iter();
+    let secrets = secrets.filter(|(_, secret)| is_of_ceph(&***secret, deployment) && is_left(&secret.metadata));
+    let maps = maps.map(|(key, _)| (Kind::ConfigMap, key));
     let obsolete = maps.chain(secrets.map(|(key, _)| (Kind::Secret, key)));
     let obsolete: Vec<(Kind, Key)> =
         obsolete.filter(|(kind, key)| !is_kept(*kind, key)).map(|(kind, key)| (kind, key.clone())).collect();

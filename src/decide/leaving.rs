@@ -183,7 +183,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     }
     let snapshot = draft.snapshot;
     for (key, secret) in &snapshot.objects.secrets {
-        let is_ours = secret.labels().get(osdpl_core::api::MANAGED) == Some(&selection.name);
+        let is_left = secret.metadata.deletion_timestamp.is_none();
+        let is_ours = is_left && secret.labels().get(osdpl_core::api::MANAGED) == Some(&selection.name);
         // Objects of Ceph that were not deleted before stay.
         let stays = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &selection.name);
         if is_ours && key.namespace == selection.namespace && !stays {

@@ -12,7 +12,7 @@ use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use super::external::addresses;
-use super::rook::resource;
+use super::rook::{refusal, resource};
 use super::{Error, Explain, Reader};
 use osdpl_core::api::{MANAGED, ValuesKind};
 use osdpl_core::observed::Key;
@@ -100,7 +100,7 @@ impl Reader {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource(kind));
         match api.get_opt(&key.name).await {
             Ok(found) => Ok(Ok(found.and_then(|found| serde_json::to_value(found).ok()).map(Arc::new))),
-            Err(kube::Error::Api(status)) => Ok(Err(status.message)),
+            Err(kube::Error::Api(status)) => Ok(Err(refusal(&format!("{kind} {key}"), &status))),
             error @ Err(_) => error.map(|_| Ok(None)).because(|| format!("asking Rook for {kind} {key}")),
         }
     }
@@ -124,7 +124,9 @@ impl Reader {
         };
         let found = api.list_metadata(&ListParams::default().labels(labels)).await;
         let found = found.because(|| format!("listing {}s with {labels}", K::kind(&())))?;
-        Ok(found.items.iter().map(named).collect())
+        // Finalizers of others may keep deleted objects for long.
+        let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
+        Ok(left.map(named).collect())
     }
 
     /// The volume claims of a release: those of `StatefulSets` have upstream's labels, those out of a chart often only helm's annotations.
@@ -134,7 +136,8 @@ impl Reader {
         let all = all.because(|| format!("listing claims in {}", release.namespace))?;
         let belongs = |claim: &&kube::core::PartialObjectMeta<PersistentVolumeClaim>| {
             let labelled = claim.labels().get("release_group").is_some_and(|group| *group == release.name);
-            labelled || release::owner(&claim.metadata).as_ref() == Some(release)
+            let is_left = claim.metadata.deletion_timestamp.is_none();
+            is_left && (labelled || release::owner(&claim.metadata).as_ref() == Some(release))
         };
         let keys: BTreeSet<(Key, Option<String>)> = all.items.iter().filter(belongs).map(named).collect();
         Ok(keys.into_iter().collect())

@@ -4,7 +4,7 @@ mod store;
 mod watch;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::{ApiResource, GroupVersionKind, Status};
 use serde_json::json;
 
 pub use watch::RookWatch;
@@ -16,6 +16,16 @@ use osdpl_core::ceph::Manifest;
 pub(super) fn resource(kind: &str) -> ApiResource {
     let plural = format!("{}s", kind.to_lowercase());
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("ceph.rook.io", "v1", kind), &plural)
+}
+
+/// The API server's words about an object of Rook; with the remedy where Rook is missing.
+pub(super) fn refusal(place: &str, status: &Status) -> String {
+    if status.code == 404 {
+        return format!(
+            "{place} can't be made: the namespace, or ceph.rook.io/v1, is not there; install Rook, or correct spec.features.storage.ceph.rook.namespace"
+        );
+    }
+    format!("{place}: {}", status.message)
 }
 
 impl Cluster {
@@ -32,10 +42,7 @@ impl Cluster {
             "metadata": {"name": manifest.name, "namespace": namespace, "labels": labels},
         });
         match api.patch(&manifest.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => Err(Error::Object(format!(
-                "{place} can't be made: the namespace, or ceph.rook.io/v1, is not there; install Rook, or correct spec.features.storage.ceph.rook.namespace"
-            ))),
-            Err(kube::Error::Api(status)) => Err(Error::Object(format!("{place}: {}", status.message))),
+            Err(kube::Error::Api(status)) => Err(Error::Object(refusal(&place, &status))),
             other => other.map(drop).because(|| format!("asking Rook for {place}")),
         }
     }

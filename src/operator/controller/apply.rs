@@ -70,7 +70,10 @@ impl Context {
             match self.one(deployment, plan, planned, memory, &mut outcome).await? {
                 Done::Yes => {
                     memory.kept.refused.remove(&id);
-                    self.cluster.tell(deployment, planned.events.clone()).await;
+                    // Events of the end were recorded before it.
+                    if !matches!(planned.action, Action::RemoveFinalizer) {
+                        self.cluster.tell(deployment, planned.events.clone()).await;
+                    }
                     if let Action::Evict(pod) = &planned.action {
                         evicted.push(pod.node.clone());
                     }
@@ -126,7 +129,7 @@ impl Context {
         outcome: &mut Outcome,
     ) -> Result<Done, Error> {
         let name = deployment.name_any();
-        let done = match &planned.action {
+        match &planned.action {
             Action::AddFinalizer => self.cluster.set_finalizer(deployment, true).await.map(drop)?,
             Action::RemoveFinalizer => self.finish(deployment, plan, planned, memory).await?,
             Action::StoreCredentials(write) => {
@@ -215,8 +218,7 @@ impl Context {
                     Err(error) => Done::Refused(self.scrubber.borrow().scrub(&error.to_string())),
                 });
             }
-        };
-        let () = done;
+        }
         Ok(Done::Yes)
     }
 
